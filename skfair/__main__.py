@@ -196,6 +196,10 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
             "what an interval with values on both sides of a limit counts as; default: exit code 3",
             {"choices": ["pass", "fail"]},
         ),
+        "--allow-undefined": (
+            "leave out groups whose rate is undefined; default: they fail every condition on it",
+            {"action": "store_true"},
+        ),
         "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
     },
     "tables of rules of law (no advice)": {

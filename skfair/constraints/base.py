@@ -40,6 +40,7 @@ from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
 from skfair.utils.text import did_you_mean
+from skfair.utils.validation import check_limit
 
 if TYPE_CHECKING:
     from skfair.constraints.partial.base import RankedMoment
@@ -237,10 +238,7 @@ def bind(
     if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
         bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
     if bound.moment.is_rate and 1 < limit < np.inf:
-        raise ValueError(
-            f"max_disparity={limit:g} limits nothing: rates differ by at most 1. Pass a share, "
-            "0.05 for 5%."
-        )
+        check_limit(limit, f"max_disparity={limit:g}")
     if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
         raise ValueError(
             "No stratum has rows of two groups, so there is nothing to compare. Pass "

@@ -28,7 +28,7 @@ from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.two_rates import edge_rates
 from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed, plural
-from skfair.utils.validation import check_number, check_probability
+from skfair.utils.validation import check_limit, check_number, check_probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,6 +231,8 @@ def disparity_test(
             "There is no limit: pass max_disparity=, min_ratio=, or a constraint that has its own."
         )
     check_number(limit, "max_disparity", 0)
+    if name != "mean_score_difference":  # which has the unit of the scores
+        check_limit(limit, f"max_disparity={limit:g}")
     groups = sensitive_features, control_features, sample_weight, intersectional
     sample = y_true, y_pred, groups, pos_label
     evidence = _evidence(name, spec, sample, method, reference, interval)

@@ -37,6 +37,13 @@ class LabelSpec(NamedTuple):
         """Whether parity is the largest value instead of the smallest."""
         return self.kind == "ratio"
 
+    @property
+    def most(self) -> float:
+        """The largest value that the metric can have."""
+        if self.kind == "difference" and "error_ratio" in self.rates:
+            return float("inf")
+        return float(len(self.rates)) if self.kind == "total" else 1.0
+
 
 CRITERIA: dict[str, tuple[str, ...]] = {
     "demographic_parity": ("selection_rate",),

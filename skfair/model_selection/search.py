@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.exceptions import NoFeasibleModelWarning
+from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
-from skfair.utils.validation import check_number
+from skfair.utils.validation import check_limit, check_number
 from skfair.utils.warn import warn_user
 
 Limit = float | tuple[float | None, float | None]
@@ -130,6 +131,15 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
             raise ValueError(
                 f"limit[{name!r}] must be a number or a pair (low, high), got {bound!r}."
             )
+        metric = LABEL_METRICS.get(name.removeprefix("neg_"))
+        if metric and metric.greater_is_better and not isinstance(bound, tuple):
+            raise ValueError(
+                f"limit[{name!r}]={bound!r} is the largest value, but the fairest ratio is 1. Pass "
+                f"the smallest one that is allowed: ({bound!r}, None)."
+            )
+        if metric:
+            for end in filter(None, ends):
+                check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most)
     return BestWithin(score, dict(limit), slack)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from skfair.groups.attributes import MAX_LEVELS
 from skfair.groups.limits import Limit
 from skfair.utils.text import check_text, did_you_mean, listed
-from skfair.utils.validation import check_number, check_probability
+from skfair.utils.validation import check_limit, check_number, check_probability
 from skfair.utils.warn import warn_user
 
 # Largest horizon and number of rows of a block.
@@ -142,8 +142,11 @@ def check_limits(limit: Any, groups: Any, argument: str) -> None:
         raise ValueError(f"{argument}={limit!r} has no limit: give one attribute a number.")
     check_text(limit if is_dict else [], "The attribute")
     for name, value in names.items():
-        if value is not None:
-            check_number(value, name, 1e-6, 1 if argument == "max_disparity" else 1 - 1e-6)
+        if value is not None and argument == "max_disparity":
+            check_number(value, name, 1e-6)
+            check_limit(value, f"{name}={value!r}")
+        elif value is not None:
+            check_number(value, name, 1e-6, 1 - 1e-6)
     if not is_dict and isinstance(groups, Mapping):
         raise ValueError(
             f"groups is a dict by attribute, so {argument} must have a limit for each, too."

@@ -54,7 +54,10 @@ class LatePredictions(dict[Any, Kind]):
         """Return the predictions of rows, and their groups by attribute."""
         unknown = [row_id for row_id in ids if row_id not in self]
         if unknown:
-            raise ValueError(f"There are no predictions of ids {listed(unknown)}.")
+            raise ValueError(
+                f"No predictions of ids {listed(unknown)} wait for labels: they were not noted, or "
+                "their labels were read already, which cannot be changed. Leave these ids out."
+            )
         twice = [row_id for row_id, n in Counter(ids).items() if n > 1]
         if twice:
             raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")

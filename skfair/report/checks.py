@@ -3,21 +3,24 @@
 A disparity that is measured on few rows may lie on the wrong side of a limit by chance. So a
 condition such as ``demographic_parity_difference > 0.1`` is decided by the interval of the
 disparity: it fails if the whole interval is beyond the limit, passes if none of it is, and is
-inconclusive otherwise.
+inconclusive otherwise. It also fails if the rate of a group is undefined, because nothing is known
+about that group.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.text import visible
+from skfair.utils.validation import check_limit, check_number
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -29,6 +32,8 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 _CONDITION = re.compile(
     r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*"
 )
+# What a condition must say in place of one that would fail the models that are fair.
+_OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 # With more rows than this many times those of the audit, the estimate is as good as at the limit.
 _MOST_TIMES = 1000
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
@@ -60,6 +65,11 @@ class Check(NamedTuple):
         The limit of the condition.
     view : str
         The attribute or crossing that decided.
+    undefined : str
+        The groups without rows to compute the metric from, each with its attribute or crossing.
+        Unless ``allow_undefined`` was set, the outcome is "fail" if there are any.
+    allow_undefined : bool
+        Whether such groups were left out instead.
     n_rows : int
         Number of rows of the audit.
     n_rows_needed : int or None
@@ -84,6 +94,8 @@ class Check(NamedTuple):
     high: float
     limit: float
     view: str
+    undefined: str
+    allow_undefined: bool
     n_rows: int
     n_rows_needed: int | None
 
@@ -92,6 +104,9 @@ class Check(NamedTuple):
         """The check in a sentence."""
         ends = f"{self.value:.4g}, interval {self.low:.4g} to {self.high:.4g}"
         text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
+        if self.undefined:
+            then = "is left out" if self.allow_undefined else "fails unless allow_undefined is set"
+            text += f"; undefined for {self.undefined}, which {then}"
         if self.outcome != "inconclusive":
             return f"{text}."
         if not np.isfinite([self.low, self.high]).all():
@@ -125,28 +140,54 @@ def read_condition(text: str) -> Condition:
         raise ValueError(
             f"A condition must look like 'demographic_parity_difference > 0.1', got {text!r}."
         )
+    _check_sense(match, limit)
     return Condition(text.strip(), match["view"], match["metric"], _SIGNS[match["sign"]], limit)
 
 
+def _check_sense(match: re.Match[str], limit: float) -> None:
+    """Raise for a condition that holds for all models, for none, or for the fair ones."""
+    text, metric = match.string.strip(), match["metric"].partition("[")[0]
+    if metric.endswith("_ratio") == match["sign"].startswith(">"):
+        start, end = match.span("sign")
+        other = match.string[:start] + _OPPOSITES[match["sign"]] + match.string[end:]
+        raise ValueError(
+            f"{text!r} fails the models that are fair. Write {other.strip()!r}: a condition names "
+            "what must not hold."
+        )
+    if metric.endswith("_ratio"):
+        check_number(limit, f"The limit of {text!r}", 0, 1)
+    elif metric in LABEL_METRICS:
+        check_limit(limit, repr(text), LABEL_METRICS[metric].most)
+
+
 def check_condition(
-    rows: pd.DataFrame, condition: Condition, n_rows: int, confidence: float
+    rows: pd.DataFrame,
+    condition: Condition,
+    n_rows: int,
+    confidence: float,
+    allow_undefined: bool = False,
 ) -> Check:
     """Decide a condition on the gaps of one metric, one row per view.
 
     The condition is about the worst of several views. None of them may hold it for a pass, so their
     intervals are taken as they are; for a fail one is enough, so those are widened to hold together
-    (Bonferroni).
+    (Bonferroni). Undefined rates of any view fail, unless they are allowed.
     """
     level = 1 - confidence
     wider = float(stats.norm.isf(level / (2 * len(rows))) / stats.norm.isf(level / 2))
+    is_defined = rows["value"].notna()
     decided = [
-        _decided(row, condition, n_rows, wider) for row in rows[rows["value"].notna()].itertuples()
+        _decided(row, condition, n_rows, wider)
+        for row in (rows[is_defined] if is_defined.any() else rows).itertuples()
     ]
-    if not decided:
-        raise ValueError(f"{condition.text!r}: the metric is undefined for these groups.")
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     sign = 1 if rows["is_ratio"].all() else -1
-    return min(decided, key=lambda row: (order[row.outcome], sign * row.value))
+    worst = min(decided, key=lambda row: (order[row.outcome], sign * row.value))
+    parts: Iterable[Any] = rows[(rows["left_out"] != "") | ~is_defined].itertuples()
+    undefined = ", ".join(f"{row.left_out or 'all groups'} ({row.view})" for row in parts)
+    if undefined and not allow_undefined:
+        worst = worst._replace(outcome="fail", n_rows_needed=None)
+    return worst._replace(undefined=undefined, allow_undefined=allow_undefined)
 
 
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:
@@ -163,7 +204,8 @@ def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check
     needed = None
     if is_known and outcome == "inconclusive":
         needed = _rows_needed(row, limit, n_rows, times)
-    return Check(condition.text, outcome, value, low, high, limit, row.view, n_rows, needed)
+    ends = value, low, high, limit
+    return Check(condition.text, outcome, *ends, row.view, "", False, n_rows, needed)
 
 
 def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | None:

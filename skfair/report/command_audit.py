@@ -49,7 +49,8 @@ def run_audit(options: argparse.Namespace) -> int:
     _check_options(options)
     report = audit_file(options, [condition.metric for condition in conditions])
     _write(report, options)
-    checks = [report.check(condition.text) for condition in conditions]
+    allowed = {"allow_undefined": options.allow_undefined}
+    checks = [report.check(condition.text, **allowed) for condition in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
         if options.annotate:

@@ -199,7 +199,7 @@ class AuditTables(PlainTables):
         rows = self._gaps_of(metric, view)
         return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
 
-    def check(self, condition: str) -> Check:
+    def check(self, condition: str, *, allow_undefined: bool = False) -> Check:
         """Check a limit for a pipeline: pass, fail, or inconclusive, as the interval decides.
 
         Parameters
@@ -207,6 +207,10 @@ class AuditTables(PlainTables):
         condition : str
             What must not hold: ``"demographic_parity_difference > 0.1"``, of one attribute
             ``"sex: demographic_parity_ratio < 0.8"``.
+        allow_undefined : bool, default=False
+            Whether groups whose rate is undefined are left out. An example is the true positive
+            rate of a group without a row of the positive class. By default the check fails then,
+            because nothing is known about that group.
 
         Returns
         -------
@@ -214,6 +218,7 @@ class AuditTables(PlainTables):
             ``outcome`` is "fail" if the condition holds in the whole interval of the disparity,
             "pass" if it holds nowhere in it, else "inconclusive"; ``n_rows_needed`` says how many
             rows would decide it, ``sentence`` says it in words, and ``annotation()`` for GitHub.
+            ``undefined`` names the groups whose rate is undefined.
 
         Notes
         -----
@@ -222,7 +227,7 @@ class AuditTables(PlainTables):
         """
         asked = read_condition(condition)
         rows = self._gaps_of(asked.metric, asked.view)
-        return check_condition(rows, asked, self.n_rows, self.confidence)
+        return check_condition(rows, asked, self.n_rows, self.confidence, allow_undefined)
 
     def _gaps_of(self, metric: str, view: str | None) -> pd.DataFrame:
         """Return a gap of the present model in all views, or in one."""

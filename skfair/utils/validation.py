@@ -215,6 +215,14 @@ def check_number(
     raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
 
 
+def check_limit(limit: float, text: str, most: float = 1.0) -> None:
+    """Raise if a limit, as the user wrote it, is above all that differences of rates can be."""
+    if limit > most:
+        raise ValueError(
+            f"{text} limits nothing: rates differ by at most {most:g}. Pass a share, 0.05 for 5%."
+        )
+
+
 def check_probability(value: object, name: str) -> None:
     """Raise unless an option is a number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:

@@ -619,6 +619,10 @@ def test_a_level_passed_as_confidence_is_noticed(n_groups):
         ),
         ({"metric": max}, "There is no test"),
         ({"metric": partial(max, 1)}, "There is no test"),
+        *(
+            ({"metric": metric, "max_disparity": 5}, r"=5 limits nothing.*0\.05 for 5%")
+            for metric in ("demographic_parity", "largest_selection_rate", "group_auc_gap")
+        ),
         ({"method": "nonsense"}, "method must be"),
         ({"comparison": "nonsense"}, "comparison must be"),
         ({"reference": "overall", "comparison": "ratio"}, "no test here"),

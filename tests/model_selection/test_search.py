@@ -72,6 +72,9 @@ def test_undefined_scores_are_not_within():
         ("accuracy", {"odds": 0.1}, "no score 'odds'"),
         ("accuracy", {"gap": "5 %"}, "must be a number or a pair"),
         ("accuracy", {"gap": (0, 1, 2)}, "must be a number or a pair"),
+        ("accuracy", {"neg_equalized_odds_difference": 5}, "limits nothing.*0.05 for 5%"),
+        ("accuracy", {"demographic_parity_ratio": 0.8}, r"Pass the smallest.* \(0.8, None\)"),
+        ("accuracy", {"demographic_parity_ratio": (80, None)}, "limits nothing"),
     ],
 )
 def test_mistakes_are_explained(score, limit, message):

@@ -264,7 +264,8 @@ def test_groups_may_be_missing_in_a_batch():
         ({"pos_label": np.nan}, "pos_label=nan has no place"),
         ({"max_disparity": {}}, "has no limit"),
         ({"max_disparity": {"sex": None}}, "has no limit"),
-        ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]"),
+        ({"max_disparity": 5}, r"max_disparity=5 limits nothing.*0\.05 for 5%"),
+        ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]=2\.0 limits nothing"),
         ({"max_disparity": {"sex": 0.1}, "groups": ["f", "m"]}, "dict of the groups of each"),
         ({"max_disparity": 0.1, "groups": {"sex": ["f", "m"]}}, "a limit for each, too"),
         ({"min_ratio": 0.8, "max_disparity": 0.1}, "min_ratio is a limit of its own"),
@@ -619,7 +620,7 @@ def test_labels_may_come_later(limit):
     assert later.rates_ == now.rates_
     assert later.evidence_ == now.evidence_
     assert len(later._pending) == 3
-    with pytest.raises(ValueError, match="no predictions of ids"):
+    with pytest.raises(ValueError, match="ids 3 wait for labels.*read already.*Leave"):
         later.add_labels([3], [1])
     with pytest.raises(ValueError, match="add_predictions"):
         later.update(None, y_pred, groups)

@@ -163,6 +163,7 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         (["--groups", "sex", "--out", "report.doc"], ".html, .md or .json"),
         (["--groups", "sex", "--fail-if", "parity"], "must look like"),
         (["--groups", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
+        (["--groups", "sex", "--fail-if", "accuracy_parity_difference > 5"], "0.05 for 5%"),
         (["--groups", "sex", "--fail-if", "job: accuracy_parity_difference > 1"], "no view 'job'"),
         (["--groups", "holes"], "Column 'holes' has 1 missing value, the first in data row 3"),
         (["--groups", "sex", "--score", "paid"], "must be numeric"),
@@ -660,6 +661,21 @@ def test_a_condition_is_decided_by_the_interval(file, frame, capsys):
     lines = capsys.readouterr().out.split("\n")
     assert sum(line.startswith("::warning title=skfair audit::") for line in lines) == 1
     assert sum(line.startswith("::error title=skfair audit::") for line in lines) == 1
+
+
+def test_an_undefined_rate_fails_unless_it_is_allowed(frame, tmp_path, capsys):
+    """Women without a row of the positive class: nothing is known of their true positive rate."""
+    path = tmp_path / "rows.csv"
+    groups = np.where(frame["paid"] == "no", frame["sex"], np.where(frame.index % 2, "m", "x"))
+    frame.assign(sex=groups).to_csv(path, index=False)
+    given = ["audit", str(path), *USUAL, "--groups", "sex", "--annotate", "--fail-if"]
+    given += ["equal_opportunity_difference > 90%"]
+    said = "undefined for f (sex), which"
+    for options, code, kind in (([], 1, "error"), (["--allow-undefined"], 0, "notice")):
+        assert main([*given, *options]) == code
+        told = capsys.readouterr()
+        assert said in told.err
+        assert re.search(f"^::{kind} .*{re.escape(said)}", told.out, re.MULTILINE)
 
 
 def test_limits_have_options_of_their_own(file, frame, capsys):
