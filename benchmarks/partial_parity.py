@@ -247,7 +247,7 @@ def certificates(results: dict[str, Any], quick: bool) -> None:
                         )[0]
                     )
                     kept[kind].append(gap <= bound + 1e-9)
-                    truthful.append(model.certified_ == kept[kind][-1])
+                    truthful.append(model.is_within_limit_ == kept[kind][-1])
                     fairness, accuracy = of_test(
                         model, test, partial_statistical_parity_gap, interval=A9A_INTERVAL
                     )

@@ -405,11 +405,6 @@ def test_public_objects_are_documented(name):
     assert house.doc_breaches(name, PUBLIC[name]) == []
 
 
-def test_pages_of_estimators_are_short():
-    for estimator in house.discover_estimators().values():
-        assert len(estimator.__doc__.split()) <= 800
-
-
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_of_estimators_are_documented(name):
     """Their methods are those of the base class, for those who write one."""

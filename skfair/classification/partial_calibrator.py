@@ -46,7 +46,8 @@ class PartialParityCalibrator(
     scores inside the interval and, if the constraint asks for it, a threshold of its own; the order
     of rows within a group stays. Predictions need the group; a model that does without it is
     ``PartialParityClassifier(group_aware=False)``. On the training rows the disparity is at most
-    ``effective_disparity_`` where ``certified_`` is True; new rows may miss it in either direction.
+    ``effective_disparity_`` if ``is_within_limit_`` is True. New rows may miss it in either
+    direction.
 
     Parameters
     ----------
@@ -90,8 +91,9 @@ class PartialParityCalibrator(
         folds.
     effective_disparity_ : float
         The limit that was used: larger than that asked for where few rows or ties leave no choice.
-    certified_ : bool
-        Whether the former is at most the latter. It says nothing about the population.
+    is_within_limit_ : bool
+        Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
+        the population, which ``confidence`` does.
     status_ : str
         "converged", or "infeasible" if ties leave more than the limit; with ``confidence``
         "certified" or "no_solution".
@@ -312,7 +314,7 @@ def report(
         "estimators_": models,
         "classes_": classes,
         "is_group_aware_": True,
-        "status_": "converged" if attributes["certified_"] else "infeasible",
+        "status_": "converged" if attributes["is_within_limit_"] else "infeasible",
     }
 
 

@@ -52,7 +52,8 @@ class PartialParityClassifier(
               - P(s > \theta \mid k', \text{rank} \in I)| \le \text{max\_disparity}
 
     where the rank of a row is the share of its group that scores higher. On the training rows this
-    is at most ``effective_disparity_`` if ``certified_``; new rows may miss it in either direction.
+    is at most ``effective_disparity_`` if ``is_within_limit_`` is True. New rows may miss it in
+    either direction.
 
     Parameters
     ----------
@@ -109,8 +110,9 @@ class PartialParityClassifier(
         Disparity on the training rows.
     effective_disparity_ : float or dict
         The limit that was used: larger where few rows or ties leave no choice.
-    certified_ : bool
-        Whether the former is at most the latter; nothing about the population.
+    is_within_limit_ : bool
+        Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
+        the population, which ``confidence`` does.
     percentiles_, percentile_thresholds_ : ndarray
         Where the smooth constraint was imposed, and the scores there.
     multipliers_, constraint_names_ : ndarray of shape (n_constraints,)

@@ -104,9 +104,9 @@ class Ratio(NamedTuple):
         return scaled(self.numerator - level * self.denominator)
 
     def value(self, table: FloatArray) -> float:
-        """Return the ratio of shares of rows (true, decided), NaN if its denominator is 0."""
+        """Return the ratio of shares of rows (true, decided); 0 if its denominator is 0."""
         total = float((table * self.denominator).sum())
-        return float((table * self.numerator).sum()) / total if total > 0 else float("nan")
+        return float((table * self.numerator).sum()) / total if total > 0 else 0.0
 
 
 class Goal(NamedTuple):
@@ -207,7 +207,9 @@ def worth_at(level: float) -> FloatArray:
 
 def _mcc(table: FloatArray) -> float:
     ends = float(np.prod(table.sum(axis=0)) * np.prod(table.sum(axis=1)))
-    return float(np.linalg.det(table)) / np.sqrt(ends) if ends > 0 else float("nan")
+    return (
+        float(np.linalg.det(table)) / np.sqrt(ends) if ends > 0 else 0.0
+    )  # a constant answer, as in scikit-learn
 
 
 def _own(function: Callable[..., Any]) -> Callable[[FloatArray], float]:

@@ -316,7 +316,9 @@ def report(
         "percentile_thresholds_": result.theta[model.n_parameters :].copy(),
         "n_iter_": int(result.n_iter),
         "n_solves_": solved.n_solves,
-        "status_": "infeasible" if is_strict and not attributes["certified_"] else result.status,
+        "status_": "infeasible"
+        if is_strict and not attributes["is_within_limit_"]
+        else result.status,
         "history_": result.history,
     }
 

@@ -100,11 +100,11 @@ def settled(
         limit = bound = max(bound, reached + error)
     final = scores if maps is None else maps(scores, groups.codes[0])
     disparity = kept.measure(final) + error
-    is_certified = bool(kept.load(final) + error <= bound + ROUNDING)
+    is_within = bool(kept.load(final) + error <= bound + ROUNDING)
     positive = (final > 0) * (1.0 if weights is None else weights)
     rows = None if promise.behind is None else promise.behind.counts
     counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, rows)
-    if is_strict and not is_certified:
+    if is_strict and not is_within:
         warn_not_kept(promise, disparity, is_repaired)
     # Alike groups differ where each has an interval of its own, and not by chance.
     is_same_for_all = not isinstance(promise.interval, Mapping)
@@ -116,7 +116,7 @@ def settled(
         "rates_": groups.sums(positive) / groups.sums(weights),
         "train_disparity_": disparity,
         "effective_disparity_": limit,
-        "certified_": is_certified,
+        "is_within_limit_": is_within,
         "_counts": counts,
     }
 

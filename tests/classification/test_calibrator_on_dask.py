@@ -83,7 +83,7 @@ def test_all_rows_keep_the_promise(constraint, scale, bound, n_bins, frozen, mon
     raw = frozen.decision_function(frame[COLUMNS])
     assert disparity(constraint, raw, frame, scale) > bound  # there is something to do
     found = disparity(constraint, scores, frame, scale)
-    assert model.certified_
+    assert model.is_within_limit_
     assert found <= model.train_disparity_ + 1e-9
     assert model.train_disparity_ <= model.effective_disparity_ + 1e-9
     assert model.effective_disparity_ == pytest.approx(bound)

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, precision_score
@@ -114,6 +115,16 @@ def test_each_objective_is_larger_than_that_of_accurate_decisions(is_aware):
             # New rows are decided in the same way, by models that have seen them.
             again = model.predict(X, **given) if is_aware else model.predict(X)
             assert (again == predicted).mean() > 0.95
+
+
+@pytest.mark.parametrize(("name", "score"), [("f1", f1_score), ("mcc", matthews_corrcoef)])
+def test_the_objective_of_a_constant_answer_is_that_of_scikit_learn(name, score):
+    X, y, sex = people(400)
+    constant = DummyClassifier(strategy="prior").fit(X, y)
+    model = FairDecisionClassifier(constant, objective=name, cv="prefit")
+    predicted = model.fit(X, y, sensitive_features=sex).train_predictions_
+    assert len(set(predicted)) == 1
+    assert model.train_objective_ == pytest.approx(score(y, predicted))
 
 
 @pytest.mark.parametrize("is_aware", [False, "thresholds"])

@@ -106,7 +106,7 @@ def says_so(model: Any) -> bool:
     """Whether a fitted estimator says that it misses a limit."""
     if getattr(model, "status_", None) == "infeasible":
         return True
-    return getattr(model, "certified_", True) is False and not hasattr(model, "status_")
+    return getattr(model, "is_within_limit_", True) is False and not hasattr(model, "status_")
 
 
 # --- predictions --------------------------------------------------------------------------------
