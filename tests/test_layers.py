@@ -45,7 +45,7 @@ FITS = [
 ]
 # What only fits with other than default parameters, or of very many rows, ask for.
 NOT_BY_DEFAULT = (
-    *(limits.floors, limits.budget, limits.unique_names, bind.rates_of_free_model),
+    *(limits.floors, limits.budget, limits.unique_names, bind.decisions_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
     *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
     *(objective.read_costs, known_folds, check_prefit, certified, paths.certify),

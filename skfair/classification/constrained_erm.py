@@ -77,10 +77,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     min_rate : float or "as before", default=None
         Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
         does), else selection rate.
-    selection_rate : float or (float, float), default=None
-        Share of all rows that is predicted positive: exactly, or from low to high.
+    selection_rate : float, (float, float) or "as before", default=None
+        Share of rows predicted positive: exactly, between, or as without the limit.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
-        "strict": the limit holds for the predictions; where that costs much accuracy, smooth errors
+        "strict": the limit holds for predictions; where that costs much accuracy, smooth errors
         replace the loss. "strict_loss": never. "surrogate": it holds for sigmoids of scores only.
     model : "linear", tuple of int or score model, default="linear"
         Linear scores, hidden layers such as ``(64, 32)``, or a
@@ -164,7 +164,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "enforce": [StrOptions({"strict", "strict_loss", "surrogate"})],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
-        "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
+        "selection_rate": [
+            *(Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), tuple, list, None)
+        ],
         **PositiveClass._pos_label_constraints,
     }
 

@@ -96,8 +96,9 @@ class FairDecisionClassifier(
     min_rate : float, "as before" or dict, default=None
         Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
         does), else selection rate; or by class.
-    selection_rate : float, (float, float) or dict, default=None
-        Share of all rows that is selected: exactly, or from low to high; or by class.
+    selection_rate : float, (float, float), "as before" or dict, default=None
+        Share of rows that are selected: exactly, from low to high, or as without the limit; or by
+        class.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group, which ``predict`` then needs and which may be disparate
         treatment in law; if not, it is estimated. Where one threshold for each group cannot match

@@ -123,7 +123,9 @@ def positive_class(
         return read_positive(pos_label, labels)
     if set(labels) not in CLEAR_LABELS:
         limits = {"min_rate": min_rate, "selection_rate": selection_rate}
-        # A dict says of each value which class it is for.
+        # A dict says of each value which class it is for; to keep the rate of one keeps the other.
+        if isinstance(selection_rate, str):
+            limits.pop("selection_rate")
         names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
         dependent = [constraint for constraint in constraints if constraint.depends_on_pos_label]
         warn_of_choice(classes, [*dependent, *names, *others], "pos_label={!r}")

@@ -154,6 +154,15 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
     return bound
 
 
+def kept_rate(
+    selection_rate: Any, selected: NDArray[np.bool_], weights: NDArray[Any] | None
+) -> Any:
+    """Return what is asked for: for "as before" the rate of decisions without constraints."""
+    if isinstance(selection_rate, str) and selection_rate == "as before":
+        return float(np.average(selected, weights=weights))
+    return selection_rate
+
+
 def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
     """Return the smallest and the largest share that may be selected.
 
@@ -169,7 +178,8 @@ def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
         low, high = (float(value) for value in pair)
     except (TypeError, ValueError):
         raise ValueError(
-            f"selection_rate must be a number or a pair (low, high), got {selection_rate!r}."
+            "selection_rate must be a number, a pair (low, high) or 'as before', got "
+            f"{selection_rate!r}."
         ) from None
     if not 0 <= low <= high <= 1:
         raise ValueError(

@@ -132,6 +132,27 @@ def test_a_shortlist_may_have_a_range_and_refuses_ties():
     assert model.status_ == "no_solution"
 
 
+@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize("decimals", [0, 9])
+def test_as_many_are_certified_as_before(aware, decimals):
+    """Where many rows have the same score, too: to within a standard error."""
+    everybody, n_certified = people(60_000, seed=99), 0
+    new, given = everybody[0].round(decimals), {"sensitive_features": everybody[2]}
+    for seed in range(4):
+        X, y, groups = people(2000, seed)
+        model = FairDecisionClassifier(None, "demographic_parity", 0.15, group_aware=aware)
+        model.set_params(selection_rate="as before", confidence=0.95, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X.round(decimals), y, sensitive_features=groups)
+        free = float((model.predict_proba(new)[:, 1] > 0.5).mean())
+        predicted = model.predict(new, **given if aware else {})
+        if model.status_ == "certified":
+            n_certified += metrics.demographic_parity_difference(None, predicted, **given) <= 0.15
+            assert predicted.mean() == pytest.approx(free, abs=0.03)
+    assert n_certified >= 3
+
+
 def test_the_p_value_is_that_of_the_decisions_on_held_out_rows():
     model, _, y, groups = certified()
     selected = model.train_predictions_ == 1
@@ -374,7 +395,7 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0.0}, "confidence"),
         ({"min_rate": 0.1}, "min_rate"),
-        ({"selection_rate": {1: 0.3}}, "a number or a pair"),
+        ({"selection_rate": {1: 0.3}}, "a number, a pair"),
         ({"selection_rate": (0.3, 0.2)}, "0 <= low <= high <= 1"),
         ({"objective": "f1"}, "not objective='f1'"),
         ({"cv": 2}, "3 folds or more"),

@@ -257,6 +257,7 @@ DOES_NOT = [
     ConstrainedERMClassifier(DemographicParity(reference="overall")),
     FairDecisionClassifier(**CERTIFIED),
     FairDecisionClassifier(selection_rate={"approved": 0.4}),
+    FairDecisionClassifier(selection_rate="as before"),
     PartialParityClassifier((0, 1), max_disparity=0.3),
     PartialParityCalibrator(None, [[0, 1]], "demographic_parity", 0.3),
 ]

@@ -132,6 +132,33 @@ def test_a_budget(people):
         ConstrainedERMClassifier(selection_rate=0.2, min_rate=0.5).fit(X, y, **given)
     with pytest.raises(ValueError, match="selection_rate must be a number or a pair"):
         ConstrainedERMClassifier(selection_rate=(0.5, 0.2)).fit(X, y, **given)
+    with pytest.raises(ValueError, match=r"a pair \(low, high\) or 'as before', got 'as ever'"):
+        FairDecisionClassifier(selection_rate="as ever").fit(X, y, **given)
+
+
+@pytest.mark.parametrize(
+    ("model", "heaviest"),
+    [
+        (ConstrainedERMClassifier("equalized_odds", loss="squared_hinge"), 1.0),
+        (ConstrainedERMClassifier(max_disparity=0.1, class_weight="balanced"), 2.0),
+        (FairDecisionClassifier(), 2.0),
+        (FairDecisionClassifier(objective="balanced_accuracy", group_aware=True), 1.0),
+        (FairDecisionClassifier(objective="f1", pos_label=0), 2.0),
+    ],
+)
+def test_as_many_are_selected_as_before(people, model, heaviest):
+    X, y, both = people
+    weights = np.where(np.arange(y.size) % 3, 1.0, heaviest)
+
+    def selected(**options):
+        fitted = clone(model).set_params(**options, random_state=0)
+        fitted.fit(X, y, weights, sensitive_features=both["sex"])
+        found = getattr(fitted, "train_predictions_", None)
+        assert fitted.status_ == "converged"
+        return np.average(fitted.predict(X) if found is None else found, weights=weights)
+
+    free, half_a_row = selected(max_disparity=1.0), 0.5 * heaviest / weights.sum() + 1e-6
+    assert selected(selection_rate="as before") == pytest.approx(free, abs=half_a_row)
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,10 @@ ARGUMENTS = {
     "limit": ([{"gap": 0.05}], [{"gap": (0.1, None)}, {"gap": (1,)}, {"zz": 1}, {"gap": "a"}]),
     "slack": NUMBER,
     "min_rate": ([None, 0.1], [-1, 2.0, "as before", [0.1], {1: 0.1}, float("nan")]),
-    "selection_rate": ([None, (0.1, 0.9)], [0.5, -1, (0.9, 0.1), (0.1,), {0: 0.2}, "all"]),
+    "selection_rate": (
+        [None, (0.1, 0.9)],
+        [0.5, -1, (0.9, 0.1), (0.1,), {0: 0.2}, "as before", "all"],
+    ),
     "max_disparities": ([(0.2, 0.05)], [[], [0.05, 0.2], [-1.0], [[0.1]], (float("nan"),)]),
     "scoring": (["accuracy"], ["neg_log_loss", "nonsense", metrics.get_scorer_names()[0], len]),
     "n_splits": ([2, 3], [1, 0, 100, 2.0]),

@@ -84,7 +84,8 @@ def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None
         raise ValueError(
             "confidence= goes together with selection_rate where thresholds are set on the "
             f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
-            "FairDecisionClassifier with a number or a pair (low, high), or set it to None."
+            "FairDecisionClassifier with a number, a pair (low, high) or 'as before', or set it to "
+            "None."
         )
 
 

@@ -62,7 +62,7 @@ from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.decisions.solve import ClassFits
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
-from skfair.estimators.limits import is_nearly_constant, selection_range
+from skfair.estimators.limits import is_nearly_constant, kept_rate, selection_range
 from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
@@ -86,6 +86,7 @@ class Folds:
     rates: RowRates  # of the constraints
     confidence: float
     wanted: tuple[float, float] | None  # smallest and largest share of selected rows
+    room: float  # how far off that share may be where many rows have the same score
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
         """Yield chances and shares of some rows by each model, then by their mean."""
@@ -149,11 +150,16 @@ def certify(
     groups = joint = None
     if not group_aware:
         groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
-    shares, share = rows.shares(fits.chances, joint), problem.selection_rate
-    wanted = None if share is None else selection_range(share, float(rows.weights.max()))
+    shares, weights = rows.shares(fits.chances, joint), rows.weights
+    free = decided(fits.chances @ goal.worth)
+    share, room = kept_rate(problem.selection_rate, free == 1, weights), 0.0
+    if isinstance(problem.selection_rate, str):  # another sample would differ by as much
+        room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
+    wanted = None if share is None else selection_range(share, float(weights.max()))
     models, chances, confidence = fits.models, fits.chances, certificate.confidence
     folds = Folds(
-        data.X, rows, splits, models, chances, shares, groups, truth, rates, confidence, wanted
+        *(data.X, rows, splits, models, chances, shares, groups, truth, rates, confidence),
+        *(wanted, room),
     )
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
     return {
@@ -198,7 +204,7 @@ def _last_certified(
             or is_nearly_constant(by_mean[:, chosen], actual)
         )
     else:
-        is_useless = not wanted[0] <= by_folds[1] <= wanted[1]
+        is_useless = not wanted[0] - folds.room <= by_folds[1] <= wanted[1] + folds.room
     is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
     if not is_certified:

@@ -28,6 +28,7 @@ from skfair.estimators.limits import (
     budget,
     floor_constraint,
     floors,
+    kept_rate,
     of_everybody,
     prepare_constraint,
     rates_before,
@@ -167,6 +168,7 @@ class DecisionProblem:
                 floor = rates_before(constraint, against, before.predicted == label)
             limits += [(bound, label) for bound in floors(constraint, against, floor)]
         for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
+            wanted = kept_rate(wanted, before.predicted == label, rows.weights)
             limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
         if self.goal.recall is not None:
             missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
@@ -326,7 +328,7 @@ def clash(problem: DecisionProblem) -> str:
         floor_constraint(problem.constraints), BoundedFalseNegativeRate
     ):
         return ""
-    if selection_rate is None or isinstance(selection_rate, dict):
+    if selection_rate is None or isinstance(selection_rate, dict | str):
         return ""
     high = selection_rate if isinstance(selection_rate, Real) else selection_rate[1]
     excess = float(min_rate) - float(high)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import FloatArray, MatrixLike
+from skfair._typing import BoolArray, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.erm.solve import Settings, solve_freely
@@ -22,6 +22,7 @@ from skfair.estimators.limits import (
     budget,
     floor_constraint,
     floors,
+    kept_rate,
     prepare_constraint,
     rates_before,
     tightest,
@@ -194,7 +195,7 @@ def bind(
     min_rate: Any = None,
     selection_rate: Any = None,
     *,
-    how: Settings | None = None,  # of the model without constraints, for ``min_rate="as before"``
+    how: Settings | None = None,  # of the model without constraints, for "as before"
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> Problem:
@@ -207,20 +208,24 @@ def bind(
         for constraint in constraints
         for prepared in prepare_constraint(constraint, rows, max_disparity)
     ]
-    if min_rate is not None:
-        floor = floor_constraint(constraints)
-        if how is not None and min_rate == "as before":
-            min_rate = rates_of_free_model(data, task, rows, floor, how)
-        bound += floors(floor, rows, min_rate)
-    if selection_rate is not None:
-        bound += budget(rows, selection_rate)
-    if len(bound) > 1:
-        bound = unique_names(bound)
-    if data.blocks is not None and len(bound) > len(constraints):
+    is_more = len(bound) > len(constraints) or min_rate is not None or selection_rate is not None
+    if data.blocks is not None and is_more:
         raise ValueError(
             "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
             "Pass one limit, or rows in memory."
         )
+    selected = np.zeros(0, bool)
+    if how is not None and "as before" in (min_rate, selection_rate):
+        selected = decisions_of_free_model(data, task, how)
+    if min_rate is not None:
+        floor = floor_constraint(constraints)
+        if min_rate == "as before":
+            min_rate = rates_before(floor, rows, selected)
+        bound += floors(floor, rows, min_rate)
+    if selection_rate is not None:
+        bound += budget(rows, kept_rate(selection_rate, selected, rows.sample_weight))
+    if len(bound) > 1:
+        bound = unique_names(bound)
     if task.class_names is None:  # limits are in units of y, or of its loss
         unit_of = task.scale.of_constraint
         bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
@@ -234,15 +239,11 @@ def penalty_of(task: Task, earlier: float = 0.0) -> float:
     return float(task.alpha) * task.scale.of_penalty
 
 
-def rates_of_free_model(
-    data: TrainingData, task: Task, rows: TrainingRows, floor: Constraint, how: Settings
-) -> FloatArray | float:
-    """Return the rates of groups by a model without constraints: the floor "as before"."""
-    if data.blocks is not None:  # floors are refused there, whatever they are
-        return 0.0
+def decisions_of_free_model(data: TrainingData, task: Task, how: Settings) -> BoolArray:
+    """Return which rows a model without constraints selects."""
     free = bind(data, task, [], np.inf)
     scores, _ = free.model.forward(free.model_part(solve_freely(free, how)))
-    return rates_before(floor, rows, scores > 0)
+    return np.asarray(scores > 0)
 
 
 def _problem(
