@@ -62,7 +62,8 @@ class Audit(AuditTables):
     n_rows : int
         Number of rows.
     n_left_out : int or None
-        Number of rows left out, because their groups are too small; None if there are few.
+        Number of rows left out, because their groups are too small; None if the number would say
+        how many rows one of these groups has.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -325,8 +326,10 @@ def audit(
     suppress_below : int, default=None
         Smaller groups are not shown, because their numbers would say something about single people.
         Rows of such a group of one attribute are left out of all numbers; of crossed groups, others
-        from which they could be computed are hidden as well. None is 10, or 1 with preset "ll144",
-        which asks for the numbers of all categories.
+        from which they could be computed are hidden as well. Within levels of ``conditional_on``
+        no smaller group is compared. Rates by class, such as the true positive rate, and accuracies
+        are not shown of a group with fewer people of a class, and they count as undefined. None is
+        10, or 1 with preset "ll144", which asks for the numbers of all categories.
     title : str, default="Fairness audit"
         Title of the report.
     about : dict, default=None
@@ -416,13 +419,12 @@ def audit_table(
     gaps, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
-        **head_of(sample, options, title, n_rows - int(sample.counts.sum())),
+        **head_of(sample, options, title, n_rows - int(sample.counts.sum()), shown.hidden),
         about=about,
         columns=columns,
         decision=decision_of(task, columns, options.median or threshold),
         task=task.kind,
         conditional_on=list(sample.within),
-        hidden=shown.hidden,
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps,
         subgroups=shown.subgroups(tables, subgroups),

@@ -27,7 +27,7 @@ from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, jud
 from skfair.report.reading import MOST_CLASSES
 from skfair.report.result import PlainTables, head_of, where
 from skfair.report.sentences import apart_sentences, group_words, read_about
-from skfair.report.small_groups import without_small
+from skfair.report.small_groups import Sums, class_counts, without_small
 from skfair.report.subgroups import read_column
 from skfair.report.table import read_cells
 from skfair.report.views import View, find_gaps, rates_table, views_of
@@ -66,7 +66,8 @@ class DataAudit(PlainTables):
     n_rows : int
         Number of rows.
     n_left_out : int or None
-        Number of rows left out, because their groups are too small; None if there are few.
+        Number of rows left out, because their groups are too small; None if the number would say
+        how many rows one of these groups has.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -228,13 +229,12 @@ def audit_data(
     proxies = _proxies(sample, n_kinds, options)
     drift = pd.DataFrame() if before is None else _drift(sample, before, n_kinds, options)
     return DataAudit(
-        **head_of(sample.table, options, title, sample.n_lost),
+        **head_of(sample.table, options, title, sample.n_lost, sample.hidden),
         about=read_about(about),
         columns={} if sample.label is None else {"y_true": sample.label},
         decision=sample.definition,
         n_columns=len(sample.columns),
         n_earlier=0 if before is None else before.n_rows,
-        hidden=sample.hidden,
         shares=_corrected(shares, n_kinds, options),
         rates=rates_table(sample.table, sample.views, confidence) if measures else pd.DataFrame(),
         gaps=_corrected(gaps[_OF_GAPS], n_kinds, options, is_joint=True) if len(gaps) else gaps,
@@ -295,7 +295,11 @@ class _Sample:
             if values.hasnans:
                 self.table.measures[f"missing[{name}]"] = self._sums(values.isna().to_numpy())
         self.labels = every.get(self.label or "")
-        self.views = views_of(self.table, options)[: len(levels)]
+        counts = class_counts(self.table)
+        self.views = [
+            view.masked(Sums(self.table, view, counts, 0, options.suppress_below).hidden(view))
+            for view in views_of(self.table, options)[: len(levels)]
+        ]
 
     def codes(self, view: View) -> IntArray:
         """Return the group of each row."""

@@ -64,7 +64,7 @@ class PlainTables(Page):
     made_on: str
     version: str
     n_rows: int
-    n_left_out: int | None  # None for fewer than may be shown
+    n_left_out: int | None  # None if it would say how many rows a group has that is not shown
     attributes: list[str]
     confidence: float
     n_simulations: int
@@ -246,8 +246,13 @@ class AuditTables(PlainTables):
         return rows
 
 
-def head_of(sample: GroupTable, options: Options, title: str, n_lost: int) -> dict[str, Any]:
+def head_of(
+    sample: GroupTable, options: Options, title: str, n_lost: int, hidden: pd.DataFrame
+) -> dict[str, Any]:
     """Return what every audit says of itself, given the rows that it shows."""
+    # The number of rows left out is shown if each group that is hidden may have any size then.
+    n_hidden, most = int(hidden["view"].isin(sample.attributes).sum()), options.suppress_below - 1
+    is_open = n_hidden - 1 + most <= n_lost <= 1 + most * (n_hidden - 1)
     names = ("confidence", "n_simulations", "min_group_size", "suppress_below")
     return {name: getattr(options, name) for name in names} | {
         "title": str(title),
@@ -255,7 +260,8 @@ def head_of(sample: GroupTable, options: Options, title: str, n_lost: int) -> di
         "version": __version__,
         "attributes": sample.attributes,
         "n_rows": int(sample.counts.sum()),
-        "n_left_out": None if 0 < n_lost < options.suppress_below else n_lost,
+        "n_left_out": n_lost if is_open or not n_lost else None,
+        "hidden": hidden,
     }
 
 

@@ -2,7 +2,9 @@
 
 Rows of an attribute's group that is too small are left out of all numbers. A crossed group that is
 too small is hidden, and so are others from which, together with all sums that are shown, it could
-be computed.
+be computed. A group may also be large and have few people of a class: of 60 men three are
+qualified. Then no measure that joins decisions and outcomes is shown of it, because with the
+selection rate each of them says how many of the three were selected.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skfair._typing import BoolArray, FloatArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.table import GroupTable
 from skfair.report.options import Options
 from skfair.report.subgroups import Table, tables_of
-from skfair.report.views import View, views_of
+from skfair.report.views import View, is_joint, masked, views_of
 from skfair.utils.rounding import SUM_ROUNDING
 
 HIDDEN = "hidden"
@@ -49,48 +51,58 @@ def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tu
             )
 
 
-class Shown:
-    """What of a sample may be shown, so that no group of few people can be computed from it.
+def class_counts(sample: GroupTable) -> FloatArray:
+    """Return the people of each class, true or predicted, in each cell: (n_classes, n_cells).
 
-    A sum over some of the crossed groups is a row of ones and zeros. Rows that are shown span what
-    can be computed; groups that are too small must stay outside of it.
+    They are what rates by class divide by; those of weighted rows are effective numbers.
+    """
+    named = [
+        own.n_effective
+        for name, own in sample.measures.items()
+        if is_joint(name) and "accuracy" not in name
+    ]
+    return np.array(named).reshape(-1, sample.counts.size)
+
+
+class Sums:
+    """Which sums over cells may be shown, so that none of few people can be computed from them.
+
+    A sum over some of the cells is a row of ones and zeros. Rows that are shown span what can be
+    computed; sums of few people must stay outside of it.
     """
 
-    def __init__(self, sample: GroupTable, options: Options) -> None:
-        self.sample, left_out = without_small(sample, options.suppress_below)
-        self._options, n_rows = options, self.sample.counts
-        self.views = views_of(self.sample, options)
-        is_listed = len(self.views) > len(self.sample.attributes)
-        self._crossing = self.views[-1] if is_listed else None
-        if self._crossing is not None and n_rows.min() < options.suppress_below:
-            self._find_secrets(self._crossing)
-            self.views = list(map(self._hidden, self.views))
-        crossed = [
-            (view.name, name) for view in self.views
-            for name, apart in zip(view.names, view.apart, strict=True) if apart == HIDDEN
-        ]  # fmt: skip
-        self.hidden = pd.DataFrame([*left_out, *crossed], columns=["view", "group"])
+    def __init__(
+        self,
+        sample: GroupTable,
+        view: View,  # its groups are the cells
+        counts: FloatArray,  # (n_counts, n_cells of the sample): people, of whom there may be few
+        depth: int,  # of the groups that are sums of cells
+        least: float,
+    ) -> None:
+        units = np.eye(len(view.names))
+        self._codes, self._least, self._known = view.codes, least, units[:0]
+        of_cells = [np.bincount(view.codes, own, len(units)) for own in counts]
+        self._counts = np.reshape(of_cells, (-1, len(units)))
+        is_few, rows = self._are_few(units), units[:0]
+        if is_few.any():
+            tables = [own.codes for own in tables_of(sample, depth, 0)]
+            parts = [np.zeros_like(view.codes), *tables]
+            groups = [self._row(codes == i) for codes in parts for i in range(codes.max() + 1)]
+            rows = np.array([*units, *groups, *(row * is_few for row in groups)])
+        self._secret = rows[self._are_few(rows)]
+        self.is_whole_shown = self._admits(np.ones(len(units)))
 
-    def _find_secrets(self, crossing: View) -> None:
-        """List the groups that nobody may compute: small ones, and all small ones of a group."""
-        options, units = self._options, np.eye(len(crossing.names))
-        is_small = crossing.n_rows < options.suppress_below
-        small, self._known = [*units[is_small]], units[:0]
-        for own in tables_of(self.sample, options.depth, 0):
-            rows = [self._row(own.codes == i) for i in range(own.n_groups)]
-            small += [*rows, *(row * is_small for row in rows)]
-        n_rows = np.array(small) @ crossing.n_rows
-        self._secret = np.array(small)[(n_rows > 0) & (n_rows < options.suppress_below)]
-        self._admits(np.ones(len(units)))
+    def _are_few(self, rows: FloatArray) -> BoolArray:
+        """Return which sums are of few people, by any of the counts."""
+        n_people = rows @ self._counts.T
+        return np.asarray(((n_people > 0) & (n_people < self._least)).any(axis=1))
 
     def _row(self, is_inside: BoolArray) -> FloatArray:
-        """Return which crossed groups some cells of the sample are in."""
-        assert self._crossing is not None
-        n_cells = len(self._crossing.names)
-        return (np.bincount(self._crossing.codes, is_inside, n_cells) > 0).astype(float)
+        """Return which cells those of the sample are part of."""
+        return (np.bincount(self._codes, is_inside, self._counts.shape[1]) > 0).astype(float)
 
     def _admits(self, row: FloatArray) -> bool:
-        """Show a sum, unless a small group could be computed then."""
+        """Show a sum, unless one of few people could be computed then."""
         new = row - self._known.T @ (self._known @ row)
         new -= self._known.T @ (self._known @ new)
         length = np.linalg.norm(new)
@@ -103,14 +115,41 @@ class Shown:
         self._secret, self._known = secret, np.vstack([self._known, new])
         return True
 
-    def _hidden(self, view: View) -> View:
-        """Hide groups of a view; larger ones are shown first."""
-        apart = view.apart.copy()
-        for i in np.argsort(-view.n_rows, kind="stable").tolist():
-            is_small = view.n_rows[i] < self._options.suppress_below
-            if is_small or not self._admits(self._row(view.codes == i)):
-                apart[i] = HIDDEN
-        return view._replace(apart=apart)
+    def shown(self, codes: IntArray, groups: IntArray) -> BoolArray:
+        """Show groups of the cells of the sample one after the other; return which may be."""
+        if not len(self._secret):
+            return np.ones(len(groups), bool)
+        return np.array([self._admits(self._row(codes == i)) for i in groups.tolist()], bool)
+
+    def hidden(self, view: View) -> BoolArray:
+        """Return which groups of a view may not be shown; larger ones are shown first."""
+        order = np.argsort(-view.n_rows, kind="stable")
+        return ~self.shown(view.codes, order)[np.argsort(order)]
+
+
+class Shown:
+    """What of a sample may be shown, so that nothing about few people can be computed from it."""
+
+    def __init__(self, sample: GroupTable, options: Options) -> None:
+        sample, left_out = without_small(sample, options.suppress_below)
+        views, self._least = views_of(sample, options), options.suppress_below
+        # If there are too many crossed groups to list them, each attribute stands by itself.
+        self._is_listed = len(views) > len(sample.attributes) or len(views) == 1
+        spaces, depth = (views[-1:], options.depth) if self._is_listed else (views, 0)
+        self._counts = sample.counts[None], class_counts(sample)
+        self._rows, self._classes = (
+            [Sums(sample, view, own, depth, self._least) for view in spaces]
+            * (len(views) // len(spaces))
+            for own in self._counts
+        )
+        if not all(own.is_whole_shown for own in self._classes):
+            sample = replace(sample, measures=masked(sample.measures, True))
+        self.sample, self.views, crossed = sample, [], []
+        for view, rows, classes in zip(views, self._rows, self._classes, strict=True):
+            apart = np.where(rows.hidden(view), HIDDEN, view.apart)
+            crossed += [(view.name, view.names[i]) for i in np.flatnonzero(apart == HIDDEN)]
+            self.views.append(view._replace(apart=apart).masked(classes.hidden(view)))
+        self.hidden = pd.DataFrame([*left_out, *crossed], columns=["view", "group"])
 
     def without_hidden(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table of groups without those that are hidden."""
@@ -125,15 +164,24 @@ class Shown:
         If crossed groups are not listed, these are subgroups by attributes none of whose
         intersections is too small.
         """
-        n_rows, options = self.sample.counts, self._options
-        if not len(table) or n_rows.min() >= options.suppress_below:
-            return table
-        is_open = dict.fromkeys(table["subgroup"], False)
-        for own in tables:
-            least = np.bincount(own.codes, n_rows, own.n_groups).min()
-            for place, name in zip(own.kept, own.names, strict=True):
-                if name in is_open and self._crossing is not None:
-                    is_open[name] = self._admits(self._row(own.codes == place))
-                elif name in is_open:
-                    is_open[name] = bool(least >= options.suppress_below)
-        return table[table["subgroup"].map(is_open)].reset_index(drop=True)
+        for counts, (sums, *_) in zip(self._counts, (self._rows, self._classes), strict=True):
+            if not len(table):
+                break
+            is_asked = table["measure"].map(is_joint) | (sums is self._rows[0])
+            asked, is_open = (
+                set(table["subgroup"][is_asked]),
+                dict.fromkeys(table["subgroup"], True),
+            )
+            for own in tables:
+                named = {
+                    i: name for i, name in zip(own.kept, own.names, strict=True) if name in asked
+                }
+                if self._is_listed:
+                    judged = sums.shown(own.codes, np.array([*named], int)).tolist()
+                else:
+                    of_groups = np.array([np.bincount(own.codes, n, own.n_groups) for n in counts])
+                    is_few = (of_groups > 0) & (of_groups < self._least)
+                    judged = [not is_few.any()] * len(named)
+                is_open |= dict(zip(named.values(), judged, strict=True))
+            table = table[~is_asked | table["subgroup"].map(is_open)]
+        return table.reset_index(drop=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,21 @@ from skfair.utils.rounding import ROUNDING
 MOST_CROSSED = 100
 # The p-value of a pair, and above which difference it is beyond chance, by view, measure and pair
 Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
+# How measures begin that join decisions and outcomes, or labels that only some rows have.
+_JOINT = "true_", "false_", "positive_", "recall[", "accuracy", "label[", "mean_label"
+
+
+def is_joint(measure: str) -> bool:
+    """Whether a measure of few people of a class would say something about single ones."""
+    return measure.removeprefix(BEFORE).startswith(_JOINT)
+
+
+def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellMeans]:
+    """Return measures without those of some cells that join decisions and outcomes."""
+    return {
+        name: own._replace(sums=own.sums * np.logical_not(is_closed)) if is_joint(name) else own
+        for name, own in measures.items()
+    }
 
 
 class View(NamedTuple):
@@ -39,6 +55,12 @@ class View(NamedTuple):
     apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
     reference: int | None  # the group that has the reference level of each attribute
     measures: dict[str, CellMeans]  # by name, over the groups
+    closed: frozenset[str] = frozenset()  # groups of which some measures are not shown
+
+    def masked(self, is_closed: BoolArray) -> View:
+        """Return the view without what joins decisions and outcomes of some groups."""
+        closed = frozenset(compress(self.names, is_closed))
+        return self._replace(measures=masked(self.measures, is_closed), closed=closed)
 
     def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return a table of one measure with its interval."""
@@ -149,6 +171,9 @@ def _compared(
         cells = sample.only(is_kept[view.codes])
         for is_conditional in [False, True] if sample.within else [False]:
             table = cells.compared(view.attributes, sample.within if is_conditional else ())
+            names = np.array(table.groups.groups.names, object)[table.groups.group_of]
+            is_closed = np.isin(names, [*view.closed])
+            table = replace(table, measures=masked(table.measures, is_closed))
             if is_conditional:
                 table = _of_large(table, options)
                 if not table.groups.is_present.any():
@@ -166,11 +191,16 @@ def _compared(
 
 
 def _of_large(table: GroupTable, options: Options) -> GroupTable:
-    """Leave out the groups of strata that are too small, and those that are alone then."""
-    groups, is_large = table.groups, table.counts >= options.min_group_size
+    """Leave out the groups of strata that are too small, and those that are alone then.
+
+    Of rates by class each needs as many people of the class as may be shown.
+    """
+    groups, least = table.groups, options.suppress_below
+    is_large = table.counts >= max(options.min_group_size, least)
     is_large &= (np.bincount(groups.stratum_of, is_large) >= 2)[groups.stratum_of]
     measures = {
-        name: own._replace(sums=own.sums * is_large) for name, own in table.measures.items()
+        name: own._replace(sums=own.sums * (is_large & (own.n_effective >= least)))
+        for name, own in table.measures.items()
     }
     return replace(table, measures=measures, peers=replace(groups, is_present=is_large))
 
@@ -247,7 +277,9 @@ def score_report(
         bins = tables.calibration(view.names, options.confidence, options.suppress_below)
         calibration.append(bins.assign(view=view.name))
         if is_share:
-            rates.append(view.rates("auc", *tables.aucs(options.confidence)))
+            is_closed = np.isin(view.names, [*view.closed])
+            aucs = (np.where(is_closed, np.nan, own) for own in tables.aucs(options.confidence))
+            rates.append(view.rates("auc", *aucs))
         if not is_share or (edges[0], edges[-1]) == (0.0, 1.0):
             errors = tables.calibration_errors()
             rates.append(view.rates("calibration_error", errors, np.nan, np.nan))

@@ -25,7 +25,7 @@ def people():
 
 def audited(people, reference, groups=("sex",), **options):
     groups = people[list(groups)]
-    options = {"n_simulations": 20, "reference": reference, **options}
+    options = {"n_simulations": 20, "reference": reference, "suppress_below": 1, **options}
     return audit(people["y"], people["p"], sensitive_features=groups, **options)
 
 
@@ -97,6 +97,7 @@ def test_everywhere_an_audit_is_shown(people, tmp_path):
     assert "| Selection rate | f |" in found.to_markdown()
     people.to_csv(tmp_path / "rows.csv", index=False)
     asked = ["--target", "y", "--prediction", "p", "--groups", "sex", "--reference", "m"]
+    asked += ["--suppress-below", "1"]
     again = Audit.from_dict(reported(tmp_path / "rows.csv", *asked, usual=False))
     here = audited(people, "m", n_simulations=500)
     pd.testing.assert_frame_equal(again.signed, here.signed)

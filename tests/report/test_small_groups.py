@@ -1,5 +1,6 @@
 """What is hidden of small groups cannot be computed from what is shown."""
 
+import itertools
 import json
 import re
 
@@ -70,6 +71,54 @@ def test_no_solver_recovers_a_small_group(seed):
             assert ends[1] - ends[0] >= 1
 
 
+JOINT = ["true_positive_rate", "false_positive_rate", "positive_predictive_value", "accuracy"]
+
+
+@pytest.mark.parametrize("n_attributes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_how_few_people_of_a_class_were_decided_cannot_be_computed(seed, n_attributes):
+    """Of 60 men three are qualified: how many of these were selected is in no span of sums."""
+    groups, chosen = people(seed, (3, 3, 2), n=900)
+    groups = groups.iloc[:, :n_attributes]
+    y, few = np.random.default_rng(seed).integers(0, 2, 900), np.flatnonzero(groups["a"] == "w")
+    y[few], y[few[:3]] = 0, 1
+    found = audit(
+        y, chosen, chosen * 0.5, sensitive_features=groups, before=1 - chosen, n_simulations=5,
+        min_size=10,
+    )  # fmt: skip
+    plain = json.loads(found.to_json())
+    rows = pd.DataFrame({"y": y, "p": chosen, **groups})
+    kept = rows[~np.any([rows[v].isin(found.hidden.query("view == @v").group) for v in groups], 0)]
+
+    def inside(row):
+        asked = row.get("group", row.get("subgroup"))
+        named = asked if "=" in asked else f"{row['view']}={asked}"
+        parts = [part.split("=") for part in named.split(", ")] if row.get("view", "x") else []
+        return np.logical_and.reduce([np.ones(len(kept), bool), *(kept[k] == v for k, v in parts)])
+
+    cells = kept.groupby(list(groups)).ngroup()
+    n_cells = cells.max() + 1
+    shown = [
+        np.bincount(cells, inside(row), n_cells) > 0
+        for row in [*plain["rates"], *plain["subgroups"]]
+        if row["measure"].removeprefix("before:") in JOINT and row["value"] is not None
+    ]
+    span = np.array(shown, float).reshape(-1, n_cells)
+    rank = np.linalg.matrix_rank(span)
+    n_few = 0
+    for size in range(n_attributes + 1):
+        for attributes in itertools.combinations(groups, size):
+            for _, own in kept.groupby(list(attributes)) if size else [((), kept)]:
+                counts = [*own["y"].value_counts(), *own["p"].value_counts()]
+                if min(counts) < 10:
+                    secret = (np.bincount(cells[own.index], minlength=n_cells) > 0) * 1.0
+                    assert np.linalg.matrix_rank(np.vstack([span, secret])) > rank
+                    n_few += 1
+    assert n_few
+    rates = found.rates[found.rates["measure"].isin(["base_rate", "selection_rate"])]
+    assert rates["value"].notna().all()  # these say nothing of who was selected
+
+
 def test_rows_of_a_small_group_count_nowhere():
     groups, chosen = people(0, (2, 2, 2))
     groups.loc[:5, "a"] = "rare"
@@ -79,8 +128,17 @@ def test_rows_of_a_small_group_count_nowhere():
     assert (found.n_rows, found.n_left_out) == (left.n_rows, None) == (594, None)
     pd.testing.assert_frame_equal(found.rates, left.rates)
     assert "Not shown, with fewer than 10 rows: rare (a)" in repr(found)
-    groups.loc[:11, "a"] = ["rare", "seldom"] * 6
-    assert audit(None, chosen, sensitive_features=groups[["a"]], **QUICK).n_left_out == 12
+    for n_rare, n_seldom, said in (
+        (1, 9, 10),
+        (3, 7, 10),
+        (9, 9, None),
+        (6, 6, None),
+        (2, 3, None),
+    ):
+        names = ["rare"] * n_rare + ["seldom"] * n_seldom
+        own = [*names, *("uv" * 300)[len(names) :]]  # said if each may have any number
+        found = audit(None, chosen, sensitive_features={"a": own}, **QUICK)
+        assert (found.n_left_out, found.n_rows) == (said, 600 - len(names))
     every = audit(None, chosen, sensitive_features=groups, suppress_below=1, **QUICK)
     assert (every.n_rows, every.n_left_out, len(every.hidden)) == (600, 0, 0)
 
@@ -112,7 +170,10 @@ def test_a_stratum_of_few_people_is_not_compared():
     given = {"sensitive_features": {"sex": sex}, "conditional_on": {"d": department}}
     gaps = audit(None, chosen, **given, **QUICK).gaps
     assert gaps.loc[gaps["is_conditional"], "value"].item() < 0.5
-    every = audit(None, chosen, **given, min_group_size=1, **QUICK).gaps
+    for least in ({"min_group_size": 1}, {"suppress_below": 1}):
+        gaps = audit(None, chosen, **given, **least, **QUICK).gaps
+        assert gaps.loc[gaps["is_conditional"], "value"].item() < 0.5
+    every = audit(None, chosen, **given, min_group_size=1, suppress_below=1, **QUICK).gaps
     assert every.loc[every["is_conditional"], "value"].item() == 1
 
 
