@@ -22,12 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
 from skfair._version import __version__
+from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import dropped_columns, note_dropped, note_kinds
-from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
+from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
 from skfair.utils.warn import entrance, warn_user
+from skfair.utils.wrappers import refuse_positions
 
 # What a summary says of an estimator, and the parameter or fitted attribute that holds it.
 _SUMMARY = {
@@ -72,6 +74,8 @@ def fit_method(method: Method) -> Method:
     @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
+        args = tuple(map(from_arrow, args))
+        kwargs = {name: from_arrow(value) for name, value in kwargs.items()}
         try:
             with config_context(array_api_dispatch=False):  # tensors are converted
                 return managed(self, *args, **kwargs)
@@ -174,7 +178,8 @@ class SensitiveFeaturesMixin:
 
     @property
     def _sensitive(self) -> Sensitive:
-        return read_sensitive(self.sensitive)
+        asked = self.sensitive
+        return asked if isinstance(asked, Sensitive) else Sensitive(asked)
 
     @property
     def summary_(self) -> str:
@@ -187,12 +192,21 @@ class SensitiveFeaturesMixin:
             if value is not None
         )
 
+    def __sklearn_clone__(self) -> Any:
+        asked = self.sensitive
+        columns = getattr(asked, "columns", asked), getattr(asked, "within", None)
+        refuse_positions(type(self).__name__, (*columns, getattr(self, "query_column", None)))
+        return super().__sklearn_clone__()  # type: ignore[misc]
+
     def _html_repr(self) -> str:
         summary = escape(getattr(self, "summary_", ""))  # empty before a fit
         return f"{super()._html_repr()}<p>{summary}</p>"  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored; equal fits store the same, so no times."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        history = {k: v for k, v in state.get("history_", {}).items() if k != "seconds"}
+        state |= {"history_": history} if history else {}
         return {**state, "_skfair_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

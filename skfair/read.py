@@ -23,7 +23,7 @@ from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.foreign_tables import refuse_arrow_table
+from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.kinds import read_training
 from skfair.groups.named_columns import (
     column_positions,
@@ -193,10 +193,10 @@ def read_features(estimator: Any, X: MatrixLike, **check_params: Any) -> Any:
     A table may lack the sensitive columns, which the people who ask may not have.
     """
     refuse_lazy(estimator, X)
+    X = from_arrow(X)
     with config_context(array_api_dispatch=False):
         if estimator._model_positions is None:
             return validate_data(estimator, X, reset=False, **check_params)
-        refuse_arrow_table(X, "X")
         if not _lacks_groups(estimator, X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             X = keep_columns(X, estimator._model_positions)
@@ -253,6 +253,7 @@ def read_groups(
         columns = estimator._sensitive.columns
         if columns is None:
             return None
+        X = from_arrow(X)
         if _lacks_groups(estimator, X):
             raise ValueError(f"X has no column {listed(dropped_columns(estimator))}.")
         sensitive_features = take_columns(X, columns)

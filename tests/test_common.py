@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,6 +179,7 @@ def test_a_fit_leaves_parameters_and_a_failed_one_everything(estimator_class, da
         twins = list(pool.map(one_fit, [seeded(estimator_class), seeded(estimator_class)]))
     for other in (*twins, copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
         assert np.array_equal(outcome(other, X, groups), outcome(estimator, X, groups))
+    assert len({(joblib.hash(twin), pickle.dumps(twin)) for twin in twins}) == 1
     before = vars(estimator).copy()
     with pytest.raises(ValueError, match="missing value"):
         fit(estimator, X, y, sensitive_features=[None, *groups[1:]])

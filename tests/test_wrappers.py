@@ -20,7 +20,7 @@ from sklearn.ensemble import (
     StackingRegressor,
     VotingClassifier,
 )
-from sklearn.feature_selection import RFE, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -29,10 +29,12 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_val_score,
 )
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skfair import classification, cluster, preprocessing, regression
+from skfair import Sensitive, classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.house import discover_estimators
 
@@ -135,7 +137,7 @@ def sample():
     return X, (X["b"] + rng.normal(size=300) > 0).astype(int).to_numpy(), sex
 
 
-@pytest.mark.filterwarnings("ignore:.* decides by the probabilities:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* decides by the (probabilities|scores):UserWarning")
 @pytest.mark.parametrize(("name", "way", "wrapper"), cases())
 def test_estimators_inside_others(name, way, wrapper, sample):
     X, y, sex = sample
@@ -155,12 +157,62 @@ def test_estimators_inside_others(name, way, wrapper, sample):
                 wrapper(model, X, y, **groups)
 
 
+def of_columns(model, **options):
+    return BaggingClassifier(model, 2, random_state=0, **options)
+
+
+SELECTORS = {
+    "backward": lambda m: SequentialFeatureSelector(
+        make_pipeline(m), n_features_to_select=2, direction="backward", cv=2
+    ),
+    "forward": lambda m: SequentialFeatureSelector(m, n_features_to_select=1, cv=2),
+    "elimination": lambda m: RFE(m, n_features_to_select=1),
+    "elimination by folds": lambda m: RFECV(m, cv=2),
+    "bagging": lambda m: of_columns(make_pipeline(m), max_features=0.7),
+    "bagging of copies": lambda m: of_columns(m, bootstrap_features=True),
+    "search": lambda m: GridSearchCV(RFE(m), {"step": [1]}, cv=2, error_score="raise"),
+}
+
+
+@pytest.mark.parametrize("wrapper", SELECTORS)
+@pytest.mark.parametrize("sensitive", [0, ["a", -1], Sensitive("a", within=np.int64(1))])
+def test_positions_are_refused_where_columns_are_dropped(sensitive, wrapper, sample):
+    # Columns of two values each: in another one no value would look wrong.
+    X = (sample[0].to_numpy() > 0).astype(float)
+    for name in ("erm", "decisions"):
+        model = SELECTORS[wrapper](clone(MODELS[name]).set_params(sensitive=sensitive))
+        with pytest.raises(ValueError, match="some columns of X only, where the positions"):
+            model.fit(X, sample[1])
+
+
+def test_a_scorer_by_position_is_refused_where_columns_are_dropped(sample):
+    scorer = get_scorer("neg_demographic_parity_difference", sensitive=0)
+    X, y = sample[0].to_numpy() > 0, sample[1]
+    assert GridSearchCV(LogisticRegression(), {}, scoring=scorer, cv=2).fit(X, y).best_score_ <= 0
+    with pytest.raises(ValueError, match=r"positions 0, given to a scorer"):
+        RFECV(LogisticRegression(), scoring=scorer, cv=2).fit(X, y)
+
+
+def test_a_search_of_thresholds_says_how_a_scorer_gets_the_groups(sample):
+    X, y, sex = sample
+    X = X.assign(sex=sex)
+    for columns in ({}, {"sensitive": "sex"}):
+        scorer = get_scorer("neg_demographic_parity_difference", **columns)
+        with pytest.raises(ValueError, match="Enable metadata routing .* without sensitive="):
+            TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer, cv=2).fit(X, y)
+    scorer = get_scorer("neg_demographic_parity_difference")
+    model = TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer, cv=2)
+    with config_context(enable_metadata_routing=True):
+        model.fit(X, y, sensitive_features=sex)
+    assert demographic_parity_difference(y, model.predict(X), sensitive_features=sex) < 0.1
+
+
 @pytest.mark.parametrize("way", ["name", "position", "routing"])
 @pytest.mark.parametrize(
     ("wrapper", "works"),
     [
-        (lambda m: SequentialFeatureSelector(m, n_features_to_select=1, cv=2), ["routing"]),
-        (lambda m: RFE(m, n_features_to_select=1), ["routing"]),
+        (SELECTORS["forward"], ["routing"]),
+        (SELECTORS["elimination"], ["routing"]),
         (SelfTrainingClassifier, ["position"]),
         (lambda m: AdaBoostClassifier(m, n_estimators=2), ["position"]),
     ],
@@ -219,13 +271,14 @@ def decisions_that_limits_change():
         ("Soft voting", lambda m: VotingClassifier([("a", m), ("b", m)], voting="soft")),
         ("Bagging", lambda m: BaggingClassifier(m, n_estimators=2, random_state=0)),
         ("A classifier with a threshold", lambda m: thresholder()(m)),
+        ("A calibrated classifier", lambda m: CalibratedClassifierCV(m, cv=2)),
     ],
 )
 def test_who_discards_the_limits_of_decisions_is_warned_of(
     decider, wrap, decisions_that_limits_change
 ):
     model, X, y = decisions_that_limits_change
-    with pytest.warns(UserWarning, match=f"{decider} decides by the probabilities") as caught:
+    with pytest.warns(UserWarning, match=f"{decider} decides by the (prob|sc)") as caught:
         predicted = wrap(clone(model)).fit(X, y).predict(X)
     assert demographic_parity_difference(y, predicted, sensitive_features=X[:, 3]) > 0.1
     assert Path(caught[-1].filename) == Path(__file__)
@@ -238,12 +291,33 @@ def test_who_keeps_decisions_or_only_reads_probabilities_is_not(decisions_that_l
         voting,
         FixedThresholdClassifier(model, response_method="decision_function"),
         StackingClassifier([("a", model)], cv=2),
-        CalibratedClassifierCV(model, cv=2),
+        OneVsRestClassifier(model),  # of two classes
+        MultiOutputClassifier(model),
     ):
-        assert clone(wrapper).fit(X, y).predict(X).shape == y.shape
+        labels = y[:, None] if isinstance(wrapper, MultiOutputClassifier) else y
+        found = clone(wrapper).fit(X, labels).predict(X)
+        gap = demographic_parity_difference(y, found.ravel(), sensitive_features=X[:, 3])
+        assert gap <= 0.1 or isinstance(wrapper, StackingClassifier)
+    assert CalibratedClassifierCV(model, cv=2).fit(X, y).predict_proba(X).shape == (len(y), 2)
     assert cross_val_score(model, X, y, cv=2, scoring="neg_log_loss").shape == (2,)
     free = clone(model).set_params(max_disparity=1.0)
     assert FixedThresholdClassifier(free).fit(X, y).predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier])
+@pytest.mark.parametrize("name", ["erm", "decisions"])
+def test_several_classes_chosen_from_binary_limits_are_warned_of(
+    name, wrapper, decisions_that_limits_change
+):
+    _, X, _ = decisions_that_limits_change
+    y = np.digitize(X[:, 0] + X[:, 1], [0, 1.5])
+    inside = make_pipeline(clone(MODELS[name]).set_params(sensitive=3))
+    model = wrapper(inside).fit(X, y)
+    with pytest.warns(
+        UserWarning, match="of several classes made of binary ones decides"
+    ) as caught:
+        model.predict(X)
+    assert Path(caught[-1].filename) == Path(__file__)
 
 
 def test_every_estimator_is_here():

@@ -47,6 +47,7 @@ from skfair.utils.availability import available_if
 from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
+from skfair.utils.wrappers import warn_of_decider
 
 
 @documented
@@ -319,6 +320,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             The scores.
         """
         check_is_fitted(self)
+        if self.multipliers_.size:
+            warn_of_decider(self, "scores")
         rows = read_features(self, X, **ROW_CHECKS)
         if "decisions_" not in vars(self):
             return report.raw_scores(vars(self), rows, self._model_positions)

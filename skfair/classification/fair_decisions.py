@@ -38,7 +38,6 @@ from skfair.estimators.decisions.prediction import (
     Decider,
     linear_of,
     strata_of_new_rows,
-    warn_of_decider,
 )
 from skfair.estimators.decisions.solve import fit_classes, read_folds, search
 from skfair.estimators.group_chances import fit_groups
@@ -53,6 +52,7 @@ from skfair.utils.routing import refuse_misspelt
 from skfair.utils.row_hash import row_draws
 from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_weights
+from skfair.utils.wrappers import warn_of_decider
 
 
 @documented
@@ -310,6 +310,8 @@ class FairDecisionClassifier(
             With two classes a positive score decides for the second one.
         """
         values = self._margins(X, sensitive_features, control_features)
+        if self._decider.uses_groups:
+            warn_of_decider(self, "scores")
         return self._sign * (values[:, 1] - values[:, 0]) if values.shape[1] == 2 else values
 
     def predict(
@@ -339,7 +341,7 @@ class FairDecisionClassifier(
         """
         check_is_fitted(self)
         if self._decider.offsets.any() or self._decider.corrections is not None:
-            warn_of_decider(self)
+            warn_of_decider(self, "probabilities")
         rows = read_features(self, as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 

@@ -31,6 +31,7 @@ from sklearn.utils.validation import (
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.foreign_tables import from_arrow
 from skfair.read import read_groups
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
@@ -49,6 +50,7 @@ RESPONSES = {
 
 def as_rows(X: MatrixLike) -> Any:
     """Return frames, sparse matrices, texts and dicts as they are, anything else as an array."""
+    X = from_arrow(X)
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:

@@ -1,4 +1,4 @@
-"""Tables that numpy cannot read: a pyarrow Table is split, a polars LazyFrame refused."""
+"""Data that numpy cannot read: those of pyarrow become pandas, a polars LazyFrame is refused."""
 
 from __future__ import annotations
 
@@ -20,23 +20,6 @@ def refuse_lazy_frame(table: object, argument: str) -> None:
         )
 
 
-def refuse_arrow_table(table: object, argument: str) -> None:
-    """Raise if columns are to be taken by name from a pyarrow Table."""
-    if _is_arrow_table(table):
-        raise TypeError(
-            f"{argument} is a pyarrow Table, from which no columns can be taken. "
-            f"Pass {argument}.to_pandas()."
-        )
-
-
-def columns_of_table(table: Any) -> Any:
-    """Return the columns of a pyarrow Table by name, and anything else as it is."""
-    if not _is_arrow_table(table):
-        return table
-    return {name: table[name].to_pandas() for name in table.column_names}
-
-
-def _is_arrow_table(table: object) -> bool:
-    """Whether this is a pyarrow Table; one that nobody imported is none."""
-    pyarrow = sys.modules.get("pyarrow")
-    return pyarrow is not None and isinstance(table, pyarrow.Table)
+def from_arrow(values: Any) -> Any:
+    """Return a table or a column of pyarrow as one of pandas, and anything else as it is."""
+    return values.to_pandas() if type(values).__module__ == "pyarrow.lib" else values

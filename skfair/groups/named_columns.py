@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import ColumnNames, MatrixLike
-from skfair.groups.foreign_tables import refuse_arrow_table
+from skfair.groups.foreign_tables import from_arrow
 from skfair.utils.text import listed
 
 
@@ -29,7 +29,6 @@ def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensi
     wanted = [columns] if isinstance(columns, str | Integral) else list(columns)
     if not wanted:
         raise ValueError(f"{argument} is empty. Name at least one column, or pass None.")
-    refuse_arrow_table(X, "X")
     names = list(X.columns) if hasattr(X, "columns") else None
     n_columns = _as_table(X).shape[1] if names is None else len(names)
     positions = []
@@ -57,6 +56,7 @@ def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensi
 
 def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive") -> Any:
     """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
+    X = from_arrow(X)
     positions = column_positions(X, columns, argument)
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]

@@ -137,7 +137,8 @@ class ConvergenceDisplay(Display):
             What runs from left to right: iterations of the solver (rows of the history if it does
             not say which), how often all rows were evaluated (batches count by their size), or CPU
             seconds. Iterations of different solvers cost different amounts of work, passes and
-            seconds compare them.
+            seconds compare them. Seconds are not stored with a model: copies of it and models
+            that were loaded from a file do not have them.
         columns : str or sequence of str, default=None
             Columns of the history to draw. None is ``"objective"`` and ``"max_violation"`` as far
             as they were recorded, or every column if neither was.

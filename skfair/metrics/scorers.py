@@ -16,9 +16,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from sys import _getframe
+from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_clusterer, is_regressor
 from sklearn.metrics import accuracy_score
 from sklearn.metrics._scorer import _BaseScorer
@@ -34,6 +36,7 @@ from skfair.metrics.own_metrics import WorstClass, takes_pos_label
 from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
+from skfair.utils.wrappers import refuse_positions
 
 # What each leading parameter of a metric stands for: which response it needs, if any.
 RESPONSES: dict[str, str | tuple[str, ...] | None] = {
@@ -120,7 +123,8 @@ class FairnessScorer(_BaseScorer):
                 f"The positional parameters of the metric {metric!r} must name exactly one "
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
-        super().__init__(metric, sign, kwargs, response_method or defaults[0])
+        self._metric, self._sign, self._kwargs = metric, sign, kwargs
+        self._response_method: Any = response_method or defaults[0]
         self._columns = columns
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         # A metric of accuracy takes no groups: they are for models that need them to predict.
@@ -179,6 +183,22 @@ class FairnessScorer(_BaseScorer):
             kwargs["sample_weight"] = sample_weight
         return self._score(_call, estimator, X, y_true, **kwargs)
 
+    @property
+    def _score_func(self) -> Metric:
+        """What scikit-learn's search of a threshold takes out of a scorer, and calls by itself."""
+        reads_columns = any(columns is not None for columns in self._columns.values())
+        is_lost = reads_columns or (
+            self._needs_groups and not get_config()["enable_metadata_routing"]
+        )
+        if is_lost and self._compares_groups and _getframe(1).f_code.co_name == "from_scorer":
+            raise ValueError(
+                f"A classifier that tunes its threshold calls the metric of {self!r} by itself, "
+                "without columns of X. Enable metadata routing "
+                "(sklearn.set_config(enable_metadata_routing=True)), make the scorer without "
+                "sensitive=, and pass sensitive_features= to fit."
+            )
+        return self._metric
+
     def set_score_request(self, **kwargs: Any) -> FairnessScorer:
         """Request more metadata, such as ``sample_weight=True``; the groups stay requested.
 
@@ -217,10 +237,10 @@ class FairnessScorer(_BaseScorer):
             )
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
-        bound = getattr(self._score_func, "keywords", {}) | kwargs
+        bound = getattr(self._metric, "keywords", {}) | kwargs
         pos_label = positive_class(estimator, bound.get("pos_label"))
-        is_worst = isinstance(self._score_func, WorstClass)
-        if pos_label is not None and not is_worst and takes_pos_label(self._score_func, **bound):
+        is_worst = isinstance(self._metric, WorstClass)
+        if pos_label is not None and not is_worst and takes_pos_label(self._metric, **bound):
             kwargs["pos_label"] = pos_label
         taken = {
             param: attributes[param]
@@ -246,8 +266,8 @@ class FairnessScorer(_BaseScorer):
         if not self._compares_groups:  # not a metric of ours: it reads rows in memory only
             arguments = [_gathered(values) for values in arguments]
             kwargs = {name: _gathered(values) for name, values in kwargs.items()}
-        result = self._score_func(*arguments, **kwargs)
-        return cast(float, self._sign * result)
+        result = self._metric(*arguments, **kwargs)
+        return self._sign * result
 
     def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
         """Return what is passed of an attribute, or found in columns of X, or None."""
@@ -262,11 +282,11 @@ class FairnessScorer(_BaseScorer):
         return _take(X, columns, _OPTIONS[param])
 
     def __repr__(self) -> str:
-        extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""
+        extra = ", worst_class=True" if isinstance(self._metric, WorstClass) else ""
         columns = {_OPTIONS[param]: columns for param, columns in self._columns.items()}
         options = {key: value for key, value in columns.items() if value is not None} | self._kwargs
         extra += "".join(f", {key}={value!r}" for key, value in options.items())
-        name = _name_of(self._score_func)
+        name = _name_of(self._metric)
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra})"
 
 
@@ -298,6 +318,7 @@ def _call(estimator: object, method: str, X: MatrixLike, pos_label: ClassLabel =
 
 def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
     """Take columns out of X, also out of a Dask collection."""
+    refuse_positions("a scorer", [columns])
     if not is_lazy(X):
         return take_columns(X, columns, argument)
     positions = column_positions(meta_of(X), columns, argument)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skfair.classification import ConstrainedERMClassifier
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference
+from tests.test_wrappers import MODELS, NEED_GROUPS
 
 SEX, REGION = ["f", "m", "f", "m"], ["n", "n", "s", "s"]
 
@@ -23,22 +25,32 @@ def test_a_pyarrow_table_is_read_like_a_dict_of_its_columns():
     assert found == 0.5
 
 
-def test_a_pyarrow_table_is_refused_at_prediction_as_at_fit():
+@pytest.mark.parametrize("name", ["erm", "decisions", "numbers aware", "k-means", "weights"])
+def test_tables_and_columns_of_pyarrow_are_read_as_those_of_pandas(name):
     pyarrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    rows = pandas.DataFrame({"x": rng.normal(size=80), "sex": SEX * 20})
-    model = ConstrainedERMClassifier(sensitive="sex").fit(rows, rows["x"] > 0)
-    for columns in (["x", "sex"], ["x"]):
-        with pytest.raises(TypeError, match=r"X is a pyarrow Table.*Pass X.to_pandas\(\)"):
-            model.predict(pyarrow.table(rows[columns]))
-
-
-def test_columns_of_a_pyarrow_table_cannot_be_taken_by_name():
-    pyarrow = pytest.importorskip("pyarrow")
-    rows = pyarrow.table({"x": np.arange(4.0), "sex": SEX})
-    model = ConstrainedERMClassifier(sensitive="sex")
-    with pytest.raises(TypeError, match=r"X is a pyarrow Table.*Pass X.to_pandas\(\)"):
-        model.fit(rows, [0, 1, 0, 1])
+    rows = pandas.DataFrame({"x": rng.normal(size=80), "z": rng.normal(size=80), "sex": SEX * 20})
+    y = pandas.Series(np.where(rows["x"] + rows["z"] > 0, "yes", "no"))
+    y = rows["x"] if name == "numbers aware" else y
+    ways = [rows["sex"], pyarrow.array(SEX * 20), pyarrow.chunked_array([SEX * 15, SEX * 5])]
+    ways += [pyarrow.array(SEX * 20).dictionary_encode(), pyarrow.table({"sex": SEX * 20})]
+    found = []
+    for number, sex in enumerate(ways):
+        X = rows if number == 0 else pyarrow.table(rows)
+        target = y if number == 0 else pyarrow.chunked_array([y[:30], y[30:]])
+        model = clone(MODELS[name]).set_params(sensitive="sex").fit(X, target)
+        assert model.feature_names_in_.tolist() == ["x", "z", "sex"]
+        found.append(np.asarray(model.predict(X)))
+        features = rows[["x", "z"]] if number == 0 else pyarrow.table(rows[["x", "z"]])
+        apart = clone(MODELS[name]).fit(features, target, sensitive_features=sex)
+        given = {"sensitive_features": sex} if name in NEED_GROUPS else {}
+        found.append(np.asarray(apart.predict(features, **given)))
+    assert all(np.array_equal(other, found[0]) for other in found)
+    selected = pyarrow.array(found[0] == found[0][0])
+    gaps = {
+        demographic_parity_difference(selected, selected, sensitive_features=sex) for sex in ways
+    }
+    assert len(gaps) == 1
 
 
 def test_a_lazy_frame_is_refused_with_what_to_do():
