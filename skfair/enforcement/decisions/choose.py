@@ -86,24 +86,53 @@ def choose(
         if candidate.verdict.is_better_than(best.verdict):
             name, best = other, candidate
     if groups is None and search.truth.n_classes == 2:
-        best = _no_worse_than_tighter(search, moved(search, best))
+        best = moved(search, best)
+    best = _no_worse_than_tighter(search, best, groups)
     chosen = _chosen(best, name)._replace(tie_weight=tie_weight)
     if groups is not None and search.truth.n_classes == 2 and draws:
         return _mixed(search, groups, draws, chosen)
     return chosen
 
 
-def _no_worse_than_tighter(search: OffsetSearch, best: Candidate) -> Candidate:
-    """Return the decisions, or better ones found under tighter limits if there are few rows."""
+def no_worse_than_simple(
+    search: OffsetSearch, chosen: Chosen, rank: Callable[[IntArray], float]
+) -> Chosen:
+    """Return the decisions, or simple ones within the limits that rank higher on the rows.
+
+    A search may value expected worth, and it may end anywhere. What it finds is never worse than
+    the same decision for everybody or the decisions without constraints. If it were, the best
+    threshold for all is the answer, or one of these.
+    """
+
+    def ranked(predicted: IntArray, verdict: Verdict) -> float:
+        return rank(predicted) if verdict.is_feasible else -np.inf
+
+    simple = search.simple()
+    least = ranked(chosen.predicted, chosen.verdict) + ROUNDING
+    if all(ranked(c.predicted, c.verdict) <= least for c in simple):
+        return chosen
+    every = [*simple, search.one_threshold()]
+    return _chosen(max(every, key=lambda c: ranked(c.predicted, c.verdict)), "threshold")
+
+
+def _no_worse_than_tighter(
+    search: OffsetSearch, best: Candidate, groups: IntArray | None
+) -> Candidate:
+    """Return the decisions, or better ones found under tighter limits if there are few rows.
+
+    What is better is counted on the rows, also where a search values expected worth.
+    """
     between_groups = [b for b in search.truth.bounds if not b.comparison.is_cap]
     limit = max((bound.max_disparity for bound in between_groups), default=0.0)
     tighter = max((step for step in _TIGHTER if step < 0.99 * limit), default=0.0)
-    if not tighter or search.truth.n_rows > _FEW:
+    if not tighter or search.truth.n_rows > _FEW or search.truth.n_classes > 2:
         return best
     inner = replace(search, truth=search.truth.tightened(tighter / limit, keep_caps=True))
-    tighter_best = _no_worse_than_tighter(inner, moved(inner, _searched(inner)))
-    other = search.candidate(tighter_best.offsets)
-    return other if other.verdict.is_better_than(best.verdict) else best
+    found = _at_windows(inner, groups) or _searched(inner)
+    found = moved(inner, found) if groups is None else found
+    other = search.candidate(_no_worse_than_tighter(inner, found, groups).offsets)
+    counted = search.truth.valuing(search.truth.worth)
+    return other if counted(other.predicted).is_better_than(counted(best.predicted)) else best
 
 
 def _at_windows(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:

@@ -120,12 +120,16 @@ def best_of_levels(
     """
     best: Weighed | None = None
     middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
-    places, apart = middle + _APART * np.arange(-_N_BESIDE, _N_BESIDE + 1), _APART
+    steps = sorted(range(-_N_BESIDE, _N_BESIDE + 1), key=abs)
+    places, apart = middle + _APART * np.array(steps), _APART
     for _ in range(1 + _N_BESIDE):
         for place in places.tolist():
             weighed = weigh(worth(float(expit(place))))
             if weighed.is_better_than(best):
                 best, middle = weighed, place
+            # What decisions are worth says nothing of whether any are within the limits.
+            if not weighed.verdict.is_feasible:
+                return best
         apart /= 2
         places = middle + np.array([-apart, apart])
     assert best is not None

@@ -86,6 +86,21 @@ class OffsetSearch:
         """The decisions without constraints."""
         return self.candidate(np.zeros((self.features.size, self.truth.n_classes)))
 
+    def simple(self) -> list[Candidate]:
+        """Return the decisions without constraints, and the same one for everybody, each class."""
+        shape, far = self.free.offsets.shape, 1.0 + float(np.ptp(self.values))
+        constants = [np.zeros(shape) for _ in range(shape[1])]
+        for label, constant in enumerate(constants):
+            constant[self.features.of(self.features.everyone), label] = -far
+        return [self.free, *map(self.candidate, constants)]
+
+    def one_threshold(self) -> Candidate:
+        """Return the decisions by the best threshold for all."""
+        best = self.candidate(self.free.offsets)
+        for label, which in offsets(self.truth, self.features):
+            best.improve(label, which, self.kinds.size)
+        return best
+
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
         n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2

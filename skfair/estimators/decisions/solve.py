@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
-from skfair.enforcement.decisions.choose import Chosen, choose, contradiction
+from skfair.enforcement.decisions.choose import Chosen, choose, contradiction, no_worse_than_simple
 from skfair.enforcement.decisions.levels import Weighed, best_of_levels, best_ratio, shares_of
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
@@ -203,12 +203,16 @@ class DecisionSearch:
         is_expected = self.is_aware and goal.at_least is None
         believed = truth.believed(self.chances) if is_expected else counted
 
+        def counted_rank(predicted: IntArray) -> float:
+            return goal.rank(shares_of(counted, truth.weights, predicted))
+
         def weigh(worth: FloatArray) -> Weighed:
-            valuing = truth.valuing(worth)
-            valuing = valuing.expecting(self.chances) if is_expected else valuing
+            of_rows = truth.valuing(worth)
+            valuing = of_rows.expecting(self.chances) if is_expected else of_rows
             values, rng = self.chances @ worth, check_random_state(self.random_state)
             search = OffsetSearch(valuing, features, rows.kinds, values, self.shares, rng)
             chosen = choose(search, codes, self.drawn)
+            chosen = no_worse_than_simple(replace(search, truth=of_rows), chosen, counted_rank)
             rank = goal.rank(shares_of(believed, truth.weights, chosen.predicted))
             return Weighed(chosen, worth, rank)
 
