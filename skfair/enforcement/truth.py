@@ -19,15 +19,13 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import first_of
-from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
+from skfair.utils.rounding import ROUNDING
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
 # With this many rows expected worth is trusted as much as counted worth.
 BELIEVED = 6_000
-# Copies of the lightest row are fewer, if weights count copies: 6 to 1 are ratios of whole numbers.
-_MOST_COPIES = 10
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,8 @@ class Truth:
     ) -> None:
         self.constraints = [limited for limited in constraints if limited.bound.compared_sets.size]
         self.classes, self.weights, self.worth = classes, weights / weights.sum(), worth
-        self.n_rows = _n_copies(weights)
+        is_whole = not np.any(weights % 1)
+        self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
         self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
         self.bounds = [limited.bound for limited in self.constraints]
         # The decision that each constraint counts as selection; -1 for the true class.
@@ -272,19 +271,6 @@ class Truth:
         ]
         entries = SortedRows(order, gaps > least, gains, cells, steps)
         return LineScan(*self._table.scan(entries, means, worth, self.penalty), entries, means)
-
-
-def _n_copies(weights: FloatArray) -> float:
-    """Return how many rows weights stand for.
-
-    Weights have no unit, so the smallest whole numbers with their ratios are copies of rows. If
-    they are no such copies, each counts as a row.
-    """
-    ratios = weights[weights > 0] / weights[weights > 0].min()
-    for least in range(1, _MOST_COPIES):
-        if np.all(np.abs(least * ratios - np.rint(least * ratios)) <= SUM_ROUNDING * ratios):
-            return float(least * ratios.sum())
-    return float(ratios.size)
 
 
 def cuts_of(

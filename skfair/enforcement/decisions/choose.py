@@ -87,7 +87,8 @@ def choose(
             name, best = other, candidate
     if groups is None and search.truth.n_classes == 2:
         best = moved(search, best)
-    best = _no_worse_than_tighter(search, best, groups)
+    if not is_exact:
+        best = _no_worse_than_tighter(search, best, groups)
     chosen = _chosen(best, name)._replace(tie_weight=tie_weight)
     if groups is not None and search.truth.n_classes == 2 and draws:
         return _mixed(search, groups, draws, chosen)
@@ -118,21 +119,16 @@ def no_worse_than_simple(
 def _no_worse_than_tighter(
     search: OffsetSearch, best: Candidate, groups: IntArray | None
 ) -> Candidate:
-    """Return the decisions, or better ones found under tighter limits if there are few rows.
-
-    What is better is counted on the rows, also where a search values expected worth.
-    """
+    """Return the decisions, or better ones found under tighter limits if there are few rows."""
     between_groups = [b for b in search.truth.bounds if not b.comparison.is_cap]
     limit = max((bound.max_disparity for bound in between_groups), default=0.0)
     tighter = max((step for step in _TIGHTER if step < 0.99 * limit), default=0.0)
     if not tighter or search.truth.n_rows > _FEW or search.truth.n_classes > 2:
         return best
     inner = replace(search, truth=search.truth.tightened(tighter / limit, keep_caps=True))
-    found = _at_windows(inner, groups) or _searched(inner)
-    found = moved(inner, found) if groups is None else found
+    found = moved(inner, _searched(inner)) if groups is None else _searched(inner)
     other = search.candidate(_no_worse_than_tighter(inner, found, groups).offsets)
-    counted = search.truth.valuing(search.truth.worth)
-    return other if counted(other.predicted).is_better_than(counted(best.predicted)) else best
+    return other if other.verdict.is_better_than(best.verdict) else best
 
 
 def _at_windows(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:

@@ -40,12 +40,16 @@ from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
 from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
+from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 # Probabilities are searched with this many digits. Those of rows in another order differ by up to
 # 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
 _DIGITS = 9
+# If weights count copies, the lightest row has fewer. Five or more random whole numbers are hardly
+# ever taken for copies (.3% of 2,000 draws from 20 to 200).
+_MOST_COPIES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +207,7 @@ def bind(
     else:
         positive = _positive_of_several(pos_label, classes, min_rate, selection_rate)
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
-    codes, weights = codes.astype(np.int64), data.sample_weight
+    codes, weights = codes.astype(np.int64), _without_unit(data.sample_weight)
     rows = LabelledRows(data.groups, codes, classes, weights, strata, positive)
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
@@ -218,6 +222,22 @@ def bind(
                 "these."
             )
     return problem
+
+
+def _without_unit(weights: FloatArray | None) -> FloatArray | None:
+    """Return weights that are the same in every unit.
+
+    Whole numbers with the ratios of the weights, as small as they can be, are copies of rows. If
+    there are none, each row counts once, and the mean weight is 1.
+    """
+    if weights is None:
+        return None
+    ratios = weights / weights[weights > 0].min()
+    for least in range(1, _MOST_COPIES):
+        copies = np.rint(least * ratios)
+        if np.all(np.abs(least * ratios - copies) <= SUM_ROUNDING * copies):
+            return copies
+    return np.asarray(weights / weights.mean())
 
 
 def _positive_of_several(
