@@ -134,7 +134,11 @@ class FairDecisionClassifier(
     status_ : str
         "converged", "infeasible", "certified" or "no_solution".
     method_ : str
-        The search: "none", "windows", "offsets", "mixtures" or "path".
+        How the decisions were found. "none" are those of the model, which satisfy the limits.
+        "windows" are the best thresholds of the groups, "mixtures" several thresholds for a group,
+        "offsets" the result of a search, and "path" that of a certified search. "threshold" is one
+        threshold for all or the same decision for everybody, where that is worth more on the
+        training rows than all else.
     mixed_share_ : float
         Share of rows that a hash decides.
     is_group_aware_ : bool

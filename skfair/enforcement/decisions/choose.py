@@ -1,4 +1,7 @@
-"""The best decisions that the methods find: windows where they are exact, offsets elsewhere."""
+"""The best decisions that the methods find: windows where they are exact, offsets elsewhere.
+
+What any of them finds is compared with what needs no search (:func:`no_worse_than_simple`).
+"""
 
 from __future__ import annotations
 
