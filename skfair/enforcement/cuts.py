@@ -245,9 +245,10 @@ def _best_in_two_windows(
         fits = np.isfinite(gains)
         for k in range(2):
             pairs = [(own[k], cuts) for own, cuts in zip(rates, chosen, strict=True)]
-            there = [rate.rising[cuts] for rate, cuts in pairs if rate is not None]
-            length = min(own[k].length for own in rates if own[k] is not None)
-            fits &= np.max(there, axis=0) <= np.min(there, axis=0) + length
+            limited = [(rate, cuts) for rate, cuts in pairs if rate is not None]
+            levels = [rate.rising[cuts] for rate, cuts in limited]
+            length = min(rate.length for rate, _ in limited)
+            fits &= np.max(levels, axis=0) <= np.min(levels, axis=0) + length
         return gains, chosen, fits
 
     best, most = None, -np.inf

@@ -122,15 +122,15 @@ def no_worse_than_simple(
 def _no_worse_than_tighter(
     search: OffsetSearch, best: Candidate, groups: IntArray | None
 ) -> Candidate:
-    """Return the decisions, or better ones found under tighter limits if there are few rows."""
+    """Return the decisions, or better ones tightest under tighter limits if there are few rows."""
     between_groups = [b for b in search.truth.bounds if not b.comparison.is_cap]
     limit = max((bound.max_disparity for bound in between_groups), default=0.0)
     tighter = max((step for step in _TIGHTER if step < 0.99 * limit), default=0.0)
     if not tighter or search.truth.n_rows > _FEW or search.truth.n_classes > 2:
         return best
     inner = replace(search, truth=search.truth.tightened(tighter / limit, keep_caps=True))
-    found = moved(inner, _searched(inner)) if groups is None else _searched(inner)
-    other = search.candidate(_no_worse_than_tighter(inner, found, groups).offsets)
+    tightest = moved(inner, _searched(inner)) if groups is None else _searched(inner)
+    other = search.candidate(_no_worse_than_tighter(inner, tightest, groups).offsets)
     return other if other.verdict.is_better_than(best.verdict) else best
 
 

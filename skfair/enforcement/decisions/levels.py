@@ -125,10 +125,10 @@ def best_of_levels(
     for _ in range(1 + _N_BESIDE):
         for place in places.tolist():
             weighed = weigh(worth(float(expit(place))))
-            if weighed.is_better_than(best):
+            if best is None or weighed.is_better_than(best):
                 best, middle = weighed, place
             # What decisions are worth says nothing of whether any are within the limits.
-            if not weighed.verdict.is_feasible:
+            if not best.verdict.is_feasible:
                 return best
         apart /= 2
         places = middle + np.array([-apart, apart])

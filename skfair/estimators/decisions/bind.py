@@ -207,7 +207,8 @@ def bind(
     else:
         positive = _positive_of_several(pos_label, classes, min_rate, selection_rate)
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
-    codes, weights = codes.astype(np.int64), _without_unit(data.sample_weight)
+    codes, weights = codes.astype(np.int64), data.sample_weight
+    weights = None if weights is None else _without_unit(weights)
     rows = LabelledRows(data.groups, codes, classes, weights, strata, positive)
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
@@ -224,19 +225,17 @@ def bind(
     return problem
 
 
-def _without_unit(weights: FloatArray | None) -> FloatArray | None:
+def _without_unit(weights: FloatArray) -> FloatArray:
     """Return weights that are the same in every unit.
 
     Whole numbers with the ratios of the weights, as small as they can be, are copies of rows. If
     there are none, each row counts once, and the mean weight is 1.
     """
-    if weights is None:
-        return None
     ratios = weights / weights[weights > 0].min()
     for least in range(1, _MOST_COPIES):
         copies = np.rint(least * ratios)
         if np.all(np.abs(least * ratios - copies) <= SUM_ROUNDING * copies):
-            return copies
+            return np.asarray(copies)
     return np.asarray(weights / weights.mean())
 
 
