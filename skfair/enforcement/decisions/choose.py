@@ -122,7 +122,7 @@ def no_worse_than_simple(
 def _no_worse_than_tighter(
     search: OffsetSearch, best: Candidate, groups: IntArray | None
 ) -> Candidate:
-    """Return the decisions, or better ones tightest under tighter limits if there are few rows."""
+    """Return the decisions, or better ones found under tighter limits if there are few rows."""
     between_groups = [b for b in search.truth.bounds if not b.comparison.is_cap]
     limit = max((bound.max_disparity for bound in between_groups), default=0.0)
     tighter = max((step for step in _TIGHTER if step < 0.99 * limit), default=0.0)
