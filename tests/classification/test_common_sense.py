@@ -34,11 +34,12 @@ def accuracy_within(model, X, y, groups):
     return np.mean((model.predict(X) if is_erm else model.train_predictions_) == y)
 
 
-@pytest.mark.parametrize("limit", [0.0, 0.001, 0.003, 0.03])
+@pytest.mark.parametrize("limit", [0.0, 0.001, 0.03])
 @pytest.mark.parametrize("kind", ["aware", "thresholds", "blind", "erm"])
 def test_nothing_is_worth_less_than_the_same_decision_for_everybody(kind, limit):
     """Either class may be rare; a constant satisfies every limit on differences."""
-    for seed, (rule, shift) in enumerate((rule, shift) for rule in RULES for shift in (-2, 3)):
+    cases = list(enumerate((rule, shift) for rule in RULES for shift in (-2, 3)))
+    for seed, (rule, shift) in cases if kind == "aware" else cases[1::3]:
         X, y, groups = people(2000 if shift < 0 else 150, seed, shift)
         if kind == "erm":
             model = ConstrainedERMClassifier(rule, limit, random_state=0)
@@ -58,7 +59,7 @@ def test_exact_odds_are_as_accurate_as_the_randomised_ones_of_a_peer(is_swapped)
     In the mean of the draws it is at most one standard error behind.
     """
     gains = []
-    for seed in range(4):
+    for seed in range(3):
         X, y, groups = people(4000, seed, 1)
         y = 1 - y if is_swapped else y
         inner = LogisticRegression().fit(X, y)
@@ -106,7 +107,7 @@ def test_requests_that_contradict_each_other_end_soon():
     """Whether limits can be satisfied does not depend on the objective: one search tells it."""
     X, y, groups = people(46, 0, -2, share=0.5)
     seconds = {}
-    for objective in ("accuracy", "accuracy", "mcc"):  # the first one compiles
+    for objective in ("accuracy", "mcc"):
         model = FairDecisionClassifier(
             constraint="bounded_selection_rate",
             max_disparity=0.3,
