@@ -59,6 +59,8 @@ _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 # What messages of arguments are called on the command line.
 _PHRASES = {
     "pos_label=, or compare them yourself: y == label": "--positive",
+    " For several classes see worst_class=True of make_fairness_scorer, which scores each "
+    "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
     "Give both the same labels": "Name both positive classes: --positive, --positive-target",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from skfair._typing import IntArray
+from skfair.exceptions import SmallGroupWarning
 from skfair.groups.foreign_tables import from_arrow, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import check_text, listed, plural
@@ -202,6 +203,15 @@ def check_levels(factorized: Factorized, name: str, values: object, role: Role =
         )
     if any(isinstance(level, str) for level in factorized.levels):
         warn_spelling(factorized.levels, name, role)
+    declared = getattr(getattr(values, "dtype", None), "categories", ())
+    empty = [level for level in declared if level not in factorized.levels]
+    if empty and role is SENSITIVE:
+        warn_user(
+            f"{role.attribute} {name!r} declares {plural(len(empty), 'level')} that no row has: "
+            f"{listed(empty)}. Nothing is known or limited of such a group. Add its rows, or drop "
+            "it by .cat.remove_unused_categories().",
+            SmallGroupWarning,
+        )
 
 
 def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -> None:

@@ -243,21 +243,17 @@ def aggregate(
 ) -> float:
     """Reduce the comparisons to the worst or the mean one; NaN in, NaN out.
 
-    The worst is the one furthest from parity: 0, or 1 of ratios (``worst_is_smallest``), of which
-    0.5 and 2 are equally far; of one-sided values it is the largest. ``empty`` is the
-    value when there is nothing to compare.
+    The worst is the one furthest from 0; of ratios (``worst_is_smallest``) it is the smallest one,
+    of one-sided values the largest. ``empty`` is the value when there is nothing to compare.
     """
     check_agg(agg)
     if not values.size:
         return empty
     if agg == "mean":
         return float(values.mean())
-    if is_one_sided:
-        return float(values.max())
-    if not worst_is_smallest:
-        return float(values[np.abs(values).argmax()])
-    larger = np.maximum(values, 1.0)  # NaN stays NaN
-    return float(values[(np.minimum(values, 1.0) / larger).argmin()])
+    if is_one_sided or worst_is_smallest:
+        return float(values.max() if is_one_sided else values.min())
+    return float(values[np.abs(values).argmax()])
 
 
 def is_group(reference: Reference) -> bool:
@@ -274,14 +270,14 @@ def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
         )
 
 
-def ratios(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:
-    """Return the first over the second if that is of a reference group, else smaller over larger.
+def ratios(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the smaller of two numbers over the larger one; NaN where both are 0.
 
-    What is divided by 0 is NaN.
+    With a reference group, too: among ratios of 0.76 and 1.4 the second one is further from parity,
+    and would hide that the first is below four fifths.
     """
-    if not is_group(reference):
-        first, second = np.minimum(first, second), np.maximum(first, second)
-    return np.asarray(first / np.where(second == 0, np.nan, second))
+    largest = np.maximum(first, second)
+    return np.asarray(np.minimum(first, second) / np.where(largest == 0, np.nan, largest))
 
 
 def check_agg(agg: Agg) -> None:

@@ -185,6 +185,7 @@ RATES = {
         ("false_positive_rate", "fp", "tn fp", "row of the negative class"),
         ("false_negative_rate", "fn", "fn tp", "row of the positive class"),
         ("positive_predictive_value", "tp", "fp tp", "row predicted positive"),
+        ("negative_predictive_value", "tn", "tn fn", "row predicted negative"),
         ("false_omission_rate", "fn", "tn fn", "row predicted negative"),
         ("error_ratio", "fn", "fp", "row that is a false positive"),
         ("accuracy", "tn tp", "tn fp fn tp", "row"),

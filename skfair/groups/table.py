@@ -26,7 +26,6 @@ from skfair.groups.compared_groups import (
     aggregate,
     check_agg,
     checked_rows,
-    is_group,
     ratios,
 )
 from skfair.groups.levels import number_tuples
@@ -101,7 +100,7 @@ class GroupTable:
         for name in names:
             codes, levels = self.codes[:, list(self.levels).index(name)], self.levels[name]
             of_cells = pd.Categorical.from_codes(codes, pd.Index(levels, dtype=object))
-            columns[name] = pd.Series(of_cells)
+            columns[name] = pd.Series(of_cells.remove_unused_categories())
         return columns
 
     def only(self, is_kept: BoolArray) -> GroupTable:
@@ -193,14 +192,12 @@ class GroupTable:
                 values.append(self.groups.differences(of_cells, overall, reference=reference))
                 continue
             first, second = self.groups.sides(of_cells, overall, reference)
-            is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
-            if is_strict(zero_division) and np.any(is_zero):
-                where = "the reference group" if is_group(reference) else "both groups of a pair"
+            if is_strict(zero_division) and np.any(np.maximum(first, second) == 0):
                 raise ValueError(
-                    f"The {rate.replace('_', ' ')} is 0 in {where}, so their ratio is undefined. "
-                    "Use the difference, or pass zero_division=numpy.nan to get NaN."
+                    f"The {rate.replace('_', ' ')} is 0 in both groups of a pair, so their ratio "
+                    "is undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."
                 )
-            values.append(ratios(first, second, reference))
+            values.append(ratios(first, second))
         if kind == "total":
             return aggregate(np.sum(np.abs(values), axis=0), agg)
         every, is_ratio = np.concatenate(values), kind == "ratio"

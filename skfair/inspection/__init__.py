@@ -12,6 +12,7 @@ they are drawn. What all share is in ``_display`` (their base, checks of argumen
 matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
 """
 
+from skfair.inspection.calibration import GroupCalibrationDisplay
 from skfair.inspection.ccdf import CCDFCurveDisplay
 from skfair.inspection.certificate import CertificateDisplay
 from skfair.inspection.composition import ClusterCompositionDisplay
@@ -26,6 +27,7 @@ from skfair.inspection.score_densities import GroupScoreDisplay
 __all__ = [
     "GroupRatesDisplay",
     "GroupScoreDisplay",
+    "GroupCalibrationDisplay",
     "CCDFCurveDisplay",
     "ClusterCompositionDisplay",
     "FairnessFrontDisplay",

@@ -48,6 +48,7 @@ _KNOWN_RATES = (
     "positive_predictive_value",
     "accuracy",
     "base_rate",
+    "negative_predictive_value",
 )
 _DEFAULT_RATES = _KNOWN_RATES[:3]
 # Models on the same axes differ by how their markers are filled.
@@ -216,8 +217,9 @@ class GroupRatesDisplay(Display):
             Predicted labels.
         rates : str or sequence of str, default=None
             Among ``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``,
-            ``"positive_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. None is the
-            selection rate and, with ``y_true``, the true and false positive rates.
+            ``"positive_predictive_value"``, ``"negative_predictive_value"``, ``"accuracy"`` and
+            ``"base_rate"``. By default, these are the selection rate and, with ``y_true``, the true
+            and false positive rates.
         intersectional : bool, default=True
             Whether several attributes are crossed, or listed one after the other.
         pos_label : label, default=None

@@ -24,12 +24,14 @@ __all__ = [
     "equal_opportunity_ratio", "false_positive_parity_difference", "false_positive_parity_ratio",
     "false_negative_parity_difference", "false_negative_parity_ratio", "equalized_odds_difference",
     "equalized_odds_ratio", "predictive_parity_difference", "predictive_parity_ratio",
+    "negative_predictive_parity_difference", "negative_predictive_parity_ratio",
+    "false_omission_parity_difference", "false_omission_parity_ratio",
     "treatment_equality_difference", "treatment_equality_ratio", "accuracy_parity_difference",
     "accuracy_parity_ratio", "independence_gap", "separation_gap", "sufficiency_gap",
     "largest_selection_rate", "largest_false_positive_rate", "largest_false_negative_rate",
     # scores
     "statistical_parity_gap", "wasserstein_gap", "group_auc_gap", "inter_group_pairwise_gap",
-    "intra_group_pairwise_gap",
+    "intra_group_pairwise_gap", "calibration_difference", "expected_calibration_error",
     # losses and mean scores
     "loss_parity_difference", "largest_group_loss", "excess_loss", "mean_score_difference",
     "mean_residual_difference",

@@ -32,9 +32,10 @@ def _parameters() -> None:
     reference : {"pairwise", "overall"}, group or dict, default="pairwise"
         Compare every pair of groups, each group with all rows (of the stratum), or each other group
         with this one, such as ``"male"`` or ``{"sex": "male", "race": "White"}``. Differences from
-        a group are signed, that of the group minus that of the reference, and ratios are the group
-        over the reference; the worst is the one furthest from parity. Sums of differences have no
-        sign.
+        a reference group are signed: the rate of the group minus that of the reference; the worst
+        is the one furthest from 0. Ratios and sums of differences have no sign: a ratio is the
+        smaller of the two rates over the larger one, so a group far above the reference cannot
+        hide another one below it.
     agg : {"worst", "mean"}, default="worst"
         Report the worst pair of groups or the mean over all pairs.
     interval : (float, float), list of such pairs, or dict

@@ -133,7 +133,7 @@ def evidence_of_labels(
     r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
     if is_ratio:
-        measured = np.nan_to_num(1 - ratios(r1, r0, "pairwise"))
+        measured = np.nan_to_num(1 - ratios(r1, r0))
     columns = {
         "rate": np.repeat(spec.rates, [len(first) for first, *_ in sides]),
         "first": np.concatenate([first for first, *_ in sides]),

@@ -58,7 +58,7 @@ _WITHIN_CLASSES = {
 _LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given the class
 # Rates whose denominators are numbers of rows of a true class, or of a predicted one.
 _OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
-_OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
+_OF_PREDICTED = {"positive_predictive_value", "negative_predictive_value", "false_omission_rate"}
 
 
 # Options of a metric with a value for each row.

@@ -10,7 +10,8 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
@@ -52,6 +53,8 @@ CRITERIA: dict[str, tuple[str, ...]] = {
     "false_negative_parity": ("false_negative_rate",),
     "equalized_odds": ("true_positive_rate", "false_positive_rate"),
     "predictive_parity": ("positive_predictive_value",),
+    "negative_predictive_parity": ("negative_predictive_value",),
+    "false_omission_parity": ("false_omission_rate",),
     "treatment_equality": ("error_ratio",),
     "accuracy_parity": ("accuracy",),
     "independence": ("selection_rate",),
@@ -91,16 +94,16 @@ def _parameters() -> None:
         The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
         error. One pass over the rows, O(n), also of Dask collections.
     ratio : float
-        Between 0 and 1, larger is fairer; of any size with a reference group. With a single group
-        there is nothing to compare and the value is 1.
+        Between 0 and 1, larger is fairer: the smaller of two rates over the larger one, whichever
+        group has it. With a single group there is nothing to compare and the value is 1.
         The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
         error. One pass over the rows, O(n), also of Dask collections.
-    gap : float
+    total : float
         At least 0, smaller is fairer. With a single group there is nothing to compare and the value
         is 0.
         The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
         error. One pass over the rows, O(n), also of Dask collections.
-    rate : float
+    largest : float
         Between 0 and 1.
         The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
         error. One pass over the rows, O(n), also of Dask collections.
@@ -108,26 +111,64 @@ def _parameters() -> None:
 
 
 _PARAGRAPHS = COMPARISONS | described(_parameters)
-_difference, _ratio, _total, _largest = (
-    documenter(_PARAGRAPHS | {"Returns": described(_parameters, "Returns").get(kind, "")})
-    for kind in ("difference", "ratio", "gap", "rate")
-)
+_DOCUMENTED = {
+    kind: documenter(_PARAGRAPHS | {"Returns": returns})
+    for kind, returns in described(_parameters, "Returns").items()
+}
 
 
-@_difference
-def demographic_parity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+class LabelMetric(Protocol):
+    """How a metric that compares rates of groups is called."""
+
+    def __call__(
+        self,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        pos_label: ClassLabel = None,
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Compare the groups."""
+
+
+def _comparison(about: Callable[[], None]) -> LabelMetric:
+    """Make the metric of ``LABEL_METRICS`` that has the name and the docstring of a function."""
+    kind, rates = spec = LABEL_METRICS[about.__name__]
+    ignores_true = not spec.uses_y_true
+
+    def metric(
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        pos_label: ClassLabel = None,
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        groups = sensitive_features, control_features, sample_weight, intersectional
+        if rates == ("accuracy",):
+            table = count_correct(y_true, y_pred, groups)
+        else:
+            table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=ignores_true)
+        return table.compare(kind, rates, reference, agg, zero_division)
+
+    for name in ("__name__", "__qualname__", "__doc__"):
+        setattr(metric, name, getattr(about, name))
+    return _DOCUMENTED[kind](metric)
+
+
+@_comparison
+def demographic_parity_difference() -> None:
     """Difference of selection rates between groups; 0 is parity.
 
     The selection rate of a group is the share of its rows that are predicted positive. The "80
@@ -141,27 +182,10 @@ def demographic_parity_difference(
     >>> round(demographic_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.25
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.compare(
-        "difference", CRITERIA["demographic_parity"], reference, agg, zero_division
-    )
 
 
-@_ratio
-def demographic_parity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def demographic_parity_ratio() -> None:
     """Ratio of selection rates between groups, smaller over larger; 1 is parity.
 
     The selection rate of a group is the share of its rows that are predicted positive. The "80
@@ -175,25 +199,10 @@ def demographic_parity_ratio(
     >>> round(demographic_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.667
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.compare("ratio", CRITERIA["demographic_parity"], reference, agg, zero_division)
 
 
-@_difference
-def equal_opportunity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def equal_opportunity_difference() -> None:
     """Difference of true positive rates between groups; 0 is parity.
 
     The true positive rate of a group is the share of its positive rows that are predicted positive.
@@ -206,25 +215,10 @@ def equal_opportunity_difference(
     >>> round(equal_opportunity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("difference", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
-@_ratio
-def equal_opportunity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def equal_opportunity_ratio() -> None:
     """Ratio of true positive rates between groups, smaller over larger; 1 is parity.
 
     The true positive rate of a group is the share of its positive rows that are predicted positive.
@@ -237,25 +231,10 @@ def equal_opportunity_ratio(
     >>> round(equal_opportunity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
-@_difference
-def false_positive_parity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def false_positive_parity_difference() -> None:
     """Difference of false positive rates between groups; 0 is parity.
 
     The false positive rate of a group is the share of its negative rows that are predicted
@@ -269,27 +248,10 @@ def false_positive_parity_difference(
     >>> round(false_positive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare(
-        "difference", CRITERIA["false_positive_parity"], reference, agg, zero_division
-    )
 
 
-@_ratio
-def false_positive_parity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def false_positive_parity_ratio() -> None:
     """Ratio of false positive rates between groups, smaller over larger; 1 is parity.
 
     The false positive rate of a group is the share of its negative rows that are predicted
@@ -303,25 +265,10 @@ def false_positive_parity_ratio(
     >>> round(false_positive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     1.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["false_positive_parity"], reference, agg, zero_division)
 
 
-@_difference
-def false_negative_parity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def false_negative_parity_difference() -> None:
     """Difference of false negative rates between groups; 0 is parity.
 
     The false negative rate of a group is the share of its positive rows that are predicted
@@ -335,27 +282,10 @@ def false_negative_parity_difference(
     >>> round(false_negative_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare(
-        "difference", CRITERIA["false_negative_parity"], reference, agg, zero_division
-    )
 
 
-@_ratio
-def false_negative_parity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def false_negative_parity_ratio() -> None:
     """Ratio of false negative rates between groups, smaller over larger; 1 is parity.
 
     The false negative rate of a group is the share of its positive rows that are predicted
@@ -369,25 +299,10 @@ def false_negative_parity_ratio(
     >>> round(false_negative_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["false_negative_parity"], reference, agg, zero_division)
 
 
-@_difference
-def equalized_odds_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def equalized_odds_difference() -> None:
     """Difference of true and false positive rates between groups; 0 is parity.
 
     The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
@@ -400,25 +315,10 @@ def equalized_odds_difference(
     >>> round(equalized_odds_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("difference", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
-@_ratio
-def equalized_odds_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def equalized_odds_ratio() -> None:
     """Ratio of true and false positive rates between groups, smaller over larger; 1 is parity.
 
     The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
@@ -431,25 +331,10 @@ def equalized_odds_ratio(
     >>> round(equalized_odds_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
-@_difference
-def predictive_parity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def predictive_parity_difference() -> None:
     """Difference of positive predictive values between groups; 0 is parity.
 
     The positive predictive value of a group is the share of its rows predicted positive that are
@@ -463,25 +348,10 @@ def predictive_parity_difference(
     >>> round(predictive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.167
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("difference", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
-@_ratio
-def predictive_parity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def predictive_parity_ratio() -> None:
     """Ratio of positive predictive values between groups, smaller over larger; 1 is parity.
 
     The positive predictive value of a group is the share of its rows predicted positive that are
@@ -495,25 +365,86 @@ def predictive_parity_ratio(
     >>> round(predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.75
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
-@_difference
-def treatment_equality_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def negative_predictive_parity_difference() -> None:
+    """Difference of negative predictive values between groups; 0 is parity.
+
+    The negative predictive value of a group is the share of its rows predicted negative that are
+    negative: how often a refusal is right. Its differences are those
+    of false omission rates, its ratios are not.
+
+
+    Examples
+    --------
+    >>> from skfair.metrics import negative_predictive_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(negative_predictive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+
+
+@_comparison
+def negative_predictive_parity_ratio() -> None:
+    """Ratio of negative predictive values between groups, smaller over larger; 1 is parity.
+
+    The negative predictive value of a group is the share of its rows predicted negative that are
+    negative: how often a refusal is right. Its differences are those
+    of false omission rates, its ratios are not.
+
+
+    Examples
+    --------
+    >>> from skfair.metrics import negative_predictive_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(negative_predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+
+
+@_comparison
+def false_omission_parity_difference() -> None:
+    """Difference of false omission rates between groups; 0 is parity.
+
+    The false omission rate of a group is the share of its rows predicted negative that are
+    positive: how often a refusal is wrong. Its differences are those of
+    negative predictive values, its ratios are not.
+
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_omission_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_omission_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+
+
+@_comparison
+def false_omission_parity_ratio() -> None:
+    """Ratio of false omission rates between groups, smaller over larger; 1 is parity.
+
+    The false omission rate of a group is the share of its rows predicted negative that are
+    positive: how often a refusal is wrong. Its differences are those of
+    negative predictive values, its ratios are not.
+
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_omission_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_omission_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.0
+    """
+
+
+@_comparison
+def treatment_equality_difference() -> None:
     """Difference of false negatives per false positive between groups; 0 is parity.
 
     The two kinds of errors are set against each other. A group without a false positive has no such
@@ -527,27 +458,10 @@ def treatment_equality_difference(
     >>> round(treatment_equality_difference(y_true, y_pred, sensitive_features=sex), 3)
     1.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare(
-        "difference", CRITERIA["treatment_equality"], reference, agg, zero_division
-    )
 
 
-@_ratio
-def treatment_equality_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def treatment_equality_ratio() -> None:
     """Ratio of false negatives per false positive between groups; 1 is parity.
 
     The two kinds of errors are set against each other. A group without a false positive has no such
@@ -561,25 +475,10 @@ def treatment_equality_ratio(
     >>> round(treatment_equality_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("ratio", CRITERIA["treatment_equality"], reference, agg, zero_division)
 
 
-@_difference
-def accuracy_parity_difference(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def accuracy_parity_difference() -> None:
     """Difference of accuracies between groups; 0 is parity.
 
     Any number of classes; ``pos_label`` is not used.
@@ -592,25 +491,10 @@ def accuracy_parity_difference(
     >>> round(accuracy_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
     0.25
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_correct(y_true, y_pred, groups)
-    return table.compare("difference", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
-@_ratio
-def accuracy_parity_ratio(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def accuracy_parity_ratio() -> None:
     """Ratio of accuracies between groups, smaller over larger; 1 is parity.
 
     Any number of classes; ``pos_label`` is not used.
@@ -623,25 +507,10 @@ def accuracy_parity_ratio(
     >>> round(accuracy_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.667
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_correct(y_true, y_pred, groups)
-    return table.compare("ratio", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
-@_total
-def independence_gap(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def independence_gap() -> None:
     """Gap of independence: predictions against groups; 0 is parity.
 
     The difference of selection rates. ``y_true`` is not used and may be None.
@@ -654,25 +523,10 @@ def independence_gap(
     >>> round(independence_gap(y_true, y_pred, sensitive_features=sex), 3)
     0.25
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.compare("total", CRITERIA["independence"], reference, agg, zero_division)
 
 
-@_total
-def separation_gap(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def separation_gap() -> None:
     """Gap of separation: predictions against groups, given the true class; 0 is parity.
 
     The sum of the differences of true and false positive rates of a pair of groups, so at most 2.
@@ -685,25 +539,10 @@ def separation_gap(
     >>> round(separation_gap(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("total", CRITERIA["separation"], reference, agg, zero_division)
 
 
-@_total
-def sufficiency_gap(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    reference: Reference = "pairwise",
-    agg: Agg = "worst",
-    zero_division: ZeroDivision = "raise",
-) -> float:
+@_comparison
+def sufficiency_gap() -> None:
     """Gap of sufficiency: true classes against groups, given the prediction; 0 is parity.
 
     The sum, over both predicted classes, of the differences of the share of positive rows, so at
@@ -717,12 +556,9 @@ def sufficiency_gap(
     >>> round(sufficiency_gap(y_true, y_pred, sensitive_features=sex), 3)
     0.667
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
-    return table.compare("total", CRITERIA["sufficiency"], reference, agg, zero_division)
 
 
-@_largest
+@_DOCUMENTED["largest"]
 def largest_selection_rate(
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
@@ -752,7 +588,7 @@ def largest_selection_rate(
     return table.largest("selection_rate", zero_division)
 
 
-@_largest
+@_DOCUMENTED["largest"]
 def largest_false_positive_rate(
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
@@ -782,7 +618,7 @@ def largest_false_positive_rate(
     return table.largest("false_positive_rate", zero_division)
 
 
-@_largest
+@_DOCUMENTED["largest"]
 def largest_false_negative_rate(
     y_true: ColumnLike | None,
     y_pred: ColumnLike,

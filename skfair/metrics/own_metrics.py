@@ -144,7 +144,7 @@ class GroupMetric:
         if self.compare == "difference":
             return aggregate(groups.differences(values, overall, reference=reference), agg)
         first, second = groups.sides(values, overall, reference)
-        quotients = np.where(first == second, 1.0, ratios(first, second, reference))
+        quotients = np.where(first == second, 1.0, ratios(first, second))
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
 
@@ -203,6 +203,7 @@ def make_group_metric(
             f"compare must be one of {', '.join(map(repr, get_args(GroupStatistic)))}, "
             f"got {compare!r}."
         )
+    refuse_comparison(metric, getattr(metric, "__name__", repr(metric)))
     return GroupMetric(metric, compare)
 
 
@@ -281,9 +282,21 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
         raise TypeError(
             "metrics= reads single rows, and these are in Dask collections. compute() them."
         )
-    for name in metrics:
+    for name, metric in metrics.items():
         if name in taken:
             raise ValueError(f"metrics names {name!r}, a column of the report. Choose another.")
+        refuse_comparison(metric, repr(name))
+
+
+def refuse_comparison(metric: Callable[..., float], name: str) -> None:
+    """Raise for a metric that compares groups, which has no value for a single one."""
+    groups = _parameters(metric).get("sensitive_features")
+    if groups is not None and groups.default is Parameter.empty:
+        raise TypeError(
+            f"The metric {name} compares groups, so it has no value for a single group. "
+            "fairness_report lists all metrics that compare groups; pass one of a single group, "
+            "metric(y_true, y_pred), such as recall_score."
+        )
 
 
 def measure_own(

@@ -44,7 +44,7 @@ from skfair.utils.validation import (
 
 _REPORT_RATES = (
     *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
-    *("positive_predictive_value", "accuracy"),
+    *("positive_predictive_value", "negative_predictive_value", "accuracy"),
 )
 
 
@@ -126,8 +126,9 @@ def group_report(
         A DataFrame with one row per group and a last row ``overall``, both for each stratum (then
         the first level of the index) if there are control features. Columns: ``n``,
         ``base_rate``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
-        ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
-        for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
+        ``positive_predictive_value``, ``negative_predictive_value`` (1 minus the false omission
+        rate), ``accuracy``, ``mean_score``, and ``..._low``, ``..._high`` for each rate and each of
+        the ``metrics``. What has no rows to compute it from is NaN,
         printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
         :meth:`skfair.inspection.GroupRatesDisplay.from_report` draws it.
 

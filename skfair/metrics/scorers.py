@@ -52,6 +52,7 @@ Metric = Callable[..., float]
 # The name of a metric says which values are better.
 _LARGER = ("_ratio", "_score", "ndcg")
 _SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
+_WITHOUT_GROUPS = {"expected_calibration_error"}
 _MODULES = (labels, scores, losses, partial_metrics, rankings, clusters)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
@@ -62,7 +63,7 @@ SCORERS: dict[str, tuple[Metric, bool]] = {
         (name if name.endswith(_LARGER) else f"neg_{name}"): (metric, name.endswith(_LARGER))
         for module in _MODULES
         for name, metric in vars(module).items()
-        if name in PUBLIC and name.endswith(_LARGER + _SMALLER)
+        if name in PUBLIC and name.endswith(_LARGER + _SMALLER) and name not in _WITHOUT_GROUPS
     },
 }
 
@@ -72,6 +73,9 @@ METHODS: dict[Metric, str | tuple[str, ...]] = {
     losses.loss_parity_difference: "decision_function",
     losses.largest_group_loss: "decision_function",
     losses.excess_loss: "decision_function",
+    # A value of a decision function is not a probability, either.
+    scores.calibration_difference: "predict_proba",
+    scores.expected_calibration_error: "predict_proba",
     **dict.fromkeys(
         (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
         ("decision_function", "predict_proba", "predict"),
@@ -421,7 +425,8 @@ def make_fairness_scorer(
         greater_is_better = known[underlying]
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    refuse_signed(**(getattr(metric, "keywords", {}) | kwargs if underlying in known else {}))
+    if not known.get(underlying, True):  # ratios have no sign
+        refuse_signed(**getattr(metric, "keywords", {}) | kwargs)
     if worst_class:
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:

@@ -19,12 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.compared_groups import Agg, ComparedGroups, ZeroDivision, aggregate, checked_rows
+from skfair.groups.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    checked_rows,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
 from skfair.utils.validation import check_positive, check_scores, one_dimensional
+
+# Calibration errors are measured in this many bins of equal width. With ten, errors of opposite
+# sign within a bin cancel more often; with forty, each bin of 1,000 rows has a noise of about 0.08.
+N_CALIBRATION_BINS = 20
 
 
 class SortedScores:
@@ -327,6 +338,144 @@ def auc_gaps(
     if ties == "half":
         return gaps
     return np.maximum(gaps, np.abs(rows.win_rates(mass, second, first, tie_value) - 0.5))
+
+
+def expected_calibration_error(
+    y_true: ColumnLike,
+    y_score: ColumnLike,
+    *,
+    sample_weight: ColumnLike | None = None,
+    pos_label: ClassLabel = None,
+) -> float:
+    r"""Mean distance between predicted probabilities and shares of positives; 0 is calibrated.
+
+    .. math:: \sum_b \frac{n_b}{n} |\bar y_b - \bar p_b|
+
+    over 20 bins of equal width, where :math:`\bar y_b` is the share of positive rows in a bin and
+    :math:`\bar p_b` the mean probability. It has no groups: pass it to :func:`group_report` for a
+    value per group with intervals, or to :func:`make_group_metric`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    y_score : array-like of shape (n_samples,)
+        Probabilities of the positive class, as of ``predict_proba``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows; 2 counts like the same row twice.
+    pos_label : label, default=None
+        The class that counts as positive. Labels other than 0 and 1, -1 and 1, and booleans need
+        it.
+
+    Returns
+    -------
+    error : float
+        Between 0 and 1. It is defined for any number of rows, but few rows in a bin make it larger
+        by chance: perfectly calibrated probabilities around 0.5 have an error of about
+        :math:`0.4 / \sqrt{n_b}`.
+
+    See Also
+    --------
+    calibration_difference : Compares the errors of groups.
+    skfair.inspection.GroupCalibrationDisplay : The curve of each group.
+
+    Examples
+    --------
+    >>> from skfair.metrics import expected_calibration_error, group_report
+    >>> y_true, y_score, sex = [0, 1, 0, 0], [0.5, 0.5, 0.1, 0.3], ["f", "f", "m", "m"]
+    >>> round(expected_calibration_error(y_true, y_score), 3)
+    0.1
+    >>> report = group_report(
+    ...     y_true, [0, 1, 0, 0], y_score=y_score, sensitive_features=sex, interval=None,
+    ...     metrics={"ece": expected_calibration_error},
+    ... )
+    >>> report["ece"].round(3).to_dict()
+    {'f': 0.0, 'm': 0.2, 'overall': 0.1}
+    """
+    everybody = np.zeros(check_scores(y_score).size, np.int64)
+    rows = scored_rows(y_score, everybody, None, sample_weight, like=y_true)
+    return float(_calibration_errors(rows, y_true, pos_label)[0, 0])
+
+
+@accepts_dask("y_true", binned="y_score")
+@documented_gap
+def calibration_difference(
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+) -> float:
+    r"""Difference of expected calibration errors between groups; 0 is parity.
+
+    The expected calibration error of a group is the mean distance between predicted probabilities
+    and shares of positive rows, over 20 bins of equal width; see
+    :func:`expected_calibration_error`. Few rows make it larger by chance, so a small group is
+    mostly above a large one: compare the value with :func:`noise_floor`.
+
+    Two groups that are both badly calibrated, even in opposite directions, may have the same error.
+    ``make_group_metric(expected_calibration_error, compare="largest")`` is the error of the worst
+    group, and :func:`mean_residual_difference` says by how much one group is overrated against
+    another.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_samples,)
+        Probabilities of the positive class, as of ``predict_proba``.
+
+    Returns
+    -------
+    difference : float
+        At least 0, smaller is fairer; signed with a reference group. With a single group there is
+        nothing to compare and the value is 0.
+
+    See Also
+    --------
+    skfair.inspection.GroupCalibrationDisplay : The curve of each group.
+
+    Examples
+    --------
+    >>> from skfair.metrics import calibration_difference
+    >>> y_true, y_score, sex = [0, 1, 0, 0], [0.5, 0.5, 0.1, 0.3], ["f", "f", "m", "m"]
+    >>> calibration_difference(y_true, y_score, sensitive_features=sex)
+    0.2
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
+    errors = _calibration_errors(rows, y_true, pos_label)
+    return aggregate(rows.groups.differences(*errors, reference=reference), agg)
+
+
+def outcomes_of_probabilities(
+    rows: ScoredRows, y_true: ColumnLike | None, pos_label: ClassLabel
+) -> IntArray:
+    """Return which rows are positive; raise unless their scores may be probabilities of it."""
+    low, high = rows.scores.min(), rows.scores.max()
+    if low < 0 or high > 1:
+        raise ValueError(
+            f"y_score has values from {low:g} to {high:g}, and calibration is that of "
+            "probabilities, from 0 to 1. Pass those of predict_proba."
+        )
+    return check_positive(y_true, "y_true", pos_label, rows.scores.size)
+
+
+def _calibration_errors(
+    rows: ScoredRows, y_true: ColumnLike | None, pos_label: ClassLabel
+) -> FloatArray:
+    """Return the calibration errors of each cell, and of its peers together: (2, n_cells)."""
+    positive = outcomes_of_probabilities(rows, y_true, pos_label)
+    bins = np.minimum((rows.scores * N_CALIBRATION_BINS).astype(np.int64), N_CALIBRATION_BINS - 1)
+    weights, cells = np.ones(bins.size) if rows.weights is None else rows.weights, rows.groups.cells
+    apart = cells.cross_counts(bins, N_CALIBRATION_BINS, weights * (positive - rows.scores))
+    sums = np.column_stack([apart, cells.sums(weights)])
+    parts = np.stack([sums, rows.groups.peer_sums(sums)])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(parts[..., :-1]).sum(axis=-1) / parts[..., -1])
 
 
 @accepts_dask("y_true", binned="y_score")

@@ -13,14 +13,13 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import sums_by
 from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
+from skfair.metrics.scores import N_CALIBRATION_BINS
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
 # Calibration is shown in this many bins that hold about as many rows of the group each.
-N_CALIBRATION_BINS = 10
-# Calibration errors are measured in this many bins of equal width.
-N_ERROR_BINS = 20
+_N_SHOWN_BINS = 10
 
 
 def binned_scores(
@@ -88,7 +87,7 @@ class ScoreTables:
             names, self.sums.transpose(1, 0, 2), self.per_weight, strict=True
         ):
             n_rows = sums[0] * per_weight
-            bin_of = _bins(n_rows, max(least, n_rows.sum() / N_CALIBRATION_BINS))
+            bin_of = _bins(n_rows, max(least, n_rows.sum() / _N_SHOWN_BINS))
             weight, target, score = _wider(sums, bin_of)
             last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
             low, high = np.full((2, weight.size), np.nan)
@@ -132,7 +131,7 @@ class ScoreTables:
 
         The weight of a bin is that of the group's rows in it.
         """
-        bin_of = np.arange(N_BINS) * N_ERROR_BINS // N_BINS
+        bin_of = np.arange(N_BINS) * N_CALIBRATION_BINS // N_BINS
         apart = _wider(self.sums[1] - self.sums[2], bin_of)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.abs(apart).sum(axis=1) / self.sums[0].sum(axis=1))

@@ -25,8 +25,16 @@ HIDDEN = "hidden"
 
 
 def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tuple[str, str]]]:
-    """Leave out the rows of groups of an attribute that are too small to be shown; list these."""
-    left_out: list[tuple[str, str]] = []
+    """Leave out the rows of groups of an attribute that are too small to be shown; list these.
+
+    Declared categories that no row has are listed, too.
+    """
+    left_out = [
+        (name, str(level))
+        for place, name in enumerate(sample.attributes)
+        for i, level in enumerate(sample.levels[name])
+        if i not in sample.codes[:, place]
+    ]
     while True:
         is_small = {}
         for place, name in enumerate(sample.attributes):

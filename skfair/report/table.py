@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnsLike, IntArray
-from skfair.groups.attributes import CONTROL, SENSITIVE, Role
+from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
@@ -78,6 +78,11 @@ def read_cells(
     every = [*first, *chain.from_iterable(control)]
     levels = [list(own) for groups in encoded for own in groups.levels.levels]
     codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
+    columns = [values for features, role, _ in roles for _, values in read_columns(features, role)]
+    for i, values in enumerate(columns):  # declared categories are levels, even without a row
+        declared = getattr(getattr(values, "dtype", None), "categories", ())
+        occurring, levels[i] = levels[i], list(dict.fromkeys([*declared, *levels[i]]))
+        codes[i] = np.array([levels[i].index(level) for level in occurring])[codes[i]]
     if len(set(every)) < len(every):
         raise ValueError(
             f"The attributes {', '.join(every)} must have different names. Rename one."

@@ -118,10 +118,14 @@ def _check_known(
         )
     check_common(name, levels, other_levels)
     if pos_label is None:
+        several = (
+            " For several classes see worst_class=True of make_fairness_scorer, which scores each "
+            "against the rest, and rates=False of group_report."
+        )
         raise ValueError(
             f"{name} has the labels {listed(levels)}, which do not say which class is the "
             "positive one; 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, "
-            "or compare them yourself: y == label."
+            f"or compare them yourself: y == label.{several * (len(levels) > 2)}"
         )
     known = {*levels, *other_levels}
     is_constant = len(known) == 1 and isinstance(pos_label, str) == isinstance(levels[0], str)

@@ -10,6 +10,8 @@ from scipy import sparse
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
+from skfair.metrics import demographic_parity_difference
+from skfair.report import audit, audit_data
 
 SEX = ["m", "f", "f", "m", "m"]
 RACE = ["b", "a", "a", "a", "b"]
@@ -144,9 +146,44 @@ def test_many_attributes_do_not_overflow():
 
 def test_unused_categories_are_no_groups():
     values = pd.Series(pd.Categorical(["b", "b", "c"], categories=["c", "a", "b"]))
-    encoding = encode_groups(values)
+    with pytest.warns(SmallGroupWarning, match="declares 1 level that no row has: 'a'"):
+        encoding = encode_groups(values)
     assert encoding.names == ("c", "b")
     assert encoding.codes[0].tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("empty", [["z"], ["A", "m", "z"], []])
+def test_a_declared_category_without_rows_is_named(empty, is_lazy):
+    """By a metric, and on the pages of audits of predictions and of data."""
+    rng = np.random.default_rng(0)
+    levels = [*empty[:1], "b", *empty[1:], "c"]
+    frame = pd.DataFrame({"race": pd.Categorical(rng.choice(["b", "c"], 400), levels)})
+    frame["p"] = rng.integers(0, 2, 400)
+    plain = frame.astype({"race": str})
+    if is_lazy:
+        frame = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    given, quick = {"sensitive_features": frame[["race"]]}, {"n_simulations": 5}
+    calls = [
+        lambda: demographic_parity_difference(None, frame["p"], **given),
+        lambda: audit(None, frame["p"], **given, **quick),
+    ]
+    calls += [] if is_lazy else [lambda: audit_data(frame[["p"]], **given, **quick)]
+    found = []
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found.append(call())
+        texts = [str(one.message) for one in caught if one.category is SmallGroupWarning]
+        assert bool(texts) == bool(empty)
+        assert all(repr(level) in text for text in texts for level in empty)
+    value, *pages = found
+    assert value == demographic_parity_difference(
+        None, plain["p"], sensitive_features=plain["race"]
+    )
+    for page in pages:
+        assert page.hidden["group"].tolist() == empty
+        assert all(f"{level} (race)" in page.to_markdown() for level in empty)
 
 
 def test_levels_of_mixed_types_stay_apart():

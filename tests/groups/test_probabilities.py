@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
 from sklearn.model_selection import cross_validate
@@ -66,6 +67,7 @@ def arguments(name, people):
     metric = getattr(skfair.metrics, name)
     predicted = people[list(inspect.signature(metric).parameters)[1]]
     options = {"interval": (0.1, 0.4)} if name.startswith("partial") else {}
+    predicted = expit(predicted) if name == "calibration_difference" else predicted
     return metric, people["y_true"], predicted, options
 
 

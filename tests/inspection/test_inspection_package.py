@@ -16,6 +16,7 @@ from skfair.inspection import (
     ConvergenceDisplay,
     FairnessFrontDisplay,
     FairnessPathDisplay,
+    GroupCalibrationDisplay,
     GroupRatesDisplay,
     GroupScoreDisplay,
     MonitorDisplay,
@@ -37,6 +38,10 @@ MAKERS = {
     "scores_estimator": lambda: GroupScoreDisplay.from_estimator(None, None),
     "ccdf": lambda: CCDFCurveDisplay.from_predictions(None, [1, 2, 3, 4], sensitive_features=SEX),
     "ccdf_estimator": lambda: CCDFCurveDisplay.from_estimator(None, None),
+    "calibration": lambda: GroupCalibrationDisplay.from_predictions(
+        [1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], sensitive_features=SEX
+    ),
+    "calibration_estimator": lambda: GroupCalibrationDisplay.from_estimator(None, None, None),
     "composition": lambda: ClusterCompositionDisplay.from_labels(
         [0, 0, 1, 1], sensitive_features=SEX
     ),
@@ -159,6 +164,7 @@ def of_groups(names):
         "rows": GroupScoreDisplay.from_predictions(y, numbers, layout="rows", **given),
         "scores": GroupScoreDisplay.from_predictions(y, numbers, **given),
         "ccdf": CCDFCurveDisplay.from_predictions(y, numbers, reference=names[-1], **given),
+        "calibration": GroupCalibrationDisplay.from_predictions(y, numbers > 0, **given),
         "clusters": ClusterCompositionDisplay.from_labels(y, **given),
     }
 
@@ -227,6 +233,12 @@ CONTINUED = {
         "curves_",
     ),
     "ccdf": (lambda **o: CCDFCurveDisplay.from_predictions(None, SCORES, **GROUPS, **o), "lines_"),
+    "calibration": (
+        lambda **o: GroupCalibrationDisplay.from_predictions(
+            SCORES > 0, SCORES**2 / 20, **GROUPS, **o
+        ),
+        "lines_",
+    ),
     "front": (
         lambda **o: FairnessFrontDisplay.from_classifiers([0.9, 0.8], [0.2, 0.1], **o),
         "line_",

@@ -17,6 +17,7 @@ ALL_RATES = [
     "positive_predictive_value",
     "accuracy",
     "base_rate",
+    "negative_predictive_value",
 ]
 
 
@@ -49,7 +50,7 @@ def wilson(rate, n):
 def test_what_is_drawn_equals_plain_counts(sample, legend_of, kind):
     y_true, y_pred, group = sample
     display = draw(y_true, y_pred, group, rates=ALL_RATES, kind=kind)
-    assert len(display.artists_) == len(display.overall_lines_) == 6
+    assert len(display.artists_) == len(display.overall_lines_) == len(ALL_RATES)
     rows = [group == "a", group == "b", group == "c", np.ones(300, bool)]
     for i, rate in enumerate(ALL_RATES):
         expected = [naive_rate(rate, y_true[row], y_pred[row]) for row in rows]
@@ -109,7 +110,7 @@ def test_rates_are_told_apart_without_colour_and_keep_their_look(sample):
     y_true, y_pred, group = sample
     both = draw(y_true, y_pred, group, rates=ALL_RATES)
     markers = [artist.lines[0].get_marker() for artist in both.artists_]
-    assert len(set(markers)) == 6
+    assert len(set(markers)) == len(ALL_RATES)
     alone = draw(y_true, y_pred, group, rates=["accuracy"])
     number = ALL_RATES.index("accuracy")
     assert alone.artists_[0].lines[0].get_marker() == markers[number]
@@ -240,7 +241,7 @@ def test_plain_numbers_with_rates_of_ones_own():
         high=[[0.2, 0.4]],
     ).plot()
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", "b", "overall"]
-    assert display.artists_[0].lines[0].get_color() == look(6).color
+    assert display.artists_[0].lines[0].get_color() == look(len(ALL_RATES)).color
     segments = display.artists_[0].lines[2][0].get_segments()
     assert_allclose(segments[1][:, 0], [0.1, 0.4])
     counted = GroupRatesDisplay(

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.scorers import SCORERS
@@ -45,7 +46,10 @@ def measured(name, rows, **options):
     } | options
     if name in OF_CLUSTERS:
         return metric(2 * rows["p"] + rows["y"], **options)
-    return metric(rows["y"], rows["p" if name in LABEL_METRICS | LARGEST_RATES else "s"], **options)
+    predicted = rows["p" if name in LABEL_METRICS | LARGEST_RATES else "s"]
+    if name == "calibration_difference":
+        predicted = expit(predicted)
+    return metric(rows["y"], predicted, **options)
 
 
 def same(value):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -26,6 +27,8 @@ from skfair.utils.history import bytes_exchanged
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
+# A category that no row has is warned of; here it is there to be left out.
+pytestmark = pytest.mark.filterwarnings("ignore:Sensitive attribute 'race' declares 1 level")
 # Metrics of rankings need all documents of a query at once.
 OF_RANKINGS = {"pair_error_gap", "exposure_gap", "rank_gap", "ndcg"}
 
@@ -60,6 +63,7 @@ def people(n=600, seed=0):
             "y": y,
             "pred": (score + rng.normal(size=n) > 0).astype(int),
             "score": score,
+            "chance": 1 / (1 + np.exp(-score)),
             "label": rng.choice([-1, 0, 1, 2], n),
             "sex": sex,
             "race": pd.Categorical(rng.choice(["w", "b", "o"], n), categories=["w", "b", "o", "x"]),
@@ -81,6 +85,7 @@ def lazy_frame(frame, n_blocks=5):
 def arguments(name, frame, groups=None):
     """The arguments with one value per row that a metric takes, from a frame."""
     columns = {"y_true": "y", "y_pred": "pred", "y_score": "score", "labels": "label"}
+    columns |= {"y_score": "chance"} if name == "calibration_difference" else {}
     wanted = parameters(name)
     given = {argument: frame[column] for argument, column in columns.items() if argument in wanted}
     return given | {"sensitive_features": frame["sex"] if groups is None else frame[groups]}
@@ -404,6 +409,10 @@ class GroupConstraint(ClassifierMixin, BaseEstimator):
     def predict(self, X, *, sensitive_features=None):
         scores = self.decision_function(X, sensitive_features=sensitive_features)
         return self.classes_[(scores > 0).astype(int)]
+
+    def predict_proba(self, X, *, sensitive_features=None):
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        return expit(np.column_stack([-scores, scores]))
 
 
 SCORERS = sorted(n for n in metrics.get_scorer_names() if n.removeprefix("neg_") not in OF_RANKINGS)

@@ -1,5 +1,7 @@
 """Metrics of scikit-learn as columns of ``group_report``, against calls group by group."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.metrics import (
@@ -7,10 +9,13 @@ from sklearn.metrics import (
     f1_score,
     mean_absolute_error,
     mean_squared_error,
+    recall_score,
     roc_auc_score,
 )
 
+from skfair import metrics
 from skfair.metrics import group_report, make_group_metric
+from skfair.metrics.labels import LABEL_METRICS
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -168,3 +173,21 @@ def test_intervals_of_many_rows_are_as_wide_as_formulas_say():
         width = 2 * 1.96 * squares[rows].std() / np.sqrt(rows.sum())
         assert high - low == pytest.approx(width, rel=0.2)
         assert abs((high + low) / 2 - value) < 0.2 * width
+
+
+@pytest.mark.parametrize("name", LABEL_METRICS)
+def test_what_compares_groups_is_sent_to_the_report_of_comparisons(name):
+    """What needs the groups, or one positive class of three, says where to go."""
+    metric, rows = getattr(metrics, name), {"sensitive_features": SEX}
+    for wrong in (metric, partial(metric, agg="mean"), make_group_metric(recall_score)):
+        with pytest.raises(TypeError, match="'own' compares groups.*fairness_report lists"):
+            group_report(Y, PRED, metrics={"own": wrong}, **rows)
+        with pytest.raises(TypeError, match="compares groups.*fairness_report lists"):
+            make_group_metric(wrong)
+    three = np.arange(len(Y)) % 3
+    if name.startswith("accuracy"):
+        assert 0 <= metric(three, three, **rows) <= 1
+        return
+    for call in (metric, group_report):
+        with pytest.raises(ValueError, match=r"pos_label=.*worst_class=True.*rates=False"):
+            call(three, three, **rows)

@@ -1,11 +1,17 @@
 """Signed differences and ratios from a reference group, against plain counting."""
 
+from functools import partial
+from typing import get_args
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import recall_score
 
 from skfair import metrics
+from skfair.groups.compared_groups import Agg
 from skfair.metrics import (
     demographic_parity_difference,
     demographic_parity_ratio,
@@ -16,6 +22,7 @@ from skfair.metrics import (
     make_group_metric,
     mean_score_difference,
 )
+from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import audit
 
 
@@ -51,7 +58,7 @@ def test_differences_and_ratios_are_those_of_plain_counting(people, reference):
     value = demographic_parity_difference(None, people["p"], agg="mean", **options)
     assert value == pytest.approx(apart.mean())
     value = demographic_parity_ratio(None, people["p"], **options)
-    assert value == pytest.approx(np.exp(furthest(np.log(ratios))))
+    assert value == pytest.approx(np.exp(-np.log(ratios).abs().max()))
     value = mean_score_difference(None, people["p"], **options)
     assert value == pytest.approx(furthest(apart))
     hits = means(people[people["y"] == 1])
@@ -68,8 +75,31 @@ def test_swapping_the_groups_turns_the_sign(people):
         signed = difference(**rows, reference="m")
         assert difference(**rows, reference="f") == pytest.approx(-signed)
         assert difference(**rows) == pytest.approx(abs(signed))
-        assert ratio(**rows, reference="f") == pytest.approx(1 / ratio(**rows, reference="m"))
-        assert (ratio(**rows, reference="m") < 1) == (signed < 0)
+        for reference in ("f", "m"):
+            assert ratio(**rows, reference=reference) == ratio(**rows) < 1
+
+
+@given(
+    counts=st.lists(st.integers(1, 20), min_size=3, max_size=6), agg=st.sampled_from(get_args(Agg))
+)
+@pytest.mark.parametrize("name", [name for name in LABEL_METRICS if name.endswith("_ratio")])
+def test_no_group_hides_behind_one_above_the_reference(name, counts, agg):
+    """A ratio to a reference group is that of the worst single comparison, up or down."""
+    first, *others = counts
+    ratio = partial(getattr(metrics, name), agg=agg, reference="0")
+
+    def of(counts):
+        cells = np.tile([0, 1, 2, 3], len(counts))
+        sizes = np.concatenate([[21, n, 15, n + 3] for n in counts])
+        rows, groups = (
+            np.repeat(cells, sizes),
+            np.repeat(np.arange(len(counts)), sizes.reshape(-1, 4).sum(1)),
+        )
+        return ratio(rows // 2, rows % 2, sensitive_features=groups.astype(str))
+
+    alone = [of([first, other]) for other in others]
+    assert of(counts) == pytest.approx(min(alone) if agg == "worst" else np.mean(alone))
+    assert max(alone) <= 1
 
 
 def test_several_attributes_and_strata(people):
@@ -142,11 +172,12 @@ def test_mistakes_are_explained(people):
     with pytest.raises(ValueError, match="There is no group 'm'"):
         demographic_parity_difference(None, people["p"], reference="m", **rows)
     rows = {"sensitive_features": people["sex"]}
-    with pytest.raises(ValueError, match="is 0 in the reference group"):
+    with pytest.raises(ValueError, match="is 0 in both groups of a pair"):
         demographic_parity_ratio(None, people["sex"] == "f", reference="m", **rows)
     with pytest.raises(ValueError, match="makes a signed value"):
         make_fairness_scorer(demographic_parity_difference, reference="m")
     make_fairness_scorer(demographic_parity_difference, reference="overall")
+    make_fairness_scorer(demographic_parity_ratio, reference="m")  # has no sign
 
 
 def test_long_arrays_and_dask_give_the_same(people):

@@ -4,15 +4,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from skfair import metrics
 from skfair.metrics import (
+    calibration_difference,
+    expected_calibration_error,
     group_auc_gap,
     inter_group_pairwise_gap,
     intra_group_pairwise_gap,
     statistical_parity_gap,
     wasserstein_gap,
 )
+from skfair.report import audit
 from tests import naive
 
 few = settings(deadline=None, max_examples=25)
@@ -155,3 +160,58 @@ def test_float32_scores_and_lists():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         group_auc_gap(None, [1, 2], sensitive_features=["a", "b"], **options)
+
+
+def naive_calibration_error(y, p, w):
+    """Bin by bin: the distance of the share of positives and the mean probability."""
+    error = 0.0
+    for b in range(20):
+        inside = (p >= b / 20) & ((p < (b + 1) / 20) | (b == 19))
+        if w[inside].sum():
+            shares = [np.average(values[inside], weights=w[inside]) for values in (y, p)]
+            error += w[inside].sum() / w.sum() * abs(shares[0] - shares[1])
+    return error
+
+
+@few
+@by_seed
+def test_calibration_errors_equal_a_naive_twin(seed):
+    """Of a sample, of each group in a report, and the difference; also of a single row."""
+    y, s, g, w, rng = random_case(seed)
+    p = np.round(stats.norm.cdf(s), int(rng.integers(1, 6)))  # also at edges of bins
+    p[:2] = 0, 1
+    each = {k: naive_calibration_error(y[g == k], p[g == k], w[g == k]) for k in sorted(set(g))}
+    assert expected_calibration_error(y, p, sample_weight=w) == pytest.approx(
+        naive_calibration_error(y, p, w)
+    )
+    report = metrics.group_report(
+        y, p > 0.5, y_score=p, sensitive_features=g, sample_weight=w, interval=None,
+        metrics={"ece": expected_calibration_error},
+    )  # fmt: skip
+    assert report["ece"].drop("overall").to_dict() == pytest.approx(each)
+    values = np.array(list(each.values()))
+    found = calibration_difference(y, p, sensitive_features=g, sample_weight=w)
+    assert found == pytest.approx(np.ptp(values))
+    one = calibration_difference(y, p, sensitive_features=g, sample_weight=w, reference="a")
+    assert one == pytest.approx(max(values[1:] - values[0], key=abs))
+    assert expected_calibration_error([y[0]], [p[0]]) == pytest.approx(abs(y[0] - p[0]))
+
+
+def test_calibration_is_that_of_probabilities_and_the_number_of_an_audit():
+    rng = np.random.default_rng(0)
+    p, g = rng.random(3000), rng.choice(["f", "m"], 3000)
+    y = (rng.random(3000) < np.where(g == "f", p**2, p)).astype(int)
+    rates = audit(y, p > 0.5, p, sensitive_features={"sex": g}, n_simulations=5).rates
+    of_groups = rates.query("measure == 'calibration_error' and view == 'sex'").set_index("group")
+    difference = of_groups["value"]["f"] - of_groups["value"]["m"]
+    found = calibration_difference(y, p, sensitive_features=g, reference="m")
+    assert found == pytest.approx(difference)
+    for metric in (calibration_difference, expected_calibration_error):
+        options = {"sensitive_features": g} if metric is calibration_difference else {}
+        with pytest.raises(ValueError, match=r"from -2 to 1.*Pass those of predict_proba"):
+            metric(y, np.append(-2.0, p[1:].round()), **options)
+    scorer = metrics.get_scorer("neg_calibration_difference", sensitive=[0])
+    X = np.column_stack([g == "f", p])
+    model = LogisticRegression().fit(X, y)
+    value = calibration_difference(y, model.predict_proba(X)[:, 1], sensitive_features=g)
+    assert scorer(model, X, y) == pytest.approx(-value)

@@ -41,6 +41,7 @@ def rates(y, p, groups, weights):
         "false_positive_rate": (p == 1, y == 0),
         "false_negative_rate": (p == 0, y == 1),
         "positive_predictive_value": (y == 1, p == 1),
+        "negative_predictive_value": (y == 0, p == 0),
         "false_omission_rate": (y == 1, p == 0),
         "accuracy": (y == p, every),
     }

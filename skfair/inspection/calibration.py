@@ -1,0 +1,223 @@
+"""Calibration curves of groups: the share of positive rows against the predicted probability.
+
+Each group has bins of its own, which hold about as many of its rows each, so that a small group is
+not spread over bins of one or two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+)
+from skfair.groups.rates import CellMeans
+from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
+from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
+from skfair.metrics.scores import outcomes_of_probabilities, scored_rows
+from skfair.utils.response import get_response, positive_class
+from skfair.utils.validation import check_names, check_number, check_probability
+
+
+@documented
+class GroupCalibrationDisplay(Display):
+    """Calibration curve of each group, with confidence intervals.
+
+    Rows of a group are put into bins by their predicted probability. A point shows the mean
+    probability of the rows of a bin and the share of them that are positive. On the diagonal both
+    are equal. Above it the group is underrated: more of its members are positive than predicted.
+
+    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    mean_scores : sequence of array-like
+        For each group the mean probability in each bin.
+    shares : sequence of array-like
+        The share of positive rows in the same bins.
+    group_names : sequence of str
+        Names of the groups.
+    low, high : sequence of array-like, default=None
+        Ends of the confidence intervals of the shares; without them none are drawn.
+
+    Attributes
+    ----------
+    lines_ : list of matplotlib Line2D
+        The curve of each group.
+    intervals_ : list of matplotlib LineCollection
+        The confidence intervals of each group.
+    diagonal_ : matplotlib Line2D or None
+        The line of perfect calibration; None if an earlier plot on the same axes has drawn it.
+
+    See Also
+    --------
+    skfair.metrics.calibration_difference : The difference of calibration errors as a number.
+    sklearn.calibration.CalibrationDisplay : The curve of all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.inspection import GroupCalibrationDisplay
+    >>> y_true, score, group = make_group_scores(500, random_state=0)
+    >>> display = GroupCalibrationDisplay.from_predictions(
+    ...     y_true, 1 / (1 + np.exp(-score)), sensitive_features=group
+    ... )
+    >>> display.ax_.get_xlabel(), len(display.lines_)
+    ('Mean predicted probability', 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        mean_scores: Sequence[ArrayLike],
+        shares: Sequence[ArrayLike],
+        group_names: Sequence[str],
+        low: Sequence[ArrayLike] | None = None,
+        high: Sequence[ArrayLike] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.mean_scores, self.shares, self.low, self.high = mean_scores, shares, low, high
+        self.group_names, self.name = check_names(group_names, "group_names"), name
+        self._check_same_length("group", "mean_scores", "shares", "group_names", "low", "high")
+        for own, other in zip(mean_scores, shares, strict=True):
+            check_same_length("bin", mean_scores=np.asarray(own), shares=np.asarray(other))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive: ColumnNames | None = None,
+        pos_label: ClassLabel = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Predict probabilities with a fitted classifier and draw the curve of each group.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier. If its ``predict_proba`` takes ``sensitive_features``, it gets
+            them.
+        X : array-like of shape (n_samples, n_features)
+            The rows to predict.
+        y : array-like of shape (n_samples,)
+            True labels.
+        pos_label : label, default=None
+            The class whose probabilities are drawn; by default that of the estimator, mostly the
+            second of its two classes.
+        **kwargs
+            Passed to :meth:`from_predictions`: ``n_bins``, ``name``, ``ax``, ...
+        """
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
+        common = {"sensitive_features": groups, "pos_label": positive_class(estimator, pos_label)}
+        scores = get_response(estimator, X, "predict_proba", **common)
+        return cls.from_predictions(y, scores, **common, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ColumnLike,
+        y_score: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        n_bins: int = 5,
+        confidence: float = 0.95,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        pos_label: ClassLabel = None,
+        name: str | None = None,
+        ax: AxesOrNone = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curve of each group, given probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_score : array-like of shape (n_samples,)
+            Probabilities of the positive class.
+        n_bins : int, default=5
+            Number of bins of a group, which hold about as many rows each. Equal probabilities stay
+            together, so there may be fewer bins.
+        confidence : float, default=0.95
+            Coverage of the intervals (Wilson's).
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or drawn one after the other.
+        pos_label : label, default=None
+            The class that counts as positive. Labels other than 0 and 1, -1 and 1, and booleans
+            need it.
+        """
+        cls._needs_matplotlib("from_predictions")
+        check_number(n_bins, "n_bins", low=1, kind=Integral)
+        check_probability(confidence, "confidence")
+        groups = sensitive_features, None, sample_weight, intersectional
+        rows = scored_rows(y_score, *groups, like=y_true)
+        is_positive = outcomes_of_probabilities(rows, y_true, pos_label) > 0
+        weights = np.ones(is_positive.size) if rows.weights is None else rows.weights
+        curves = []
+        for members in rows.groups.rows_of_cells():
+            counted = members[weights[members] > 0]
+            own, scores = weights[counted], rows.scores[counted]
+            bins, n_own = _bins(scores, own, n_bins)
+            shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own)
+            means = np.bincount(bins, own * scores) / shares.weight
+            curves.append((means, shares.means, *shares.interval(confidence)))
+        names = ("mean_scores", "shares", "low", "high")
+        of_groups: Any = dict(zip(names, zip(*curves, strict=True), strict=True))
+        display = cls(**of_groups, group_names=rows.groups.cells.names, name=name)
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: AxesOrNone = None, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curves and the diagonal.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. On axes with curves of another model the
+            diagonal is not drawn again.
+        **kwargs
+            Passed to ``plot`` of matplotlib for the curves.
+        """
+        is_new = ax is None
+        ax, start = self._start(ax, (5.4, 5.4))
+        self.diagonal_, self.lines_, self.intervals_ = None, [], []
+        if is_first(ax, "calibrated"):
+            (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=GREY, lw=1, label="calibrated")
+            as_reference(self.diagonal_, "calibrated")
+            ax.set(xlabel="Mean predicted probability", ylabel="Share of positives")
+            ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+        for i, group in enumerate(self.group_names):
+            style, x = look(start + i), self.mean_scores[i]
+            options = {"marker": style.marker, "label": self._label(name, group)}
+            self.lines_.append(draw_line(ax, x, self.shares[i], style, kwargs, **options))
+            if self.low is not None and self.high is not None:
+                color = self.lines_[-1].get_color()
+                self.intervals_.append(ax.vlines(x, self.low[i], self.high[i], color, lw=1))
+        if legend_for(ax, len(self.group_names), widen=is_new, loc="upper left"):
+            ax.set_anchor("W")  # the square stands beside its legend
+        return self
+
+
+def _bins(scores: FloatArray, weights: FloatArray, n_bins: int) -> tuple[IntArray, int]:
+    """Put rows into bins of about the same weight by their scores; number those that have rows."""
+    levels, place = np.unique(scores, return_inverse=True)
+    mass = np.bincount(place, weights, levels.size)
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    filled, bin_of_level = np.unique((n_bins * middle).astype(np.int64), return_inverse=True)
+    return bin_of_level[place], filled.size
