@@ -53,6 +53,7 @@ _COMMANDS = {
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
 _TASKS = ["auto", "binary", "classes", "numbers"]
+_ROLES = ["target", "prediction", "score", "before", "weight", "groups", "within"]
 _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 
 
@@ -62,6 +63,7 @@ _PHRASES = {
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
+    "Drop them": "Drop them, for example with --drop-missing target",
     "Give both the same labels": "Name both positive classes: --positive, --positive-target",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
     " A function of your own needs single rows: group_report(metrics=...) has them.": "",
@@ -167,6 +169,11 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
             "make groups of a number: age=25,45,65; may be repeated",
             {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
         ),
+        "--date-format": ("of dates in bins that are not like 2026-12-31: %%d.%%m.%%Y", {}),
+        "--drop-missing": (
+            "drop rows without a value of it, and count them in the head; may be repeated",
+            {"action": "append", "default": [], "choices": _ROLES},
+        ),
         "--missing": ("name of the group of rows without an attribute", {}),
         "--unknown": ("levels that mean not known, not compared, as that of --missing", {}),
         "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
@@ -225,7 +232,11 @@ _AUDIT_DATA_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--compare-with": ("earlier data with the same columns", {}),
     },
     "reading": dict.fromkeys(
-        ("--positive", "--bins", "--missing", "--unknown", "--block-rows", "--encoding"), ("", {})
+        (
+            *("--positive", "--bins", "--date-format", "--drop-missing", "--missing", "--unknown"),
+            *("--block-rows", "--encoding"),
+        ),
+        ("", {}),
     ),
     "result": dict.fromkeys(
         (

@@ -142,11 +142,9 @@ def check_limits(limit: Any, groups: Any, argument: str) -> None:
         raise ValueError(f"{argument}={limit!r} has no limit: give one attribute a number.")
     check_text(limit if is_dict else [], "The attribute")
     for name, value in names.items():
-        if value is not None and argument == "max_disparity":
-            check_number(value, name, 1e-6)
+        if value is not None:
+            check_number(value, name, 1e-6, np.inf if argument == "max_disparity" else 1 - 1e-6)
             check_limit(value, f"{name}={value!r}")
-        elif value is not None:
-            check_number(value, name, 1e-6, 1 - 1e-6)
     if not is_dict and isinstance(groups, Mapping):
         raise ValueError(
             f"groups is a dict by attribute, so {argument} must have a limit for each, too."

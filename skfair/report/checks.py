@@ -20,7 +20,7 @@ from scipy import stats
 
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.text import visible
-from skfair.utils.validation import check_limit, check_number
+from skfair.utils.validation import check_limit
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -30,7 +30,7 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 _CONDITION = re.compile(
-    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*"
+    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^\s-]\S*)\s*"
 )
 # What a condition must say in place of one that would fail the models that are fair.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -154,9 +154,7 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} fails the models that are fair. Write {other.strip()!r}: a condition names "
             "what must not hold."
         )
-    if metric.endswith("_ratio"):
-        check_number(limit, f"The limit of {text!r}", 0, 1)
-    elif metric in LABEL_METRICS:
+    if metric in LABEL_METRICS:
         check_limit(limit, repr(text), LABEL_METRICS[metric].most)
 
 

@@ -33,7 +33,7 @@ from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block
 from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
-from skfair.utils.text import listed, visible
+from skfair.utils.text import listed, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_scores
 
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
@@ -74,6 +74,11 @@ def _check_options(options: argparse.Namespace) -> None:
             raise ValueError(
                 f"--out {options.out!r} is the file that is audited. Name another one."
             )
+    if options.target is not None and options.target == getattr(options, "prediction", None):
+        raise ValueError(
+            f"--target and --prediction are both {options.target!r}, so every decision would be "
+            "right. Name the column of the decisions, or leave --target out."
+        )
     check_number(options.seed, "--seed", 0, 2**32 - 1)
     for name in (*_NUMBERS, "block_rows"):
         value, option = getattr(options, name, None), "--" + name.replace("_", "-")
@@ -149,14 +154,17 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         **stated,
     )
     title = arguments.title or f"Fairness audit of {table.path.name}"
-    about = read_about(_facts(arguments))
+    about = read_about(_facts(arguments, table))
     return audit_table(sample, task, options, title, about, judged.named(), threshold)
 
 
-def _facts(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what the head of a report says of the file."""
+def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
+    """Return what the head of a report says of the file, once its blocks were read."""
     names = ("model", "source", "period", "prepared_by")
     stated = {name.replace("_", " "): getattr(arguments, name, "") for name in names}
+    if table.needed:
+        n_rows = plural(sum(table.n_dropped), "row")
+        stated["dropped"] = f"{n_rows} without a value of {listed(table.needed)}"
     return {name: text for name, text in stated.items() if text} | {"file": arguments.file}
 
 
@@ -164,16 +172,16 @@ def run_audit_data(options: argparse.Namespace) -> int:
     """Audit a data set in a file."""
     _check_options(options)
     names = {"min_group_size", "suppress_below", "confidence"}
-    sample = _data(options, options.file)
+    table, sample = _data(options, options.file)
     missing = [] if options.missing is None else [options.missing]
     report = audit_data(
         **sample,
         reference_shares=None if options.reference is None else _read_shares(options.reference),
-        earlier=None if options.compare_with is None else _data(options, options.compare_with),
+        earlier=None if options.compare_with is None else _data(options, options.compare_with)[1],
         pos_label=_label(options.positive, factorize(sample["y"]).levels if "y" in sample else []),
         unknown=[*_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
-        about=_facts(options),
+        about=_facts(options, table),
         random_state=options.seed,
         **{name: value for name in names if (value := getattr(options, name)) is not None},
     )
@@ -181,8 +189,8 @@ def run_audit_data(options: argparse.Namespace) -> int:
     return 0
 
 
-def _data(options: argparse.Namespace, path: str) -> dict[str, Any]:
-    """Read a data set: its columns, groups and labels."""
+def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, Any]]:
+    """Read a data set: the file, and its columns, groups and labels."""
     table = _table(options, path)
     table.check()
     groups, target = table.columns.groups, options.target
@@ -191,10 +199,12 @@ def _data(options: argparse.Namespace, path: str) -> dict[str, Any]:
     table = table._replace(columns=table.columns._replace(others=tuple(others)))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
+    for name in groups:
+        check_levels(name, set(frame[name]))
     if not others:
         raise ValueError(f"{table.path.name} has no columns besides groups and target.")
     sample = {"X": frame[others], "sensitive_features": frame[groups]}
-    return sample if target is None else {**sample, "y": frame[target]}
+    return table, sample if target is None else {**sample, "y": frame[target]}
 
 
 def _label(text: str | None, levels: list[Any]) -> Any:
@@ -218,7 +228,7 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
             str(name): dict(zip(own["group"], own["share"], strict=True))
             for name, own in frame.groupby("attribute", sort=False)
         }
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RecursionError) as error:
         raise ValueError(
             f"--reference {path!r} was not read ({error}). It is a CSV file with the columns "
             'attribute, group and share, or JSON: {"sex": {"female": 0.51, "male": 0.49}}.'
@@ -255,13 +265,23 @@ def _table(options: argparse.Namespace, path: str) -> TableFile:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
     names = ("target", "prediction", "score", "before", "weight")
     judged = RawRows._make(getattr(options, name, None) for name in names)
+    by_role: dict[str, list[Any]] = {"groups": groups, "within": within or [None]}
+    by_role |= dict(zip(names, ([name] for name in judged), strict=True))
+    needed = {name: role for role in options.drop_missing for name in by_role[role]}
+    if None in needed:
+        raise ValueError(
+            f"--drop-missing {needed[None]} needs --{needed[None]}, which is not named."
+        )
     return TableFile(
         Path(path),
         Columns(judged, groups, within),
         read_bins(options.bins),
         options.missing,
         options.block_rows,
+        [],
         encoding=options.encoding,
+        date_format=options.date_format,
+        needed=[*needed],
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
+import lzma
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.util import find_spec
 from itertools import islice, pairwise
-from lzma import LZMAError
 from pathlib import Path
 from shlex import quote
 from tarfile import TarError
@@ -27,11 +29,16 @@ from skfair.utils.text import did_you_mean, listed, plural
 
 # What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip,
 # KeyError that of parquet files.
-_DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, LZMAError)
+_DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, lzma.LZMAError)
 # Options that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
 _SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".xlsx": "Excel"}
+# What opens streams, also those of archives such as .tar.gz, whose ends pandas does not read.
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# Bytes of a line: as many as a million columns of 16. A compressed line without an end of 0.7 MB
+# takes 3 GB to read.
+_MOST_BYTES = 16_000_000
 # How their files begin.
 _EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 _DATE = r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([T ].*)?"
@@ -71,14 +78,18 @@ class TableFile(NamedTuple):
     bins: Mapping[str, list[Any]]  # numbers, or dates
     missing: str | None
     block_rows: int
+    n_dropped: list[int]  # of each block that was read
     labels_are_text: bool = False
     encoding: str = "utf-8"
+    date_format: str | None = None
+    needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
 
     def check(self) -> None:
         """Raise unless the file exists and has the columns."""
-        if not self.path.is_file():
-            raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
-        self._check_kind()
+        _check_file(self.path, self.encoding)
+        if self._kind == "text":
+            with self._explained():
+                _check_lines(self.path)
         names = self.names()
         known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
@@ -103,37 +114,18 @@ class TableFile(NamedTuple):
         if stray:
             raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
 
-    def _check_kind(self) -> None:
-        """Raise if the file is one of a spreadsheet, or if there is no such encoding."""
-        with self.path.open("rb") as file:
-            start = file.read(8)
-        suffix = self.path.suffix.lower()
-        if suffix in _SPREADSHEETS or (
-            suffix not in (".zip", ".xlsx") and start.startswith(_EXCEL)
-        ):
-            raise ValueError(
-                f"{self.path.name} is a spreadsheet of another kind. Save it as .xlsx or CSV UTF-8."
-            )
-        if suffix == ".xlsx" and find_spec("openpyxl") is None:
-            raise ValueError(
-                "Excel files need openpyxl: pip install openpyxl. Or save the sheet as CSV UTF-8 "
-                "(File, Save as)."
-            )
-        try:
-            "".encode(self.encoding)
-        except (LookupError, UnicodeError) as error:
-            raise ValueError(
-                f"--encoding {self.encoding!r} is no encoding of text. Common ones are utf-8, "
-                "cp1252, latin-1 and utf-16."
-            ) from error
-
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks of rows, with attributes as text or as bins."""
         start = 0
-        for block in self._raw_blocks():
+        self.n_dropped.clear()
+        for raw in self._raw_blocks():
+            block = raw.reset_index(drop=True)
+            if self.needed:
+                block = block.dropna(subset=[*self.needed]).infer_objects()
             for name in self.columns.attributes:
                 block[name] = self._groups(block[name], name, start)
-            start += len(block)
+            start += len(raw)
+            self.n_dropped.append(len(raw) - len(block))
             yield block.reset_index(drop=True)
 
     def by_argument(self, block: pd.DataFrame) -> dict[str, Any]:
@@ -222,7 +214,7 @@ class TableFile(NamedTuple):
         """Say what is wrong with a file that is not read."""
         try:
             yield
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             known = self.encoding.upper()
             raise ValueError(
                 f"{self.path.name} is not {known}. Save it as CSV UTF-8, or name its encoding, for "
@@ -271,25 +263,69 @@ class TableFile(NamedTuple):
         """
         n_missing = int(values.isna().sum())
         if n_missing and self.missing is None:
-            row = start + int(np.argmax(values.isna().to_numpy())) + 1
+            row = start + values.index[values.isna()][0] + 1
             raise ValueError(
                 f"Column {name!r} has {plural(n_missing, 'missing value')}, the first in data row "
-                f"{row}. Drop these rows, or make them a group with --missing unknown."
+                f"{row}. Drop these rows (--drop-missing groups), or make them a group with "
+                "--missing unknown."
             )
         if name not in self.bins:
             return values.astype(str).str.strip().where(values.notna(), self.missing)
         edges, kind = np.array(self.bins[name]), "number"
         if edges.dtype == object:
-            edges, kind = edges.astype("datetime64[ns]"), "date such as 2026-12-31"
-            numbers = pd.to_datetime(values, errors="coerce", format="ISO8601")
+            kind = "date such as 2026-12-31" if self.date_format is None else "date of this form"
+            kind += ". Name the form of the dates, such as --date-format %d.%m.%Y"
+            edges, form = edges.astype("datetime64[ns]"), self.date_format or "ISO8601"
+            numbers = pd.to_datetime(values, errors="coerce", format=form)
         else:
             numbers = pd.to_numeric(values, errors="coerce")
         if (numbers.isna() & values.notna()).any():
             bad = values[numbers.isna() & values.notna()].iloc[0]
-            raise ValueError(f"Column {name!r} has {bad!r}, which is no {kind}, so it has no bins.")
+            raise ValueError(f"Column {name!r} has {bad!r}, which is no {kind}.")
         places = np.searchsorted(edges, numbers.to_numpy(), side="right")
         groups = pd.Series(np.array(self.levels(name), object)[places], values.index)
         return groups.where(values.notna(), self.missing)
+
+
+def _check_file(path: Path, encoding: str) -> None:
+    """Raise unless there is such a file and encoding, and if it is one of a spreadsheet."""
+    if not path.is_file():
+        raise ValueError(
+            f"{str(path)!r} is a folder, a pipe or a device, which cannot be read twice. Write the "
+            "rows to a file."
+            if path.exists()
+            else f"There is no file {str(path)!r}. Check the path."
+        )
+    with path.open("rb") as file:
+        start = file.read(8)
+    suffix = path.suffix.lower()
+    if suffix in _SPREADSHEETS or (suffix not in (".zip", ".xlsx") and start.startswith(_EXCEL)):
+        raise ValueError(
+            f"{path.name} is a spreadsheet of another kind. Save it as .xlsx or CSV UTF-8."
+        )
+    if suffix == ".xlsx" and find_spec("openpyxl") is None:
+        raise ValueError(
+            "Excel files need openpyxl: pip install openpyxl. Or save the sheet as CSV UTF-8 "
+            "(File, Save as)."
+        )
+    try:
+        "".encode(encoding)
+    except (LookupError, UnicodeError) as error:
+        raise ValueError(
+            f"--encoding {encoding!r} is no encoding of text. Common ones are utf-8, "
+            "cp1252, latin-1 and utf-16."
+        ) from error
+
+
+def _check_lines(path: Path) -> None:
+    """Read a file to its end, so that damage is found, and raise if a line is endless."""
+    with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
+        while line := stream.readline(_MOST_BYTES):
+            if len(line) == _MOST_BYTES:
+                raise ValueError(
+                    f"{path.name} has a line of more than {_MOST_BYTES:,} bytes, so it is no "
+                    "table. Export it again."
+                )
 
 
 def check_levels(name: str, levels: set[str]) -> None:

@@ -56,7 +56,7 @@ def render(tables: AuditTables, template: str) -> str:
         subgroups=[(measure, rows_of(own)) for measure, own in parts(tables.subgroups, "measure")],
         steps=_steps(tables.path),
         impact=[_impact(tables.preset, view, rows) for view, rows in parts(tables.impact, "view")],
-        impact_title=rule_of(tables.preset).title if tables.preset else "",
+        rule=rule_of(tables.preset) if tables.preset else None,
         words=_glossary(tables),
         limits=prose()["limits"],
     )
@@ -175,7 +175,11 @@ def _impact(preset: str, view: str, rows: pd.DataFrame) -> dict[str, Any]:
         if name in rows and rows[name].notna().any()
     }
     cells = [
-        (row.group + _STATUS[row.status], row.n, [_impact_cell(row, name) for name in heads])
+        (
+            row.group + _STATUS[row.status] * (row.group != row.status),
+            row.n,
+            [_impact_cell(row, name) for name in heads],
+        )
         for row in rows_of(rows)
     ]
     return {"name": view, "heads": list(heads.values()), "rows": cells}

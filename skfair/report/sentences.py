@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 def verdicts_of(tables: AuditTables) -> list[str]:
     """Return the lines of the first screen; five at most."""
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
-    more = [*_elsewhere(tables, verdicts), *_changes(tables)]
+    more = [*_constant(tables), *_elsewhere(tables, verdicts), *_changes(tables)]
     more += apart_sentences(tables.rates, tables)
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
 
@@ -200,7 +200,7 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
         has_threshold = "is_below_four_fifths" in rule_of(tables.preset).columns
     if not np.isfinite(ratio):
         return ""
-    who = "" if {low, high} == named else f" ({low} against {high})"
+    who = "" if {low, high} in (named, {low}) else f" ({low} against {high})"
     name = "lowest impact ratio" if who else "impact ratio"
     text = f"{ratio:.2f}"
     if text == "0.80" and abs(ratio - FOUR_FIFTHS) > ROUNDING:
@@ -211,6 +211,16 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
     if ratio > FOUR_FIFTHS + ROUNDING:
         side = "above"
     return f"; {name} {text}{who}, {side} four fifths"
+
+
+def _constant(tables: AuditTables) -> Iterator[str]:
+    """Say that all decisions are the same, as in a file of those who were granted a loan."""
+    rate = where(tables.rates, view="", measure="selection_rate")["value"].tolist()
+    if rate in ([0.0], [1.0]):
+        yield (
+            f"Every decision is {'positive' if rate[0] else 'negative'}, so nothing can differ. "
+            "Check whether the rows of the people with other decisions are missing."
+        )
 
 
 def _fitted(verdicts: list[Verdict], room: int) -> list[str]:

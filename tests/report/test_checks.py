@@ -135,7 +135,9 @@ def test_conditions():
     assert read_condition(f"{NAME} > 0,1").limit == 0.1
 
 
-@pytest.mark.parametrize("text", ["parity", f"{NAME} > x", f"{NAME} > nan", f"{NAME} = 1", None])
+@pytest.mark.parametrize(
+    "text", ["parity", f"{NAME} > -0.1", f"{NAME} > x", f"{NAME} > nan", f"{NAME} = 1", None]
+)
 def test_no_conditions(text):
     with pytest.raises(ValueError, match="must look like"):
         read_condition(text)
@@ -164,7 +166,7 @@ def test_a_limit_that_no_value_can_exceed_is_refused(metric, limit):
     if metric == "treatment_equality_difference" or (metric, limit) in TOTALS_OF_TWO:
         assert read_condition(text).limit > 1
         return
-    with pytest.raises(ValueError, match=r"from 0 to 1|Pass a share, 0\.05 for 5%"):
+    with pytest.raises(ValueError, match=r"Pass a share, 0\.05 for 5%"):
         read_condition(text)
 
 

@@ -68,6 +68,18 @@ def test_each_table_says_its_rule_its_source_and_what_it_is_not(preset):
     assert again.to_html() == found.to_html()
 
 
+@pytest.mark.parametrize("preset", ["ugesp", "ll144", None])
+@pytest.mark.parametrize("least", [None, 30])
+def test_the_head_says_the_rule_by_which_groups_are_few(preset, least):
+    counts = {"White": (480, 800), "unknown": (9, 40)}
+    found = table_of(counts, preset=preset, min_group_size=least, unknown=["unknown"])
+    parts = ["30 rows"] if least or not preset else []
+    parts += ["2% of the people"] if preset else []
+    for text in (found.to_html(), found.to_markdown()):
+        assert f"below {' or '.join(parts)} not compared" in text
+        assert "unknown (unknown)" not in text
+
+
 def test_local_law_144_has_no_threshold_and_a_median():
     """The rate of a score is the share above the median of all scores."""
     rng = np.random.default_rng(0)

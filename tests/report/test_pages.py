@@ -101,6 +101,15 @@ def test_the_page_is_sound(found, tmp_path):
     assert all(given["id"] in labels for given in inputs)
 
 
+def test_a_printed_page_has_numbers_repeated_heads_and_room_for_a_signature(found):
+    page = found.to_html()
+    printed = page[page.index("@media print") : page.index("</style>")]
+    assert "counter(page)" in printed
+    # Chromium prints no text of buttons in heads of tables that it repeats on the next page.
+    assert "th button { display: contents; }" in printed
+    assert re.search(r'class="sign".*Name.*date.*Signature', Page(page).text + page)
+
+
 def test_nothing_comes_from_elsewhere(found):
     text = found.to_html()
     page = Page(text)
