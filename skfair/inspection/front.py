@@ -7,17 +7,19 @@ dominates, the rest hollow. Which direction is better is part of the data, so th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score
 
-from skfair._typing import ColumnLike, FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.inspection._display import AxesOrNone, Display, documented, if_given
 from skfair.inspection._style import draw_line, look, plain
 from skfair.metrics.fronts import nondominated
+from skfair.metrics.labels import demographic_parity_difference
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_scores
 
@@ -31,7 +33,8 @@ class FairnessFrontDisplay(Display):
     A point is nondominated if no other one is at least as good in both criteria and better in one.
     What lies on the worse side of the staircase is attained or beaten by one of its points.
 
-    Make it with :meth:`from_clusterings` or :meth:`from_classifiers`. Draw a second front on the
+    Make it with :meth:`from_predictions`, :meth:`from_classifiers` or :meth:`from_clusterings`.
+    Draw a second front on the
     axes of the first, ``from_clusterings(..., name="other", ax=first.ax_)``, to compare the two.
 
     Parameters
@@ -195,6 +198,49 @@ class FairnessFrontDisplay(Display):
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ColumnLike,
+        y_preds: Mapping[str, ColumnLike],
+        *,
+        sensitive_features: ColumnsLike,
+        metric: Callable[..., float] = demographic_parity_difference,
+        sample_weight: ColumnLike | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw classifiers by their accuracy and their disparity, given what they predict.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_preds : dict of str to array-like of shape (n_samples,)
+            The predicted labels of each classifier by its name, which is written at its point.
+        metric : callable, default=demographic_parity_difference
+            A metric of labels, called as ``metric(y_true, y_pred, sensitive_features=...)``; fix
+            its other arguments by ``functools.partial``. Of ratios, larger ones are fairer.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        **kwargs
+            Passed to :meth:`from_classifiers`: ``selected``, ``name``, ``ax``, ``show_knee``, ...
+        """
+        cls._needs_matplotlib("from_predictions")
+        if not isinstance(y_preds, Mapping):
+            raise TypeError(
+                "y_preds must be a dict of the predictions of each classifier by its name, got "
+                f"{type(y_preds).__name__}. Pass {{'name': y_pred}}."
+            )
+        groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        accuracies = [
+            accuracy_score(y_true, predicted, sample_weight=sample_weight)
+            for predicted in y_preds.values()
+        ]
+        disparities = [metric(y_true, predicted, **groups) for predicted in y_preds.values()]
+        name = getattr(getattr(metric, "func", metric), "__name__", "")
+        kwargs = {"larger_is_fairer": name.endswith("_ratio"), **kwargs}
+        return cls.from_classifiers(accuracies, disparities, point_names=list(y_preds), **kwargs)
 
     def plot(
         self,

@@ -524,6 +524,12 @@ def _resampled_weights(
         yield weights
 
 
+# Coverage of the interval of a cell alone that its estimate stays in. If one of 24 cells is two
+# logits apart, 74% of its intervals contain its rate with 300 rows, 92% with 1,500; without this
+# 36% and 34%, with 0.95 37% and 53%. The price: errors on 500 rows of Adult are 0.062, not 0.051.
+_NEAR = 0.68
+
+
 def pooled_rates(
     rates: CellMeans, codes: IntArray, confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -534,6 +540,10 @@ def pooled_rates(
     smaller the more alike the additive model and the rates are: a cell of few people gets about
     what its levels say, one of many what was counted. Returned are the estimates and the ends of
     their intervals; NaN where nothing was counted.
+
+    A cell that is unlike what its levels say must not be hidden. So an estimate stays within one
+    standard error of what was counted in the cell, as Efron and Morris (1972) limit it, and an
+    interval that would have ended up outside is extended by that of the cell alone.
 
     Effects, and the prior of the standard deviation of interactions, have a standard deviation of
     1. With 1.5 and 0.5 errors on subsamples of Adult are 5 to 15% larger, and the same.
@@ -554,7 +564,10 @@ def pooled_rates(
     half = np.sqrt(likely @ (variances + (logits - mean) ** 2))
     half *= stats.norm.ppf(0.5 + confidence / 2)
     ends[:, known] = special.expit([mean, mean - half, mean + half])
-    return ends[0], ends[1], ends[2]
+    (nearest, farthest), own = rates.interval(_NEAR), rates.interval(confidence)
+    is_far = (ends[0] < nearest) | (ends[0] > farthest)
+    ends[1:] = np.where(is_far, [np.fmin(ends[1], own[0]), np.fmax(ends[2], own[1])], ends[1:])
+    return np.clip(ends[0], nearest, farthest), ends[1], ends[2]
 
 
 def _additive(

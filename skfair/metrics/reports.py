@@ -118,7 +118,9 @@ def group_report(
     estimate : {"raw", "pooled"}, default="raw"
         "pooled" estimates the rates of crossed groups by all of them: a group of few people gets
         about what its sex and its age say, unless its own rows tell otherwise. These estimates are
-        printed as ``~0.31``, and their intervals are those of the estimates.
+        printed as ``~0.31``, and their intervals are those of the estimates. About 95% of all
+        intervals contain the rate, but fewer of a small group that differs from what its levels
+        say; use "raw" if you look for such a group.
 
     Returns
     -------

@@ -364,7 +364,9 @@ def search_alternatives(
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several attributes are crossed.
     gain : float, default=0.02
-        The search ends when another model would lower the disparity by less.
+        The search ends when another model would lower the disparity by less. It also ends if no
+        number of models could show this, because the noise of the rows that judge is larger: more
+        rows are needed then, not more models.
     max_loss : float, default=0.01
         How much accuracy an alternative may lose.
     chance : float, default=0.05
@@ -399,6 +401,10 @@ def search_alternatives(
     Random are the settings and seeds of models, given the rows that they are fitted on, and the
     rows that judge, which are a sample of the population; half of what confidence leaves is for
     either. It says nothing of other models or other training rows.
+
+    Few rows cannot show that little is left to gain. With 87 trees on data of
+    :func:`~skfair.datasets.make_loans`, ``further_gain`` was 0.19 with 750 rows that judge, 0.09
+    with 3,000 and 0.03 with 12,000.
 
     Examples
     --------
@@ -446,8 +452,8 @@ def search_alternatives(
         names = ["before", *(f"candidate {k}" for k in range(1, len(models)))]
         table = changes_table(names, resampled, 0, confidence, max_loss)
         selected, level = _selected(table, 0), (1 - confidence) / (2 * look * (look + 1))
-        could_gain = _further_gain(resampled, selected, level, max_loss, chance)
-        if could_gain < gain:
+        could_gain, of_rows = _further_gain(resampled, selected, level, max_loss, chance)
+        if could_gain < gain or of_rows >= gain:
             break
     results = (metric, float(max_loss), confidence, test.size, title, could_gain, chance)
     return Alternatives(table, list(models), 0, selected, *results)
@@ -491,14 +497,18 @@ def _further_gain(
     level: float,  # of error: for the draw of models, and as much for the rows
     max_loss: float,
     chance: float,
-) -> float:
+) -> tuple[float, float]:
     """Return what the disparity of another model may be less by than that of the selected one.
 
+    The second number is what it may be less by if all models were known, but for the noise of rows.
     Which model is selected depends on the rows that judge it, so intervals of the differences
-    of all pairs hold together; those of the accuracies are one-sided.
+    of all pairs hold together; those of the accuracies are one-sided. The last of the pairs is with
+    a model without any disparity: no other one can gain more.
     """
-    disparities, accuracies = (drawn[0] for drawn in resampled)
-    errors, lost = (drawn[1:] - drawn[0] for drawn in resampled)
+    ideal = np.column_stack([resampled[0], np.zeros(len(resampled[0]))])
+    (disparities, errors), (accuracies, lost) = (
+        (drawn[0], drawn[1:] - drawn[0]) for drawn in (ideal, resampled[1])
+    )
     spread, scaled = _by_spread(lost[:, [0]] - lost)
     width = np.quantile(scaled.max(axis=1), 1 - level / 2)
     may_be_kept = accuracies - accuracies[0] + width * spread >= -max_loss - ROUNDING
@@ -508,10 +518,13 @@ def _further_gain(
     spread, _ = _by_spread(errors - errors[:, [selected]])
     lowest = disparities - disparities[selected]
     lowest -= np.quantile(largest, 1 - level / 2) * spread
+    lowest, most = lowest[:-1], -lowest[-1]
     lowest = np.sort(np.where(may_be_kept, lowest, np.inf)[1:])
     # More than ``chance`` of all models are below the k-th smallest with probability ``level``.
     k = int(stats.binom.ppf(level, lowest.size, chance))
-    return float(np.clip(-lowest[max(k - 1, 0)], 0.0, 1.0))
+    places = [max(k - 1, 0), int(chance * lowest.size)]
+    could_gain, of_rows = np.clip(-lowest[places], 0.0, most).tolist()
+    return could_gain, of_rows
 
 
 def _by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:

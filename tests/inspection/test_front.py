@@ -1,8 +1,15 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.inspection import FairnessFrontDisplay
+from skfair.metrics import (
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    equalized_odds_difference,
+)
 from tests import naive
 
 COSTS = [5.0, 1.0, 3.0, 2.0, 4.0]
@@ -66,6 +73,30 @@ def test_classifiers_by_difference_and_by_ratio():
     )
     assert_array_equal(ratios.is_nondominated, display.is_nondominated)
     assert ratios.ax_.get_xlabel() == "Fairness (higher is better)"
+
+
+@pytest.mark.parametrize(
+    "metric", [demographic_parity_difference, demographic_parity_ratio, equalized_odds_difference]
+)
+def test_predictions_of_several_models(metric):
+    rng = np.random.default_rng(0)
+    y, p, sex, w = *rng.integers(0, 2, (2, 200)), rng.choice(["f", "m"], 200), rng.random(200)
+    y_preds = {"all": np.ones(200, int), "true": y, "drawn": p}
+    given = {"sensitive_features": sex, "sample_weight": w}
+    display = FairnessFrontDisplay.from_predictions(y, y_preds, metric=metric, **given)
+    assert display.point_names == list(y_preds)
+    for own, x, accuracy in zip(y_preds.values(), display.x, display.y, strict=True):
+        assert x == metric(y, own, **given)
+        assert accuracy == np.average(own == y, weights=w)
+    assert display.x_better == ("higher" if metric.__name__.endswith("ratio") else "lower")
+    labels = {name: np.array(["no", "yes"])[own] for name, own in y_preds.items()}
+    named = FairnessFrontDisplay.from_predictions(
+        labels["true"], labels, metric=partial(metric, pos_label="yes"), **given
+    )
+    assert_array_equal(named.x, display.x)
+    assert named.x_better == display.x_better
+    with pytest.raises(TypeError, match="y_preds must be a dict of .* got ndarray. Pass {'name'"):
+        FairnessFrontDisplay.from_predictions(y, p, metric=metric, **given)
 
 
 def test_names_and_marks(legend_of):

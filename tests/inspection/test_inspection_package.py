@@ -48,6 +48,9 @@ MAKERS = {
     "composition_estimator": lambda: ClusterCompositionDisplay.from_estimator(None),
     "clusterings": lambda: FairnessFrontDisplay.from_clusterings([1, 2], [0, 1]),
     "classifiers": lambda: FairnessFrontDisplay.from_classifiers([1, 2], [0, 1]),
+    "predictions": lambda: FairnessFrontDisplay.from_predictions(
+        [1, 0, 1, 0], {"own": [1, 0, 0, 0]}, sensitive_features=SEX
+    ),
     "convergence": lambda: ConvergenceDisplay(history={"objective": [1, 0]}).plot(),
     "ranking": lambda: RankingGapDisplay.from_predictions(
         [1, 0, 1, 0], [1, 2, 3, 4], query_id=[0] * 4, sensitive_features=SEX

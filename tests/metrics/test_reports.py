@@ -432,6 +432,25 @@ def test_pooled_estimates_are_nearer_and_their_intervals_cover(is_additive):
     assert np.mean(is_inside) > 0.92
 
 
+def test_a_group_unlike_its_levels_is_not_hidden_by_pooling():
+    """One of 24 groups is two logits apart; the intervals of many others are too narrow for it."""
+    rng, is_inside = np.random.default_rng(0), []
+    for _ in range(80):
+        codes = rng.integers(0, [2, 3, 4], (1000, 3))
+        odd = rng.integers(0, [2, 3, 4])
+        is_odd = (codes == odd).all(axis=1)
+        logits = (rng.normal(0, 0.5, (3, 4))[np.arange(3), codes]).sum(axis=1) - 0.5
+        rates = 1 / (1 + np.exp(-logits - 2 * rng.choice([-1, 1]) * is_odd))
+        people = pd.DataFrame(codes, columns=["a", "b", "c"])
+        selected = (rng.random(1000) < rates).astype(int)
+        report = group_report(None, selected, sensitive_features=people, estimate="pooled")
+        own = report.loc["a={}, b={}, c={}".format(*odd)]
+        is_inside.append(
+            own["selection_rate_low"] <= rates[is_odd][0] <= own["selection_rate_high"]
+        )
+    assert np.mean(is_inside) > 0.7
+
+
 def test_pooled_estimates_of_many_people_are_what_was_counted():
     people, rates, _ = crossed(200_000, np.random.default_rng(1), is_additive=False)
     selected = (np.random.default_rng(2).random(rates.size) < rates).astype(int)
