@@ -24,6 +24,7 @@ from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.levels import GroupLevels
+from skfair.groups.limits import changes_line, limits_line
 from skfair.groups.named_columns import dropped_columns, note_dropped, note_kinds
 from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
@@ -31,19 +32,6 @@ from skfair.utils.older import with_callbacks
 from skfair.utils.warn import entrance, warn_user
 from skfair.utils.wrappers import refuse_positions
 
-# What a summary says of an estimator, and the parameter or fitted attribute that holds it.
-_SUMMARY = {
-    "constraint": "constraint",
-    "limit": "max_disparity",
-    "least balance": "min_balance",
-    "share bounds": "share_bounds",
-    "disparity": "train_disparity_",
-    "certified": "certified_disparity_",
-    "balance": "balance_",
-    "objective lost": "price_of_fairness_",
-    "rows": "_n_rows",
-    "status": "status_",
-}
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -150,8 +138,12 @@ class SensitiveFeaturesMixin:
 
     Attributes
     ----------
-    groups_, summary_ : ndarray, str
-        Names of the groups; limit, disparity and status.
+    groups_ : ndarray
+        Names of the groups.
+    summary_ : str
+        One line that says, for each limit in force, what the training rows have and the limit, both
+        in the unit of the limit, then what the limits changed (``changes_``), and the status with
+        its reason.
     model_features_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         Columns of the model; number and names of those of X.
 
@@ -183,14 +175,17 @@ class SensitiveFeaturesMixin:
 
     @property
     def summary_(self) -> str:
-        """One line of what was asked for and reached on the training rows."""
+        """One line of the limits in force, and what was reached on the training rows."""
         check_is_fitted(self)
-        said = {word: getattr(self, name, None) for word, name in _SUMMARY.items()}
-        return ", ".join(
-            f"{word} {value:.4g}" if isinstance(value, float) else f"{word} {value}"
-            for word, value in said.items()
-            if value is not None
-        )
+        own: dict[str, Any] = vars(self)
+        parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
+        if "price_of_fairness_" in own:
+            parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
+        parts += [changes_line(own.get("changes_", {})), f"rows {own['_n_rows']}"]
+        if "status_" in own:
+            reason = own.get("_reason")
+            parts.append(f"status {own['status_']}" + (f" ({reason})" if reason else ""))
+        return ", ".join(filter(None, parts))
 
     def __sklearn_clone__(self) -> Any:
         asked = self.sensitive

@@ -8,6 +8,7 @@ __all__ = [
     "SmallGroupWarning",
     "NoFeasibleModelWarning",
     "PositiveClassWarning",
+    "SelectionRateWarning",
     "SolverError",
 ]
 
@@ -52,6 +53,17 @@ class PositiveClassWarning(UserWarning):
     --------
     >>> from skfair.exceptions import PositiveClassWarning
     >>> PositiveClassWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class SelectionRateWarning(UserWarning):
+    """Limits are satisfied by selecting many more, or many fewer, than without them.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import SelectionRateWarning
+    >>> SelectionRateWarning.__base__.__name__
     'UserWarning'
     """
 

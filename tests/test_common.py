@@ -153,6 +153,7 @@ def test_routing_on_and_off(estimator_class, data):
         warnings.simplefilter("error")
         # 160 rows are few for an interval, so this warning is right here.
         warnings.filterwarnings("ignore", "max_disparity=.* is below the noise floor")
+        warnings.filterwarnings("ignore", "The limits change the")
         step = estimator_class.__name__.lower()
         pipeline = make_pipeline(StandardScaler(), seeded(estimator_class))
         fit(pipeline, X, y, **{f"{step}__sensitive_features": groups})

@@ -33,7 +33,10 @@ from skfair.utils.warn import unwanted
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
 _LARGEST = 1e6
-_SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_disparities_")
+_SHARED = (
+    *(*Certified._CERTIFICATE, "_limits", "changes_", "status_"),
+    *("train_disparity_", "train_disparities_"),
+)
 
 
 def certified(

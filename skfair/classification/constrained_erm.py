@@ -116,6 +116,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_, train_disparities_ : float, dict of str to float
         Disparity on the training rows, and of each constraint.
+    changes_ : dict of str to Change
+        By "selection rate", what the limits change on the training rows: ``before`` is the share of
+        selected rows by the same model without the limits, ``after`` the share with them,
+        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
+        rows that are newly selected and no longer selected. Of Dask
+        collections only ``before`` and ``after`` are known. Empty with ``enforce="surrogate"``,
+        after ``partial_fit``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Distance of each group from the overall rate.
     multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
@@ -254,7 +261,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         state = partial(report.state, self, own, problem, task)
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             solved = solve.solve(problem, how, callback, is_classifier=True)
-        attributes = report.of_fit(data, task, problem, solved, how, self.max_disparity)
+        attributes = report.of_fit(data, task, problem, solved, how)
         return report.store(self, own | attributes)
 
     @available_if(takes_parts)

@@ -129,6 +129,12 @@ class FairDecisionClassifier(
         Decisions on the training rows, for which limits hold.
     train_disparity_, train_disparities_ : float, dict of str to float
         Their disparity, and that of each constraint.
+    changes_ : dict of str to Change
+        By "selection rate", what the limits change on the training rows: ``before`` is the share of
+        selected rows by the same model without the limits, ``after`` the share with them,
+        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
+        rows that are newly selected and no longer selected. With more than two
+        classes, the keys are "share of" each class.
     train_objective_, price_of_fairness_ : float
         Their objective; what limits cost of it.
     status_ : str

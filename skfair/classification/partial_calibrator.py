@@ -91,6 +91,12 @@ class PartialParityCalibrator(
         folds.
     effective_disparity_ : float
         The limit that was used: larger than that asked for where few rows or ties leave no choice.
+    changes_ : dict of str to Change
+        By "selection rate", what the limits change on the training rows: ``before`` is the share of
+        selected rows by the same model without the limits, ``after`` the share with them,
+        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
+        rows that are newly selected and no longer selected. Empty for Dask
+        collections.
     is_within_limit_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
         the population, which ``confidence`` does.
@@ -308,7 +314,7 @@ def report(
     promise: Promise, scores: FloatArray, models: list[Any], classes: NDArray[Any]
 ) -> dict[str, Any]:
     """Choose the maps of scores, and return the fitted attributes."""
-    attributes = prediction.settled(promise, scores, is_strict=True, is_repaired=True)
+    attributes = prediction.settled(promise, scores, scores, is_strict=True, is_repaired=True)
     return {
         **attributes,
         "estimators_": models,

@@ -110,6 +110,11 @@ class PartialParityClassifier(
         Disparity on the training rows.
     effective_disparity_ : float or dict
         The limit that was used: larger where few rows or ties leave no choice.
+    changes_ : dict of str to Change
+        By "selection rate", what the limits change on the training rows: ``before`` is the share of
+        selected rows by the same model without the limits, ``after`` the share with them,
+        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
+        rows that are newly selected and no longer selected.
     is_within_limit_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
         the population, which ``confidence`` does.
@@ -242,6 +247,7 @@ class PartialParityClassifier(
         options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             options["callback"] = callback
+            how["freely"] = partial_fitting.fit_freely(problem, options)
             solved = partial_fitting.solve(promise, problem, solver, options, **how)
         attributes = state(solved.result.theta)
         scores = model_scores(attributes, data.X, data.groups.codes[0])

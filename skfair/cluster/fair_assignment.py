@@ -201,7 +201,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))
         self.prices_ = problem.group_prices(placement.multipliers)
         counts = problem.counts(placement.labels) @ problem.membership.T
-        self.__dict__.update(count_attributes(counts, data.groups))
+        self.__dict__.update(count_attributes(counts, data.groups, problem.constraints))
         self.status_ = self._status(problem, placement)
         return self
 

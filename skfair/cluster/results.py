@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
-from skfair.cluster.limits import count_balances
+from skfair.cluster.limits import attribute_balances, count_balances
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.counts import GroupedRows
+from skfair.groups.limits import InForce, in_force
+from skfair.problems.clustering.counts import Constraints, GroupedRows
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
@@ -42,7 +43,7 @@ def clustering_attributes(
     return {
         **center_attributes(problem, clustering.centers),
         **price_attributes(problem, prices),
-        **count_attributes(counts @ problem.membership.T, groups),
+        **count_attributes(counts @ problem.membership.T, groups, problem.constraints),
         "_multipliers": multipliers,
         "labels_": problem.label_rows(clustering.labels),
         "inertia_": total_cost(problem, clustering.cost),
@@ -106,11 +107,34 @@ def price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict
     return {"_scaled_prices": prices, "prices_": problem.units.squared_outwards(prices)}
 
 
-def count_attributes(counts: FloatArray, groups: GroupEncoding) -> dict[str, Any]:
+def count_attributes(
+    counts: FloatArray, groups: GroupEncoding, constraints: Constraints
+) -> dict[str, Any]:
     """Return what is said of the counts of the groups."""
     balances = count_balances(counts, groups)
     return {
         "group_counts_": counts,
         "cluster_balances_": balances,
         "balance_": float(balances.min()),
+        "_limits": limits_in_force(counts, groups, constraints),
     }
+
+
+def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Constraints) -> InForce:
+    """Return the limits on clusters, and what their counts by group reach."""
+    if constraints.shares is not None:
+        counts = counts[counts.any(axis=1)]
+        of_groups = groups.attribute_of_group
+        shares = counts / (counts @ (of_groups[:, None] == of_groups))
+        ends = np.append(shares.min(axis=0), shares.max(axis=0)).tolist()
+        named = [f"{end} share of {g}" for end in ("smallest", "largest") for g in groups.names]
+        return in_force(dict(zip(named, ends, strict=True)), constraints.shares.ravel().tolist())
+    balances, least = attribute_balances(counts, groups).min(axis=0), constraints.min_balances
+    if least is None:
+        return {"balance": {"": float(balances.min())}}
+    of_data = attribute_balances(counts.sum(axis=0, keepdims=True), groups)[0]
+    names = [f"balance of {name}" for name in groups.levels.attributes]
+    names = names if len(names) > 1 and groups.n_attributes > 1 else ["balance"]
+    pairs = [dict(zip(names, of.tolist(), strict=True)) for of in (balances, balances / of_data)]
+    limits, relative = map(in_force, pairs, (least, least / of_data))
+    return limits | {f"relative {name}": known for name, known in relative.items()}

@@ -104,7 +104,8 @@ def _other_embeddings(
 def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) -> dict[str, Any]:
     """Return what an estimator says of its labels; warn if they miss the limits."""
     counts = groups.cross_counts(cut.labels, cut.volume.size).T
-    counted, of_data = count_attributes(counts, groups), data_balances(groups, groups.sums())
+    of_data = data_balances(groups, groups.sums())
+    counted = count_attributes(counts, groups, constraints)
     missed = constraints.violation_beyond(counts, 1.0)
     if missed > 0:
         counted["status_"] = "infeasible"

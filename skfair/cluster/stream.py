@@ -46,7 +46,7 @@ def part_attributes(
     return {
         **center_attributes(problem, centers),
         **price_attributes(problem, problem.group_prices(multipliers)),
-        **count_attributes(counts, groups),
+        **count_attributes(counts, groups, problem.constraints),
         "_multipliers": multipliers,
         "labels_": problem.label_rows(placed.labels),
         "inertia_": total_cost(problem, placed.cost),

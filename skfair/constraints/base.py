@@ -36,6 +36,7 @@ from skfair.constraints.cells import (
 )
 from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
 from skfair.constraints.moments import Moment, check_moment
+from skfair.groups.limits import ONE_MINUS_RATIO
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
@@ -221,7 +222,7 @@ def bind(
     comparison, subset = constraint.compared(), make_subset(constraint.subset)
     name = type(constraint).__name__
     if comparison.suffix == "_ratio":
-        name = f"{name} (1 - ratio)"
+        name += ONE_MINUS_RATIO
     if within_strata:
         subset, name = WithinStrata(subset), f"{name} within strata"
     if not isinstance(limit, Real) or not limit >= 0:

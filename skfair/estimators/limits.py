@@ -15,21 +15,23 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import BoolArray, FloatArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment, Rate
 from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionRate
+from skfair.exceptions import SelectionRateWarning
 from skfair.groups.encoding import one_group
-from skfair.groups.limits import Limit, limits_of_attributes, loosest
+from skfair.groups.limits import Change, Limit, limits_of_attributes, loosest
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
 # The other classes are predicted for less than this share of the rows that have them: no use for
 # anybody.
 NEARLY_CONSTANT = 0.05
+# A selection rate that limits change by more is warned of.
+MUCH_MOVED = 0.1
 # Parameters of a constraint that say its limit, and on what that is, which compared() says.
 _OF_LIMIT = ("max_disparity", "min_ratio", "comparison")
 
@@ -204,11 +206,26 @@ def is_nearly_constant(predicted: FloatArray, actual: FloatArray) -> BoolArray:
     return np.asarray(1 - predicted.max(axis=0) < NEARLY_CONSTANT * (1 - actual[usual]))
 
 
-def warn_if_one_answer(predicted: FloatArray, actual: FloatArray, max_disparity: float) -> None:
-    """Warn if nearly all rows get the same answer, given shares of classes in both."""
-    if is_nearly_constant(predicted, actual):
+def warn_of_changes(
+    changes: Mapping[str, Change],  # of one class, or of all classes in their order
+    classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
+    weights: FloatArray | None,
+    *,
+    is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
+    remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
+) -> None:
+    """Warn if limits change the selection rate by much, or leave nearly one answer for all."""
+    shares = np.array([(change.before, change.after) for change in changes.values()])
+    of_classes = np.vstack([1 - shares, shares]) if len(shares) == 1 else shares
+    actual = np.bincount(classes, weights, len(of_classes)).astype(np.float64)
+    was_constant, is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
+    k = int(np.argmax(np.abs(np.diff(shares)[:, 0])))
+    name, (before, after) = list(changes)[k], shares[k].tolist()
+    is_constant = is_constant and not was_constant
+    if is_constant or (abs(after - before) > MUCH_MOVED and not is_capped):
+        alike = " Nearly all of them get the same decision." if is_constant else ""
         warn_user(
-            "Only (nearly) constant predictions were found to keep the training disparity within "
-            f"{max_disparity:g}. Raise max_disparity, or merge small groups.",
-            ConvergenceWarning,
+            f"The limits change the {name} of the training rows from {before:.1%} to {after:.1%}."
+            f"{alike} {remedy} max_disparity.",
+            SelectionRateWarning,
         )

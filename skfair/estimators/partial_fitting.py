@@ -189,10 +189,11 @@ def solve(
     *,
     enforce: str,
     is_repaired: bool,  # whether maps of the groups follow
+    freely: SolverResult,  # without the constraint
 ) -> PartialResult:
     """Return the fitted model, under the smooth constraint if there is a solver for it."""
     if solver is None:
-        return PartialResult(free, _fit_freely(free, options), Verdict())
+        return PartialResult(free, freely, Verdict())
     target = Target(promise.load, free.objective.share_right, promise.bound, promise.weights)
     shape, is_printed = promise.constraint.surrogate, solver.compares_pairs or enforce == "paper"
 
@@ -209,7 +210,8 @@ def solve(
     ) -> PartialResult:
         is_last = start is None and not is_repaired
         if start is None:
-            unlimited = measured(problem, _fit_freely(problem, options), target)
+            fitted = freely if problem is free else fit_freely(problem, options)
+            unlimited = measured(problem, fitted, target)
             if unlimited.verdict.is_feasible:
                 return unlimited
             start = unlimited.result.theta
@@ -221,14 +223,14 @@ def solve(
     if enforce == "strict" and solver.can_continue:
         if not free.objective.uses_interval:
             return in_rounds(free)
-        unlimited = measured(free, _fit_freely(free, options), target)
+        unlimited = measured(free, freely, target)
         if unlimited.verdict.is_feasible:
             return unlimited
         return _go_on(in_rounds(_with_log_loss(free)), free, in_rounds)
     # Zeros for linear scores, as in the paper.
     start = free.model.start(check_random_state(options["random_state"]))
     if solver.is_precise:
-        start = _fit_freely(free, options).theta
+        start = freely.theta
     return run(free, start, SPREAD, n_rounds=1)
 
 
@@ -285,6 +287,7 @@ def report(
     tol: float,
     enforce: str,
     is_repaired: bool,
+    freely: SolverResult,
 ) -> dict[str, Any]:
     """Return the fitted attributes; warn where the limit is exceeded or the solver stopped."""
     problem, result, is_strict = solved.problem, solved.result, enforce == "strict"
@@ -301,8 +304,9 @@ def report(
             ConvergenceWarning,
         )
     min_gap = model.rounding(problem.model_part(result.theta))
+    ends = scores, model.forward(freely.theta)[0]
     attributes = settled(
-        promise, scores, is_strict=is_strict, is_repaired=is_repaired, min_gap=min_gap
+        promise, *ends, is_strict=is_strict, is_repaired=is_repaired, min_gap=min_gap
     )
     names = [name for moment in problem.moments for name in moment.row_names]
     percentiles = [moment.percentiles for moment in problem.moments]
@@ -323,12 +327,12 @@ def report(
     }
 
 
-def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> SolverResult:
+def fit_freely(problem: PartialParityProblem, params: SolveOptions) -> SolverResult:
     """Fit the model without the constraint, by Newton steps where the loss allows."""
     model, objective = problem.model, problem.objective
     start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
-        easy = _fit_freely(_with_log_loss(problem), params)
+        easy = fit_freely(_with_log_loss(problem), params)
         start = best_factor(problem, easy.theta) * easy.theta
         # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}

@@ -7,6 +7,7 @@ group. At fit, :func:`settled` chooses these maps and measures what they satisfy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -37,9 +38,10 @@ from skfair.estimators.classes import (
     warn_of_choice,
 )
 from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, mean_over, scores_of
+from skfair.estimators.limits import warn_of_changes
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
-from skfair.groups.limits import Limit
+from skfair.groups.limits import Limit, change_of
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import plugged_scores
 from skfair.read import ROW_CHECKS, read_features, read_part_groups
@@ -87,6 +89,7 @@ def promise_on(
 def settled(
     promise: Promise,
     scores: FloatArray,  # (n_samples,): before maps
+    free: FloatArray,  # (n_samples,): by the model without constraint
     *,
     is_strict: bool,  # whether to warn if the limit is exceeded
     is_repaired: bool,  # whether maps of the groups are chosen
@@ -104,8 +107,11 @@ def settled(
     positive = (final > 0) * (1.0 if weights is None else weights)
     rows = None if promise.behind is None else promise.behind.counts
     counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, rows)
+    changes = {"selection rate": change_of(groups, weights, (free > 0, final > 0))}
     if is_strict and not is_within:
         warn_not_kept(promise, disparity, is_repaired)
+    elif is_strict and promise.constraint.ranked.limits_decisions:
+        warn_of_changes(changes, promise.targets > 0, weights, remedy="Raise")
     # Alike groups differ where each has an interval of its own, and not by chance.
     is_same_for_all = not isinstance(promise.interval, Mapping)
     if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
@@ -116,6 +122,8 @@ def settled(
         "rates_": groups.sums(positive) / groups.sums(weights),
         "train_disparity_": disparity,
         "effective_disparity_": limit,
+        "changes_": changes if rows is None else {},  # bins stand for many rows
+        "_limits": replace(kept, limit=limit).in_force(final, error),
         "is_within_limit_": is_within,
         "_counts": counts,
     }

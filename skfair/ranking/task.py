@@ -6,6 +6,7 @@ problems until enough queries satisfy it, and :func:`report` returns the fitted 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,6 +220,9 @@ def report(
     at, gaps = problem.evaluate(result.theta), task.disparities(result.theta)
     names = [name for constraint in problem.constraints for name in constraint.row_names]
     worst, status = float(np.nan_to_num(gaps).max(initial=0.0)), result.status
+    limits = {"limit": max_disparity}
+    if isinstance(max_disparity, Mapping):
+        limits = {f"limit of {name}": x for name, x in max_disparity.items() if x is not None}
     if query_share is not None and status != "stopped":
         status = "converged"
         if solution.share_within < query_share:
@@ -250,6 +254,7 @@ def report(
         "queries_": np.asarray(task.rows.query_names),
         "disparity_by_query_": gaps,
         "train_disparity_": worst,
+        "_limits": {"pair_error_gap": {"": worst} | limits},
         "share_within_": solution.share_within,
         "status_": status,
     }

@@ -86,6 +86,11 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_, train_disparities_ : float, dict of str to float
         Largest disparity on the training rows, and that of each constraint.
+    changes_ : dict of str to Change
+        By "mean prediction", what the limits change on the training rows: ``before`` is the mean by
+        the same model without the limits, ``after`` the mean with them, ``by_group`` has both for
+        each group, and ``rows_up`` and ``rows_down`` are the numbers of rows that are predicted
+        higher and lower. Empty with ``enforce="surrogate"``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Distance of each group from the overall mean prediction or loss.
     multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
@@ -193,7 +198,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         state = partial(report.state, self, {}, problem, task)
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             solved = solve.solve(problem, how, callback, is_classifier=False)
-        attributes = report.of_fit(data, task, problem, solved, how, self.max_disparity)
+        attributes = report.of_fit(data, task, problem, solved, how)
         return report.store(self, attributes)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

@@ -37,7 +37,7 @@ from skfair.estimators.inner_scores import (
     mean_over,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.limits import limits_of_attributes
+from skfair.groups.limits import change_of, limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
@@ -109,6 +109,11 @@ class FairDecisionRegressor(
         Disparity of these, the largest of all attributes.
     train_disparities_ : ndarray of shape (n_attributes,)
         Disparity of each attribute.
+    changes_ : dict of str to Change
+        By "mean prediction", what the limits change on the training rows: ``before`` is the mean by
+        the same model without the limits, ``after`` the mean with them, ``by_group`` has both for
+        each group, and ``rows_up`` and ``rows_down`` are the numbers of rows that are predicted
+        higher and lower.
     price_of_fairness_ : float
         Mean squared error that is given up on the training rows; below 0 if the maps make
         predictions better.
@@ -235,7 +240,7 @@ class FairDecisionRegressor(
             group_models, joint = fit_groups(self, models, data, classes, chances, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
-        attributes = _attributes(data, models, group_models, moved, free)
+        attributes = _attributes(data, models, group_models, moved, free, task)
         self.__dict__.update(attributes, is_group_aware_=bool(self.group_aware))
         self._warn(moved, free, limit)
         return self
@@ -382,10 +387,17 @@ def _attributes(
     group_models: GroupModels | None,
     moved: Moved,
     free: Moved,
+    task: NumberTask,
 ) -> dict[str, Any]:
     """Return the fitted attributes."""
     offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
+    rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
+    name, attributes = type(task.constraint).__name__, data.groups.levels.attributes
+    names = (
+        [f"{name} of {attribute}" for attribute in attributes] if len(moved.gaps) > 1 else [name]
+    )
+    limits = zip(names, moved.gaps.tolist(), task.limits, strict=True)
     return {
         "_mover": Mover(offsets, masses / totals, group_models),
         "estimators_": models,
@@ -394,6 +406,8 @@ def _attributes(
         "train_predictions_": moved.values,
         "train_disparities_": moved.gaps,
         "train_disparity_": float(moved.gaps.max(initial=0.0)),
+        "_limits": {name: {"": gap, "limit": x} for name, gap, x in limits if x is not None},
+        "changes_": {"mean prediction": change_of(*rows, ends, data.first_rows)},
         "price_of_fairness_": moved.error - free.error,
         "status_": "converged" if moved.excess <= 0 else "infeasible",
     }

@@ -16,6 +16,7 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
+from skfair.groups.limits import changes_line
 from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
@@ -149,7 +150,9 @@ class Audit(AuditTables):
         y : array-like of shape (n_samples,)
             Their labels or numbers.
         before : estimator, default=None
-            The fitted model that ``model`` replaces.
+            The fitted model that ``model`` replaces, such as the same one without limits: then
+            the selection rates of both are reported, overall and by group, and whose decision
+            changed. Without it the head says what the limits of ``model`` changed in training.
         pos_label : label, default=None
             The positive class; by default that of the model, mostly the second of its two classes.
         **options
@@ -174,7 +177,10 @@ class Audit(AuditTables):
             responses["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
         if is_regressor(model):
             options = {"task": "numbers", **options}
-        own = {"model": type(model).__name__} | dict(options.pop("about", None) or {})
+        own = {"model": type(model).__name__}
+        if changes := getattr(model, "changes_", None):  # groups may be too small to show
+            own["limits changed in training"] = changes_line(changes, of_groups=False)
+        own |= dict(options.pop("about", None) or {})
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
         return cls(**audited.fields())
 

@@ -265,10 +265,16 @@ def _changes(tables: AuditTables) -> Iterator[str]:
     sentences = []
     for measure, what in costs.items():
         if measure in whole.index:
-            ends = ("value", "value_low", "value_high")
-            change, low, high = (number(whole[end][measure]) for end in ends)
+            columns = ("value", "value_low", "value_high")
+            change, low, high = (number(whole[column][measure]) for column in columns)
             change = f"{what} changed by {change} ({low} to {high})"
             sentences.append(f"Against the model before, {change}.")
+    for measure in ("selection_rate", "mean_prediction"):
+        if {measure, f"before:{measure}"} <= set(whole.index):
+            ends = (float(whole["value"][f"{of}{measure}"]) for of in ("before:", ""))
+            texts = (_shares if measure == "selection_rate" else _numbers)(*ends)
+            name = measure.replace("_", " ")
+            sentences.append(f"The {name} changed from {texts[0]} to {texts[1]}.")
     if "moved_up" in whole.index:
         up, down = (number(100 * whole["value"][name], 1) for name in ("moved_up", "moved_down"))
         sentences.append(f"{up}% of the rows moved up, {down}% down.")

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
 from sklearn.pipeline import make_pipeline
@@ -16,7 +15,7 @@ from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds, PositiveLossParity
 from skfair.constraints.rates import RateParity
-from skfair.exceptions import NoFeasibleModelWarning
+from skfair.exceptions import NoFeasibleModelWarning, SelectionRateWarning
 from skfair.inspection import FairnessPathDisplay
 from skfair.metrics import (
     demographic_parity_difference,
@@ -444,7 +443,7 @@ def test_predictions_may_all_be_the_negative_class(classes):
     groups, y = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
     X = np.column_stack([y + groups, rng.normal(size=300)])
     model = ConstrainedERMClassifier("bounded_selection_rate", pos_label=classes[1])
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(SelectionRateWarning):
         path = path_of((X, np.array(classes)[y], groups) * 2, model, max_disparities=[0.0])
     assert set(path.estimators[0].predict(X)) == {classes[0]}
     assert path.test_disparities.tolist() == [0.0]

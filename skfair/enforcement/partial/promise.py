@@ -27,7 +27,7 @@ from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
-from skfair.groups.limits import Limit, limits_of_attributes, loosest
+from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
 from skfair.losses import LogLoss
 from skfair.metrics.partial import StatisticalParityGap
 from skfair.metrics.scores import scored_rows
@@ -56,6 +56,7 @@ class Promise:
     weights: FloatArray | None  # (n_samples,): weights of the rows
     # Set if the rows are few weighted ones that stand for those of Dask collections
     behind: WeightedRows | None = None
+    asked: Any = None  # the limit that the user set, which few rows may not allow
 
     @cached_property
     def own_intervals(self) -> Intervals:
@@ -94,6 +95,18 @@ class Promise:
                 own = dict(zip(groups.names, pairs, strict=True))
                 parts.append(replace(self, groups=groups, interval=own, limit=float(limit)))
         return parts
+
+    def in_force(self, scores: FloatArray, error: float) -> InForce:
+        """Return the limits, and what scores reach: their disparity plus an error."""
+        limits: InForce = {}
+        for part in self.of_attributes():
+            name, asked = self.name, self.asked
+            if isinstance(self.limit, Mapping):
+                (attribute,) = part.groups.levels.attributes
+                name, asked = f"{name} of {attribute}", asked[attribute]
+            limits[name] = {"": part.measure(scores) + error, "limit": part.bound}
+            limits[name] |= {"asked": asked} if part.bound > asked + ROUNDING else {}
+        return limits
 
     @property
     def ratios(self) -> FloatArray:
@@ -300,7 +313,8 @@ def promise_of_fit(
     if not isinstance(limit, Mapping) or len(limits) == 1:
         limit = loosest(limit)
     within, targets = read_constraint(constraint), np.where(y == classes[1], 1.0, -1.0)
-    promise = Promise(within, interval, scale == "ccdf", limit, groups, targets, weights, behind)
+    known = groups, targets, weights, behind, limit
+    promise = Promise(within, interval, scale == "ccdf", limit, *known)
     promise.check_nonempty(classes.tolist())
     _check_interval(promise)
     if promise.is_vacuous and groups.levels.attributes:

@@ -104,7 +104,7 @@ class Certified:
     confidence: float | Certificate | None
     _CERTIFICATE: ClassVar = (
         *("p_value_", "p_values_"),
-        *("certified_disparity_", "certified_disparities_", "path_"),
+        *("certified_disparity_", "certified_disparities_", "path_", "_reason"),
     )
     _confidence_constraints: ClassVar[dict[str, Any]] = {
         "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],

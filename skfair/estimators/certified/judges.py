@@ -34,9 +34,10 @@ from skfair.estimators.certified.refits import (
 )
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.erm.bind import Task, bind
-from skfair.estimators.erm.report import disparities, own_scores
+from skfair.estimators.erm.report import changes, disparities, own_scores
+from skfair.estimators.erm.solve import Settings
 from skfair.estimators.inner_scores import as_rows
-from skfair.estimators.limits import is_nearly_constant
+from skfair.estimators.limits import is_nearly_constant, warn_of_changes
 from skfair.estimators.partial_prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import checked_rows
@@ -114,8 +115,11 @@ def certified_decisions(
             walked.reported(0),
         )
 
-    limit = float(rates.after_shift(min(peers.limit for peers in rates.compared)))
-    return certified_refit(estimator, held_out, path, judge, limit)
+    limits = {peers.constraint: float(rates.after_shift(peers.limit)) for peers in rates.compared}
+    attributes = certified_refit(estimator, held_out, path, judge, limits)
+    if attributes["status_"] == "certified":
+        warn_of_changes(attributes["changes_"], codes, rates.weights)
+    return attributes
 
 
 def certified_means(
@@ -152,8 +156,10 @@ def certified_means(
     ]
     path = map(list, zip(*folds, strict=True))
     shown = _judged_means(estimator, data, constraints, limits, held_out, path)
-    decisions = problem.decide(own_scores(shown, data, task.scale))
-    return shown | disparities(problem, decisions, task.scale)
+    scores = own_scores(shown, data, task.scale)
+    how = Settings(estimator.solver, "strict", estimator.tol, estimator.max_iter, seed)
+    shown["changes_"] = changes(data, task, problem, scores, how)
+    return shown | disparities(problem, problem.decide(scores), task.scale)
 
 
 def _judged_means(
@@ -203,7 +209,8 @@ def _judged_means(
             },
         )
 
-    return certified_refit(estimator, held_out, path, judge, min(limits), quality="r2")
+    asked = dict(zip(words, limits, strict=True))
+    return certified_refit(estimator, held_out, path, judge, asked, quality="r2")
 
 
 def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[float]:
@@ -247,14 +254,19 @@ def certified_interval(
         weights, is_positive = check_weights(own_weights, scores.size), y == model.classes_[1]
         groups = read_part_groups(model, rows, own_groups)
         promise = promise_on(model, groups, np.where(is_positive, 1.0, -1.0), weights)
+        judged = _judged_scores(promise, scores, limit, certificate)
         return Verdict(
-            *_judged_scores(promise, scores, limit, certificate),
+            *judged,
             float(np.average((scores > 0) == is_positive, weights=weights)),
             float(np.average(scores > 0, weights=weights)),
             bool(np.ptp(scores) == 0),
+            {
+                "p_values_": {promise.name: judged[0]},
+                "certified_disparities_": {promise.name: judged[2]},
+            },
         )
 
-    return certified_refit(estimator, held_out, path, judge, limit)
+    return certified_refit(estimator, held_out, path, judge, {"": limit})
 
 
 def _judged_scores(

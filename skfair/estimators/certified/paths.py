@@ -62,7 +62,13 @@ from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.decisions.solve import ClassFits
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
-from skfair.estimators.limits import is_nearly_constant, kept_rate, selection_range
+from skfair.estimators.limits import (
+    is_nearly_constant,
+    kept_rate,
+    selection_range,
+    warn_of_changes,
+)
+from skfair.groups.limits import in_force
 from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
@@ -162,7 +168,11 @@ def certify(
         *(wanted, room),
     )
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
+    changes = rows.changes(free, predicted, data.first_rows)
+    if attributes["status_"] == "certified" and wanted is None:
+        warn_of_changes(changes, rows.codes, rows.weights)
     return {
+        "changes_": changes,
         **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
         **attributes,
         "mixed_share_": 0.0,
@@ -207,13 +217,14 @@ def _last_certified(
         is_useless = not wanted[0] - folds.room <= by_folds[1] <= wanted[1] + folds.room
     is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
-    if not is_certified:
-        _warn(folds, decisions[:, step], step, walked, chosen >= 0)
+    reason = "" if is_certified else _warn(folds, decisions[:, step], step, walked, chosen >= 0)
     labels = decisions[:, step].astype(np.int64)
     names = [bound.name for bound in truth.bounds]
     disparities = dict(zip(names, truth.disparities(labels), strict=True))
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
+        "_reason": reason,
+        "_limits": in_force(disparities, [bound.max_disparity for bound in truth.bounds]),
         **walked.reported(step),
         "path_": {
             "accuracy": worth,
@@ -364,10 +375,8 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
     return mean, changes, np.stack(by_mean)
 
 
-def _warn(
-    folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool
-) -> None:
-    """Say why nothing was certified, and how many more people it would take."""
+def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool) -> str:
+    """Say why nothing was certified, and how many more people it would take; return the reason."""
     n, rates = decisions.size, folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})
@@ -379,12 +388,11 @@ def _warn(
         advice = "More people, a larger max_disparity, or columns that say more, may help."
     elif walked.step >= 0:
         reason = (
-            "those that do, of the folds, disagree on whom they select, and their mean, which "
-            "predicts, does not"
+            "the models of the folds satisfy it, but their mean, which predicts, selects other "
+            "rows and does not"
         )
     else:
-        bound = float(walked.bounds[step])
-        reason = f"what can be shown of the fairest ones is {bound:.3g}"
+        reason = "what can be shown of the fairest ones exceeds a limit"
         needed = people_needed(rates, decisions, folds.confidence)
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
         if needed > 1.1 * n:
@@ -392,7 +400,8 @@ def _warn(
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
         f"{folds.confidence:g}, that they satisfy max_disparity="
-        f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. {advice} "
-        "predict() uses the fairest ones, and status_ is 'no_solution'.",
+        f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. "
+        f"{advice} predict() uses the fairest ones, and status_ is 'no_solution'.",
         ConvergenceWarning,
     )
+    return reason

@@ -207,7 +207,7 @@ def certified_refit(
     rows: HeldOut,
     path: Iterable[list[Any]],  # models of each split, under rising limits
     judge: Callable[[list[Any]], Verdict],  # by the rows that judge
-    limit: float,  # the smallest one, for the warning
+    limits: Mapping[str, float],  # by constraint; "" for the only one
     quality: str = "accuracy",  # name of the score in ``path_``
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model before the first that is not certified."""
@@ -220,11 +220,14 @@ def certified_refit(
     models, verdict = steps[max(int(is_shown.sum()) - 1, 0)]
     is_certified = bool(is_shown.any()) and not verdict.is_constant
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
-    if not is_certified:
-        _warn(rows, verdict, confidence, limit)
+    smallest = min(limits.values())
+    reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
     parameters = estimator.get_params(deep=False)
     fitted = {name: v for name, v in vars(deployed(models)).items() if name not in parameters}
+    reached = fitted.get("_limits", {})  # under a share of the limits
     return fitted | {
+        "_limits": {k: {"": of[""], "limit": limits.get(k, smallest)} for k, of in reached.items()},
+        "_reason": reason,
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": verdict.p_value,
         "certified_disparity_": verdict.bound,
@@ -240,20 +243,24 @@ def certified_refit(
     }
 
 
-def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> None:
+def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> str:
+    """Say why nothing was certified, and what may help; return the reason."""
     n, n_judging = len(rows.y), rows.judging.size
     judges = f", {n_judging} of them to judge by" if n_judging < n else ""
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
+    reason = "what can be shown of the fairest one exceeds a limit"
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if verdict.is_constant and verdict.p_value <= 1 - confidence:
-        advice = "The models treat all rows alike, which is no solution: raise max_disparity."
+        reason = "the models of which it can be shown treat all rows alike"
+        advice = "Raise max_disparity."
     elif needed > 1.1 * n:
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
         f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: what can be "
-        f"shown of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ "
-        "is 'no_solution'.",
+        f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: {reason}. "
+        f"{advice} predict() uses the fairest one, and status_ is "
+        "'no_solution'.",
         ConvergenceWarning,
     )
+    return reason

@@ -36,7 +36,7 @@ from skfair.estimators.limits import (
 )
 from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, worth_at
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.limits import Limit
+from skfair.groups.limits import Change, Limit, change_of
 from skfair.groups.strata import Strata
 from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
@@ -100,6 +100,16 @@ class LabelledRows:
             return estimated_shares(joint, strata, self.n_strata)
         groups = self.groups
         return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
+
+    def changes(
+        self, before: IntArray, after: IntArray, first_rows: IntArray | slice
+    ) -> dict[str, Change]:
+        """Return what is changed in the share of the positive one of two classes, or of each."""
+        named = {"selection rate": 1}
+        if self.classes.size > 2:
+            named = {f"share of {label!r}": k for k, label in enumerate(self.classes.tolist())}
+        rows, labels = (self.groups, self.sample_weight), np.stack([before, after])
+        return {name: change_of(*rows, labels == k, first_rows) for name, k in named.items()}
 
     def against_rest(self, label: int | None) -> TrainingRows:
         """Return the rows of a constraint: a class against the rest, or all as positive."""

@@ -38,8 +38,9 @@ from skfair.estimators.inner_scores import (
     make_splits,
     with_probabilities,
 )
-from skfair.estimators.limits import warn_if_one_answer
+from skfair.estimators.limits import warn_of_changes
 from skfair.estimators.objective import worth_at
+from skfair.groups.limits import in_force
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
@@ -157,8 +158,14 @@ def search(
         truth, weighed = decisions.smallest()
     chosen = weighed.chosen
     offsets = chosen.offsets.reshape(places.size, -1)[places]
+    attributes, predicted = report(problem, truth, chosen, before), chosen.predicted[order]
+    changes = rows.changes(before.predicted[order], predicted, data.first_rows)
+    if attributes["status_"] == "converged" and len(truth.bounds) == problem.n_fair:
+        is_capped = any(bound.comparison.is_cap for bound in truth.bounds)
+        warn_of_changes(changes, rows.codes, rows.sample_weight, is_capped=is_capped)
     return {
-        **report(problem, truth, chosen, before),
+        **attributes,
+        "changes_": changes,
         **decider_attributes(
             rows,
             fits.models,
@@ -170,7 +177,7 @@ def search(
             corrections=corrections,
             mixture=chosen.mixture,
         ),
-        "train_predictions_": rows.classes[chosen.predicted[order][data.first_rows]],
+        "train_predictions_": rows.classes[predicted[data.first_rows]],
     }
 
 
@@ -283,12 +290,6 @@ def report(
             f"{contradiction(truth, chosen.predicted, names)}. Relax one of these.{clash(problem)}",
             ConvergenceWarning,
         )
-    elif chosen.method != "none" and len(names) == n_fair:  # a budget may ask for few
-        predicted, actual = (
-            np.bincount(codes, truth.weights, truth.n_classes).astype(np.float64)
-            for codes in (chosen.predicted, truth.classes)
-        )
-        warn_if_one_answer(predicted, actual, max(limits))
     if chosen.mixed_share > MUCH_MIXED:
         warn_user(
             f"The decision of {chosen.mixed_share:.1%} of the training rows follows from a number "
@@ -309,6 +310,7 @@ def report(
     return {
         "mixed_share_": chosen.mixed_share,
         "train_disparities_": by_constraint,
+        "_limits": in_force(by_constraint, limits[:n_fair]),
         "train_disparity_": max(by_constraint.values(), default=0.0),
         "train_objective_": value,
         "price_of_fairness_": free - value,

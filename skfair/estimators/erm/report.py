@@ -21,9 +21,9 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm.bind import Problem, TargetScale, Task
-from skfair.estimators.erm.solve import Settings, Stream, choose_solver
-from skfair.estimators.limits import warn_if_one_answer
-from skfair.groups.limits import Limit, loosest
+from skfair.estimators.erm.solve import Settings, Stream, choose_solver, solve_freely
+from skfair.estimators.limits import warn_of_changes
+from skfair.groups.limits import Change, change_of, in_force
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION
@@ -144,23 +144,48 @@ def of_fit(
     problem: Problem,
     solved: StrictResult,
     how: Settings,
-    max_disparity: Limit,
 ) -> Attributes:
     """Return the model and what it satisfies; warn where a limit is missed or a solver stopped."""
     result = solved.result
     attributes = model_attributes(problem, task, result.theta, solved.shift, solved.scale)
-    decisions = problem.decide(own_scores(attributes, data, task.scale))
+    scores = own_scores(attributes, data, task.scale)
+    decisions = problem.decide(scores)
     attributes |= solution(problem, solved, task.scale, how.tol)
     attributes |= disparities(problem, decisions, task.scale)
+    changed: dict[str, Change] = {}
+    if how.enforce != "surrogate" and result.status != "stopped":
+        changed = changes(data, task, problem, scores, how if solved.n_solves > 1 else None)
+    attributes["changes_"] = changed
     if how.enforce == "surrogate":
         is_stochastic = choose_solver(how.solver, problem).is_stochastic
         if attributes["status_"] == "max_iter" and not is_stochastic:
             warn_not_converged(problem, solved, attributes["kkt_residual_"], how.tol)
     elif warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
-    elif solved.n_solves > 1 and task.class_names is not None:
-        warn_if_nearly_constant(problem, decisions, loosest(max_disparity))
+    elif "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
+        is_capped = any(c.comparison.is_cap for c in problem.constraints)
+        positive, weights = task.targets > 0, data.sample_weight
+        warn_of_changes(changed, positive, weights, is_capped=is_capped)
     return attributes
+
+
+def changes(
+    data: TrainingData, task: Task, problem: Problem, scores: Any, how: Settings | None
+) -> dict[str, Change]:
+    """Return what the constraints change in decisions, or in predicted numbers.
+
+    ``how`` is None for the scores of the model without constraints.
+    """
+    free, before, is_classifier = problem.relaxed(), scores, task.class_names is not None
+    if how is not None:
+        before = free.scores(solve_freely(free, how))
+    if data.blocks is not None:
+        was, is_now = (problem.decide(of).positive for of in (before, scores))
+        return {"selection rate": Change(was, is_now, {})}
+    middle, spread = task.scale.middle, task.scale.spread
+    ends = [of > 0 if is_classifier else middle + spread * of for of in (before, scores)]
+    changed = change_of(data.groups, data.sample_weight, ends, data.first_rows)
+    return {"selection rate" if is_classifier else "mean prediction": changed}
 
 
 def of_part(data: TrainingData, task: Task, problem: Problem, stream: Stream) -> Attributes:
@@ -170,7 +195,7 @@ def of_part(data: TrainingData, task: Task, problem: Problem, stream: Stream) ->
     decisions = problem.decide(own_scores(attributes, data, task.scale))
     attributes |= disparities(problem, decisions, task.scale)
     attributes |= {"n_iter_": training.n_steps, "multipliers_": training.solution_multipliers}
-    return attributes | {"_stream": stream}
+    return attributes | {"_stream": stream, "changes_": {}}
 
 
 def state(
@@ -247,6 +272,9 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
     return {
         "train_disparity_": max(by_constraint.values(), default=0.0),
         "train_disparities_": by_constraint,
+        "_limits": in_force(
+            by_constraint, [unit * own.max_disparity for own, unit, _ in of_constraints]
+        ),
         "disparity_by_group_": {
             (name if len(of_constraints) == 1 else f"{constraint.name}: {name}"): float(value)
             for constraint, unit, means in of_constraints
@@ -280,14 +308,6 @@ def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -
         ConvergenceWarning,
     )
     return True
-
-
-def warn_if_nearly_constant(problem: Problem, decisions: Decisions, max_disparity: float) -> None:
-    """Warn if one class is predicted for far fewer rows than have it."""
-    predicted, actual = decisions.positive, problem.positive_share
-    if 0 < actual < 1:  # else a class without weight
-        of_predictions, of_rows = (np.array([1 - share, share]) for share in (predicted, actual))
-        warn_if_one_answer(of_predictions, of_rows, max_disparity)
 
 
 def warn_not_converged(problem: Problem, solved: StrictResult, residual: float, tol: float) -> None:

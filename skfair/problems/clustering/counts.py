@@ -45,6 +45,8 @@ class Constraints(NamedTuple):
     # (n_attributes,): the smallest balance asked for, per attribute; None if the constraints are no
     # balance
     min_balances: FloatArray | None = None
+    # (2, n_groups): smallest and largest share of each group; None if shares are not limited
+    shares: FloatArray | None = None
 
     @classmethod
     def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
@@ -119,7 +121,8 @@ def share_constraints(
         if upper[g] < 1:
             rows.append(upper[g] * size - unit)
     matrix = np.array(rows).reshape(-1, groups.n_groups)
-    return Constraints(matrix, np.full(len(rows), _ALMOST_ONE * largest_weight))
+    slack = np.full(len(rows), _ALMOST_ONE * largest_weight)
+    return Constraints(matrix, slack, shares=np.stack([lower, upper]))
 
 
 class GroupedRows:
@@ -293,7 +296,7 @@ class GroupedRows:
         if before is not None:
             slack += before @ self.group_constraints.T
         self.constraints = Constraints(
-            np.ascontiguousarray(expanded[order]), slack, constraints.min_balances
+            np.ascontiguousarray(expanded[order]), slack, *constraints[2:]
         )
 
     def _share_slack(self, whole: GroupedRows) -> None:

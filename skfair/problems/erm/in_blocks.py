@@ -115,7 +115,6 @@ class PartitionedERM(ConstrainedProblem):
         self.rows, self.alpha, self.loss = training.rows, alpha, loss
         self.n_samples = self.n_rows = training.n_samples
         shares = loss_weights / loss_weights.sum()
-        self._positive_share = float(shares @ (targets > 0))
         shape, n_cells = (len(bound), targets.size), [constraint.n_cells for constraint in bound]
         cells = np.array([constraint.cells for constraint in bound], dtype=np.int64).reshape(shape)
         of_rows = [_per_weight(constraint.row_weights, training.weights) for constraint in bound]
@@ -175,11 +174,6 @@ class PartitionedERM(ConstrainedProblem):
         means, right, positive = self.rows.total(_decide, self._task, scores)
         self._decided = [(scores, Decisions(means, right, positive)), *self._decided[:3]]
         return self._decided[0][1]
-
-    @property
-    def positive_share(self) -> float:
-        """Weighted share of the rows with a positive target."""
-        return self._positive_share
 
     def pass_over(self, function: Any, scores: LinearScores, *shared: Any, combine: Any) -> Any:
         """Combine what ``function(block, task, scores, *shared)`` returns of the blocks."""

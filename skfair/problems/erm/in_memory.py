@@ -18,7 +18,7 @@ from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import ConstrainedProblem, Decisions, Matrix, Measured
 from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
-from skfair.utils.threads import added, over_blocks
+from skfair.utils.threads import over_blocks
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell.
 SAMPLE_ROWS = 2000
@@ -206,12 +206,6 @@ class ConstrainedERM(ConstrainedProblem):
             for total, of_constraint in zip(means, of_constraints, strict=True):
                 total += of_constraint
         return Decisions(means, *shares.tolist())
-
-    @property
-    def positive_share(self) -> float:
-        """Weighted share of the rows with a positive target."""
-        weights, targets = self.everything.loss_weights, self.targets
-        return added(lambda i, j: float(weights[i:j] @ (targets[i:j] > 0)), targets.size, 0.0)
 
     @property
     def n_cells(self) -> int:

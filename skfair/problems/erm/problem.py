@@ -318,11 +318,6 @@ class ConstrainedProblem(TwoSidedProblem, ABC):
     def decide(self, scores: Any) -> Decisions:
         """Read scores strictly: what is reported, and what ``max_disparity`` limits."""
 
-    @property
-    @abstractmethod
-    def positive_share(self) -> float:
-        """Weighted share of the rows with a positive target."""
-
     def sampled(self) -> Self | None:
         """Return the problem on a sample of its rows; None if there is none that is cheap."""
         return None

@@ -45,7 +45,7 @@ def judged(p_values, n_constant=()):
         return Verdict(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
 
     path = refits(Limited(), HALVES, {}, ["max_disparity"])
-    return certified_refit(Limited(), HALVES, path, judge, 0.1), limits
+    return certified_refit(Limited(), HALVES, path, judge, {"": 0.1}), limits
 
 
 def test_models_are_fitted_on_the_rows_that_do_not_judge():

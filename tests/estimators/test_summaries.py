@@ -1,0 +1,247 @@
+"""What a fit says of itself: limits in force in their own units, and what they changed."""
+
+import re
+import warnings
+from html import escape, unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+
+from skfair import Certificate, Sensitive
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering
+from skfair.constraints import DemographicParity
+from skfair.exceptions import SelectionRateWarning
+from skfair.ranking import FairRanker
+from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
+from skfair.report import Audit
+
+APART, EACH = {"sensitive": Sensitive(crossed=False)}, {"sex": 0.1, "age": 0.2}
+BOTH, RATIO = ("sex", "age"), DemographicParity(min_ratio=0.8)
+DECISIONS, PARTIAL = (
+    [FairDecisionClassifier, ConstrainedERMClassifier],
+    [PartialParityClassifier, PartialParityCalibrator],
+)
+
+
+def people(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    groups = pd.DataFrame({"sex": rng.choice(["f", "m"], n), "age": rng.choice(["new", "old"], n)})
+    X = rng.normal(size=(n, 3)) + (groups == ["m", "old"]).to_numpy() @ [[0.8, 0, 0], [0, 0.4, 0]]
+    return X, X.sum(axis=1) + rng.logistic(size=n), groups
+
+
+def fitted(model, attributes=("sex",), seed=0, **weights):
+    X, y, groups = people(seed)
+    given = {"sensitive_features": groups[list(attributes)], **weights}
+    if isinstance(model, FairKMeans | FairAssignment | FairSpectralClustering):
+        return model.fit(X, **given)
+    return model.fit(X, y > 1 if is_classifier(model) else y, **given)
+
+
+def limits_of(summary):
+    """Read what is reached and the limit, by name."""
+    number = r"(-?[\d.]+(?:e-?\d+)?)"
+    found = re.findall(rf"(?:^|, )([A-Za-z][^,()]*?) {number} \(limit {number}", summary)
+    return {name: (float(reached), float(limit)) for name, reached, limit in found}
+
+
+SPLIT = ConstrainedERMClassifier(confidence=Certificate(0.6, by="split"), random_state=0)
+CASES = [
+    *(
+        (kind(constraint=DemographicParity(0.02)), {"DemographicParity": 0.02})
+        for kind in DECISIONS
+    ),
+    *((kind(constraint=RATIO), {"DemographicParity ratio": 0.8}) for kind in DECISIONS),
+    *(
+        (
+            model.set_params(constraint=[RATIO, "equal_opportunity"], max_disparity=0.1),
+            {"DemographicParity ratio": 0.8, "EqualOpportunity": 0.1},
+        )
+        for model in (kind() for kind in DECISIONS)
+    ),
+    *(
+        (
+            kind(constraint="demographic_parity", max_disparity=EACH, **APART),
+            {f"DemographicParity of {k}": EACH[k] for k in EACH},
+        )
+        for kind in DECISIONS
+    ),
+    (
+        clone(SPLIT).set_params(
+            constraint=[DemographicParity(0.3), "equal_opportunity"], max_disparity=0.5
+        ),
+        {"DemographicParity": 0.3, "EqualOpportunity": 0.5},
+    ),
+    (FairDecisionClassifier(max_disparity=0.2, confidence=0.6), {"DemographicParity": 0.2}),
+    (ConstrainedERMRegressor(max_disparity=0.3), {"MeanScoreParity": 0.3}),
+    (ConstrainedERMRegressor(max_disparity=0.3, confidence=0.6), {"MeanScoreParity": 0.3}),
+    (
+        FairDecisionRegressor(max_disparity=EACH, group_aware=True, **APART),
+        {f"Wasserstein of {k}": EACH[k] for k in EACH},
+    ),
+    *((kind(max_disparity=0.25), {"statistical_parity": 0.25}) for kind in PARTIAL),
+    (
+        PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.3}, **APART),
+        {"statistical_parity of sex": 0.2, "statistical_parity of age": 0.3},
+    ),
+    (FairRanker(0.2), {"pair_error_gap": 0.2}),
+    (FairKMeans(3), {"balance": None, "relative balance": 0.8}),
+    (
+        FairKMeans(3, min_balance=0.3, relative_balance=False),
+        {"balance": 0.3, "relative balance": None},
+    ),
+    (
+        FairAssignment(**APART, min_balance=0.5),
+        {
+            f"{word} of {k}": limit
+            for k in BOTH
+            for word, limit in (("balance", None), ("relative balance", 0.5))
+        },
+    ),
+    (FairSpectralClustering(2), {"balance": None, "relative balance": 0.8}),
+    (
+        FairKMeans(3, min_balance=None, share_bounds={"f": (0.2, 0.7)}),
+        {
+            "smallest share of f": 0.2,
+            "largest share of f": 0.7,
+            "smallest share of m": 0,
+            "largest share of m": 1,
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "limits"), CASES)
+def test_a_summary_has_each_limit_in_force_in_its_unit(model, limits):
+    model = fitted(clone(model), BOTH if hasattr(model.sensitive, "crossed") else ("sex",))
+    assert model.status_ in ("converged", "max_iter", "certified"), model.summary_
+    said = limits_of(model.summary_)
+    assert set(said) == set(limits)
+    for name, (reached, limit) in said.items():
+        assert limits[name] is None or limit == pytest.approx(limits[name], rel=1e-3)
+        at_least = any(word in name for word in ("ratio", "balance", "smallest"))
+        slack = 0.005 if "share" in name else 5e-5  # shares are kept up to a row
+        assert (reached >= limit - slack) if at_least else (reached <= limit + slack)
+
+
+def test_a_summary_says_which_limit_few_rows_leave_and_why_nothing_is_certified():
+    with pytest.warns(UserWarning, match="is less than one row"):
+        model = fitted(PartialParityCalibrator(max_disparity=0.001))
+    assert f"(limit {model.effective_disparity_:.4g}, asked 0.001)" in model.summary_
+    for kind in (FairDecisionClassifier(), clone(SPLIT)):
+        with pytest.warns(UserWarning, match="no_solution") as caught:
+            model = fitted(kind.set_params(max_disparity=1e-4, confidence=0.99))
+        reason = re.search(r"no_solution \((.*)\)$", model.summary_)[1]
+        assert len(reason) > 20
+        assert reason in str(caught[0].message)
+        model.set_params(confidence=None)
+        assert "no_solution" not in fitted(model).summary_
+
+
+FREE = [
+    *((FairDecisionClassifier(group_aware=aware), 1.0) for aware in (False, True)),
+    (FairDecisionClassifier(confidence=0.6, max_disparity=0.2), None),
+    (ConstrainedERMClassifier(), 1.0),
+    (ConstrainedERMClassifier(pos_label=False), 1.0),
+    *(
+        (PartialParityClassifier(max_disparity=0.2, group_aware=aware), 1.0)
+        for aware in (False, True)
+    ),
+    (PartialParityCalibrator(constraint="demographic_parity", cv=None), None),
+    (ConstrainedERMRegressor(), 1e9),
+    (FairDecisionRegressor(group_aware=True), 1e9),
+]
+
+
+@pytest.mark.parametrize(("model", "free"), FREE)
+def test_what_limits_changed_is_what_a_fit_without_them_predicts_differently(model, free):
+    X, _, groups = people()
+    weights = np.random.default_rng(1).integers(1, 3, len(X)).astype(float)
+
+    def predictions(limit):
+        own = fitted(clone(model).set_params(max_disparity=limit), sample_weight=weights)
+        predicted = getattr(own, "train_predictions_", None)
+        if predicted is None:
+            is_aware = getattr(own, "is_group_aware_", False)
+            predicted = own.predict(
+                X, **{"sensitive_features": groups[["sex"]]} if is_aware else {}
+            )
+        return own, predicted == getattr(own, "pos_label_", True) if is_classifier(
+            own
+        ) else predicted
+
+    own, after = predictions(model.max_disparity)
+    ((name, change),) = own.changes_.items()
+    digits = ".4g" if is_regressor(own) else ".1%"
+    assert f"{name} {change.before:{digits}} -> {change.after:{digits}}" in own.summary_
+    assert f"{change.rows_up} rows up, {change.rows_down} down" in own.summary_
+    assert escape(own.summary_) in own._repr_html_()
+    for k, values in enumerate([predictions(free)[1], after] if free else [None, after]):
+        if values is None:
+            continue
+        assert (change.before, change.after)[k] == pytest.approx(
+            np.average(values, weights=weights)
+        )
+        assert set(change.by_group) == {"f", "m"}
+        for group, ends in change.by_group.items():
+            rows = (groups["sex"] == group).to_numpy()
+            assert ends[k] == pytest.approx(np.average(values[rows], weights=weights[rows]))
+    if free:
+        before = predictions(free)[1]
+        moved = after.astype(float) - before
+        assert (change.rows_up, change.rows_down) == ((moved > 0).sum(), (moved < 0).sum())
+
+
+def test_with_several_classes_the_share_of_each_is_said():
+    X, y, groups = people()
+    y = np.digitize(y, [0, 2])
+    model = FairDecisionClassifier(max_disparity=0.1).fit(X, y, sensitive_features=groups["sex"])
+    shares = np.bincount(model.train_predictions_, minlength=3) / len(y)
+    assert [c.after for c in model.changes_.values()] == pytest.approx(shares.tolist())
+    assert list(model.changes_) == [f"share of {k}" for k in range(3)]
+    assert sum(c.rows_up - c.rows_down for c in model.changes_.values()) == 0
+
+
+def test_a_rate_that_limits_change_by_much_is_warned_of_and_no_other():
+    warned = []
+    for kind, seed in [
+        *((ConstrainedERMClassifier, k) for k in range(8)),
+        (FairDecisionClassifier, 0),
+    ]:
+        for options in ({}, {"selection_rate": 0.3}):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model = fitted(kind(max_disparity=0.02, **options), seed=seed)
+            change = model.changes_["selection rate"]
+            said = [str(w.message) for w in caught if w.category is SelectionRateWarning]
+            is_large = abs(change.after - change.before) > 0.1
+            assert len(said) == (is_large and not options)
+            for text in said:
+                assert f"from {change.before:.1%} to {change.after:.1%}" in text
+                assert "selection_rate='as before'" in text
+            warned += [bool(said)]
+    assert any(warned)
+
+
+def test_the_audit_of_a_fit_says_what_limits_changed():
+    X, y, groups = people()
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.02))
+    rows = {"X": X, "y": y > 1, "sensitive_features": groups[["sex"]]}
+    change = model.changes_["selection rate"]
+    text = f"selection rate {change.before:.1%} -> {change.after:.1%} ({change.rows_up} rows up"
+    alone = Audit.from_estimator(model, **rows)
+    for page in (alone.to_markdown(), alone.to_html()):
+        assert text in unescape(page).replace("\\", "")
+        assert "f " + f"{change.by_group['f'][0]:.1%}" not in page  # a group may be too small
+    free = fitted(clone(model).set_params(max_disparity=1.0))
+    both = Audit.from_estimator(model, before=free, **rows)
+    ends = [f"{100 * of:.1f}".rstrip("0").rstrip(".") for of in (change.before, change.after)]
+    assert f"The selection rate changed from {ends[0]}% to {ends[1]}%" in repr(both)
