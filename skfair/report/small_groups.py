@@ -10,6 +10,7 @@ selection rate each of them says how many of the three were selected.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -176,20 +177,14 @@ class Shown:
             if not len(table):
                 break
             is_asked = table["measure"].map(is_joint) | (sums is self._rows[0])
-            asked, is_open = (
-                set(table["subgroup"][is_asked]),
-                dict.fromkeys(table["subgroup"], True),
-            )
+            asked = set(table["subgroup"][is_asked])
+            is_open: dict[str, bool] = {}
             for own in tables:
-                named = {
-                    i: name for i, name in zip(own.kept, own.names, strict=True) if name in asked
-                }
-                if self._is_listed:
-                    judged = sums.shown(own.codes, np.array([*named], int)).tolist()
-                else:
+                is_named = np.array([name in asked for name in own.names], bool)
+                judged = sums.shown(own.codes, own.kept[is_named])
+                if not self._is_listed:
                     of_groups = np.array([np.bincount(own.codes, n, own.n_groups) for n in counts])
-                    is_few = (of_groups > 0) & (of_groups < self._least)
-                    judged = [not is_few.any()] * len(named)
-                is_open |= dict(zip(named.values(), judged, strict=True))
-            table = table[~is_asked | table["subgroup"].map(is_open)]
+                    judged[:] = not ((of_groups > 0) & (of_groups < self._least)).any()
+                is_open |= dict(zip(compress(own.names, is_named), judged, strict=True))
+            table = table[~is_asked | table["subgroup"].map(is_open).eq(True)]
         return table.reset_index(drop=True)

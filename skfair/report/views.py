@@ -27,13 +27,13 @@ from skfair.utils.rounding import ROUNDING
 MOST_CROSSED = 100
 # The p-value of a pair, and above which difference it is beyond chance, by view, measure and pair
 Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
-# How measures begin that join decisions and outcomes, or labels that only some rows have.
-_JOINT = "true_", "false_", "positive_", "recall[", "accuracy", "label[", "mean_label"
+# How measures begin that do not join decisions with outcomes, and count all rows.
+_PLAIN = "base_", "selection_", "share_", "mean_", "moved_", "changed", "error_", "missing["
 
 
 def is_joint(measure: str) -> bool:
     """Whether a measure of few people of a class would say something about single ones."""
-    return measure.removeprefix(BEFORE).startswith(_JOINT)
+    return measure == "mean_label" or not measure.removeprefix(BEFORE).startswith(_PLAIN)
 
 
 def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellMeans]:
