@@ -327,7 +327,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             The scores.
         """
         check_is_fitted(self)
-        if self.multipliers_.size:
+        if vars(self).get("_limits"):  # not while it is fitted
             warn_of_decider(self, "scores")
         rows = read_features(self, X, **ROW_CHECKS)
         if "decisions_" not in vars(self):
