@@ -27,7 +27,7 @@ from skfair.inspection._display import AxesOrNone, Display, check_same_length, d
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
 from skfair.metrics.scores import outcomes_of_probabilities, scored_rows
 from skfair.utils.response import get_response, positive_class
-from skfair.utils.validation import check_names, check_number, check_probability
+from skfair.utils.validation import check_names, check_number, check_numbers, check_probability
 
 
 @documented
@@ -88,11 +88,18 @@ class GroupCalibrationDisplay(Display):
         high: Sequence[ArrayLike] | None = None,
         name: str | None = None,
     ) -> None:
-        self.mean_scores, self.shares, self.low, self.high = mean_scores, shares, low, high
         self.group_names, self.name = check_names(group_names, "group_names"), name
-        self._check_same_length("group", "mean_scores", "shares", "group_names", "low", "high")
-        for own, other in zip(mean_scores, shares, strict=True):
-            check_same_length("bin", mean_scores=np.asarray(own), shares=np.asarray(other))
+        columns = {"mean_scores": mean_scores, "shares": shares, "low": low, "high": high}
+        check_same_length("group", group_names=self.group_names, **columns)
+        of_groups = {
+            column: [np.atleast_1d(check_numbers(own, column)) for own in values]
+            for column, values in columns.items()
+            if values is not None
+        }
+        for bins in zip(*of_groups.values(), strict=True):
+            check_same_length("bin", **dict(zip(of_groups, bins, strict=True)))
+        self.mean_scores, self.shares = of_groups["mean_scores"], of_groups["shares"]
+        self.low, self.high = of_groups.get("low"), of_groups.get("high")
 
     @classmethod
     def from_estimator(

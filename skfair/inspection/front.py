@@ -227,11 +227,13 @@ class FairnessFrontDisplay(Display):
             Passed to :meth:`from_classifiers`: ``selected``, ``name``, ``ax``, ``show_knee``, ...
         """
         cls._needs_matplotlib("from_predictions")
-        if not isinstance(y_preds, Mapping):
+        if not isinstance(y_preds, Mapping) or not y_preds:
             raise TypeError(
                 "y_preds must be a dict of the predictions of each classifier by its name, got "
-                f"{type(y_preds).__name__}. Pass {{'name': y_pred}}."
+                f"{y_preds!r}. Pass {{'name': y_pred}}."
             )
+        if not callable(metric):
+            raise TypeError(f"metric must be a function of labels and groups, got {metric!r}.")
         groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         accuracies = [
             accuracy_score(y_true, predicted, sample_weight=sample_weight)

@@ -370,6 +370,11 @@ ARGUMENTS = {
     "reference_interval": ([None, [(0.0, 0.3)]], [(0.0, 0.3), [(2, 3)]]),
     "group_interval": ([None, [[(0.0, 0.3)]]], [[], [(0, 1)]]),
     "shares": (lambda s: np.full((2, 3), 0.5), ODD_MATRICES),
+    **dict.fromkeys(
+        [f"GroupCalibrationDisplay.{name}" for name in ("mean_scores", "shares", "low", "high")],
+        ([[[0.1, 0.5], [0.2]]], [[[0.1]], [["x"], [1.0]], [], 3]),
+    ),
+    "y_preds": (lambda s: {"a": s.predicted, "b": 0 * s.predicted}, [{}, [0, 1], {"a": [0]}, 3]),
     "overall_shares": ([[0.5, 0.5]], [[0.5], [np.nan, 1]]),
     "cluster_names": ([["0", "1", "2"]], [["0"], [0, 1, 2]]),
     "sizes": ([[3, 4, 5]], [[3], [0, 0, 0], [-1, 1, 2]]),
@@ -385,6 +390,7 @@ ARGUMENTS = {
             "GroupRatesDisplay",
             "GroupScoreDisplay",
             "CCDFCurveDisplay",
+            "GroupCalibrationDisplay",
             "ConvergenceDisplay",
             "RankingGapDisplay",
         )

@@ -95,7 +95,7 @@ def test_predictions_of_several_models(metric):
     )
     assert_array_equal(named.x, display.x)
     assert named.x_better == display.x_better
-    with pytest.raises(TypeError, match="y_preds must be a dict of .* got ndarray. Pass {'name'"):
+    with pytest.raises(TypeError, match=r"(?s)y_preds must be a dict of .* got .*Pass {'name'"):
         FairnessFrontDisplay.from_predictions(y, p, metric=metric, **given)
 
 
