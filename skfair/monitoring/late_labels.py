@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike
+from skfair.exceptions import SmallGroupWarning
 from skfair.groups.encoding import encode_groups
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.monitoring.batches import kind_of
 from skfair.monitoring.comparison import texts
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, one_dimensional
+from skfair.utils.warn import unwanted
 
 # A prediction, and the name of the group by attribute.
 Kind = tuple[Any, dict[str, str]]
@@ -33,7 +35,8 @@ class LatePredictions(dict[Any, Kind]):
         for name, values in {"ids": ids, "y_pred": y_pred}.items():
             check_labels(values, name, n_rows)
             columns.append(one_dimensional(values, name).tolist())
-        encoding = encode_groups(groups, n_samples=n_rows, intersectional=False)
+        with unwanted(SmallGroupWarning):  # a batch need not have every declared group
+            encoding = encode_groups(groups, n_samples=n_rows, intersectional=False)
         if isinstance(limit, Mapping):
             limits_of_attributes(limit, encoding)
         levels = [str(level) for own in encoding.levels.levels for level in own]

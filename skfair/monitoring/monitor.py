@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.exceptions import SmallGroupWarning
 from skfair.groups.labels import count_labels
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.table import GroupTable
@@ -28,6 +29,7 @@ from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
+from skfair.utils.warn import unwanted
 
 # A picture over time has at most this many points, then every second one is dropped.
 _MOST_POINTS = 512
@@ -252,9 +254,10 @@ class DisparityMonitor:
         rows = self._seen.table.emptied()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
-            rows = count_labels(
-                y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
-            )
+            with unwanted(SmallGroupWarning):  # a batch need not have every declared group
+                rows = count_labels(
+                    y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
+                )
             attributes = [""]
             if isinstance(self._seen.limit, Mapping):
                 cells = rows.groups.cells

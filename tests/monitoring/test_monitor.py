@@ -645,3 +645,12 @@ def test_rows_of_other_attributes_are_other_batches():
 def test_a_change_of_all_rates_is_no_alarm():
     base = lambda k: 0.05 if k < 40 else 0.5  # noqa: E731
     assert stream(lambda k: {"f": base(k), "m": base(k) + 0.03}, 80).alarm_ is None
+
+
+def test_a_batch_need_not_have_every_declared_group():
+    groups = pd.Series(pd.Categorical(list("ab") * 20, categories=["a", "b", "z"]))
+    chosen, monitor = np.tile([0, 1, 1, 0], 10), DisparityMonitor()  # warnings are errors
+    monitor.update(None, chosen, groups)
+    late = DisparityMonitor("equal_opportunity").add_predictions(range(40), chosen, groups)
+    late.add_labels(range(40), np.tile([1, 1, 0, 0], 10))
+    assert (monitor.n_batches_, late.n_batches_) == (1, 1)
