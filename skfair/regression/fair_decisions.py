@@ -394,9 +394,7 @@ def _attributes(
     rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
     name, attributes = type(task.constraint).__name__, data.groups.levels.attributes
-    names = (
-        [f"{name} of {attribute}" for attribute in attributes] if len(moved.gaps) > 1 else [name]
-    )
+    names = [f"{name} of {a}" for a in attributes] if len(moved.gaps) > 1 else [name]
     limits = zip(names, moved.gaps.tolist(), task.limits, strict=True)
     return {
         "_mover": Mover(offsets, masses / totals, group_models),

@@ -259,8 +259,7 @@ def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> s
     warn_user(
         f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: {reason}. "
-        f"{advice} predict() uses the fairest one, and status_ is "
-        "'no_solution'.",
+        f"{advice} predict() uses the fairest one, and status_ is 'no_solution'.",
         ConvergenceWarning,
     )
     return reason
