@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -108,10 +107,12 @@ class FairDecisionClassifier(
     unseen : {"error", "overall"}, default="error"
         Whether a new group raises, or counts as the average row.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
-        The folds; "auto" is 5, or 10 for certificates of few rows. "prefit": ``estimator`` is
-        fitted; pass rows it has not seen.
+        The folds; "auto" is 5, or 10 for certificates of few rows. Within each group and class a
+        hash of the row says which fold it is in, so the order of the rows does not matter; folds of
+        a splitter are taken as they are. "prefit": ``estimator`` is fitted; pass rows it has not
+        seen.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed, also of the hash.
     n_jobs : int, default=None
         Parallel fits.
 
@@ -171,7 +172,7 @@ class FairDecisionClassifier(
     disparity of the decisions: 0.05
     """
 
-    __metadata_request__fit = {"control_features": True, "groups": UNUSED}  # they are of cv
+    __metadata_request__fit = {"control_features": True, "groups": True}
     __metadata_request__predict = {"sensitive_features": True, "control_features": True}
     __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
     __metadata_request__score = {"sensitive_features": True, "control_features": True}
@@ -258,8 +259,8 @@ class FairDecisionClassifier(
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for constraints that hold within each of their levels.
         groups : array-like of shape (n_samples,)
-            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
-            the same one in one fold. They are not compared.
+            What rows belong to, such as people: rows with the same value are in the same fold. A
+            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
@@ -279,10 +280,11 @@ class FairDecisionClassifier(
             certificate=self._certificate,
         )
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
-        folds = read_folds(self.cv, X, data, groups, problem)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
-        fits = fit_classes(self, data, problem.rows, params, folds)
+        of_folds = 0 if self.random_state is None else key + 1  # without a seed always the same
+        folds = read_folds(self.cv, X, data, groups, problem, of_folds)
+        fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
         group_fits = partial(fit_groups, self)
         solved = solve(problem, data, fits, group_fits, self.group_aware, draws, self.random_state)
@@ -391,10 +393,9 @@ class FairDecisionClassifier(
         score : float
             Weighted share of the rows whose class is decided for.
         """
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        predicted = self.predict(
-            X, sensitive_features=sensitive_features, control_features=control_features
-        )
+        groups = {"sensitive_features": sensitive_features, "control_features": control_features}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
+        predicted = self.predict(X, **groups)
         weights = check_weights(sample_weight, predicted.size)
         return float(accuracy_score(y, predicted, sample_weight=weights))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -66,9 +66,10 @@ class PartialParityCalibrator(
         Whether disparities are shares of the interval, or of whole groups.
     cv : int, splitter, iterable, "prefit" or None, default=5
         The folds: maps are learned on scores of rows that a model has not seen, and the mean of
-        these models predicts. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not
-        seen. None learns maps on the rows of the one fit, which limits little where these are
-        fitted closely (forests, boosted trees).
+        these models predicts. A number of folds deals the rows of each group and class by a hash,
+        so their order does not matter. "prefit" takes a fitted ``estimator`` as it is: pass rows it
+        has not seen. None learns maps on the rows of the one fit, which limits little where these
+        are fitted closely (forests, boosted trees).
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
     n_jobs : int, default=None
@@ -132,6 +133,8 @@ class PartialParityCalibrator(
     ('converged', (5,))
     """
 
+    __metadata_request__fit = {"groups": True}
+
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
@@ -191,8 +194,8 @@ class PartialParityCalibrator(
         y : array-like of shape (n_samples,)
             Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
         groups : array-like of shape (n_samples,)
-            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
-            the same one in one fold. They are not compared.
+            What rows belong to, such as people: rows with the same value are in the same fold. A
+            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides; columns are cut to the folds. With metadata
             routing, what it has requested.
@@ -235,7 +238,9 @@ class PartialParityCalibrator(
             inner_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
         )
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
-        splits = partial(inner_scores.make_splits, folds, data.X, data.y, kinds)
+        splits = cache(partial(inner_scores.make_splits, folds, data, kinds))
+        if not self._is_prefit:
+            inner_scores.fewest_to_fit(data.y, splits())
         return values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
 
     def _params_inside(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.estimators.inner_scores import (
-    FOLDS,
     Split,
     as_rows,
     check_fitted,
     fitted,
     held_out,
-    make_splits,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.training_data import TrainingData
@@ -42,7 +39,7 @@ def read_for_inner(
 ) -> tuple[Any, TrainingData]:
     """Return X as a model inside another reads it, and the rows of the fit with their groups."""
     refuse_lazy(estimator, X, y, groups, *metadata.values())
-    check_aligned(X=X, y=y, groups=groups)
+    check_aligned(X=X, y=y, groups=groups, **metadata)
     is_numeric = isinstance(estimator, RegressorMixin)
     X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=is_numeric))
     return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
@@ -133,23 +130,3 @@ def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
             f"{'values that are infinite or missing' if numbers.ndim == 1 else numbers.shape}."
         )
     return numbers
-
-
-def number_splits(cv: Any, data: TrainingData, y: FloatArray) -> list[Split]:
-    """Return the folds; a number of folds spreads each group, and its targets, evenly over them.
-
-    A string stands for the default number: a fitted model has no folds of its own.
-    """
-    cv = FOLDS if isinstance(cv, str) else cv
-    if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
-        return make_splits(cv, data.X, y, data.groups.cells().codes)
-    if not 2 <= cv <= y.size:
-        raise ValueError(
-            f"cv={cv} folds need at least 2 folds and one row in each, got n_samples={y.size}."
-        )
-    # Cells are numbered whatever their groups are called.
-    places = data.groups.places(y, data.sample_weight)
-    cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
-    place = np.empty(y.size, np.int64)
-    place[np.lexsort((y, cells))] = np.arange(y.size) % int(cv)
-    return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(int(cv))]

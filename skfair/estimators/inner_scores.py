@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import (
@@ -32,9 +32,12 @@ from sklearn.utils.validation import (
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.training_data import People, TrainingData
 from skfair.read import read_groups
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
+from skfair.utils.row_hash import row_draws
+from skfair.utils.text import plural
 
 Split = tuple[IntArray, IntArray]
 
@@ -101,10 +104,14 @@ def known_folds(
 
     A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
     own columns of X, the rows as passed; one of scikit-learn gets ``groups``: rows of the same
-    group are then in one fold.
+    group are then in one fold. Beside a number of folds, ``groups`` mean ``GroupKFold``. A string
+    stands for the default number: a fitted model has no folds of its own.
     """
+    cv = FOLDS if isinstance(cv, str) else cv
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     if groups is not None:
+        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+            cv = GroupKFold(cv)
         if takes_groups or not hasattr(cv, "split") or isinstance(cv, type):
             raise ValueError(
                 f"groups= says which rows belong together, and cv={cv!r} does not ask for that. "
@@ -127,7 +134,10 @@ def known_folds(
 def refuse_folds_of_rows(cv: Any, groups: ColumnLike | None, reason: str) -> None:
     """Raise if rows are to be in the folds that the user says, where these are not read."""
     if groups is not None:
-        raise ValueError(f"groups= is not read here, because {reason}. Leave it out.")
+        raise ValueError(
+            f"groups= is not read here, because {reason}. Leave it out, or where metadata routing "
+            "passes it on, call set_fit_request(groups=False)."
+        )
     if isinstance(cv, Iterable):
         raise ValueError(
             f"cv= got row numbers, which are not read here, because {reason}. Pass a number of "
@@ -184,7 +194,8 @@ def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
     if hasattr(estimator, "predict_proba"):
         return estimator
     if hasattr(estimator, "decision_function"):
-        return CalibratedClassifierCV(estimator, cv=int(np.clip(n_fewest, 2, 3)))
+        folds = StratifiedKFold(int(np.clip(n_fewest, 2, 3)), shuffle=True, random_state=0)
+        return CalibratedClassifierCV(estimator, cv=folds)
     raise TypeError(
         f"The estimator {type(estimator).__name__} has neither predict_proba nor "
         "decision_function. Decisions need probabilities: use a classifier that estimates them."
@@ -254,19 +265,44 @@ def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> Float
     return reduce(np.add, map(read, models)) / len(models)
 
 
-def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> list[Split]:
+def make_splits(
+    cv: Any,
+    rows: TrainingData | People,
+    kinds: IntArray,  # (n_samples,): of each row, such as its group and class
+    *,
+    key: int = 0,  # of the hash; other keys give other folds
+    is_numeric: bool = False,  # whether targets are numbers, not classes
+) -> list[Split]:
     """Return the folds; each row must be in exactly one test part.
 
-    A number of folds is stratified by ``kinds``, group and class, as far as these are large enough.
+    For a number of folds the rows are sorted by class and kind, within a kind by a hash of the row,
+    and dealt out in turn like cards. So every class and kind is spread evenly, and the order in
+    which a table is stored changes nothing: models of folds that are cut out of a sorted table
+    extrapolate. Within a kind numbers are sorted by their size first.
     """
+    y = rows.y
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        sizes = np.bincount(kinds)
-        merged = np.where(sizes[kinds] >= cv, kinds, kinds.max() + 1)
-        is_stratified = np.bincount(merged)[merged].min() >= cv
-        cv = StratifiedKFold(cv)
-        return list(cv.split(np.zeros(len(y)), merged if is_stratified else y))
+        n = len(y)
+        if not 2 <= cv <= n:
+            raise ValueError(
+                f"cv={cv} folds need at least 2 folds and one row in each, got n_samples={n}."
+            )
+        draws, levels = row_draws(rows.X, None, key), np.unique(y, return_inverse=True)[1]
+        alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
+
+        def least(codes: IntArray) -> FloatArray:
+            """Return a sort key of classes or kinds, whatever they are called."""
+            of_code = np.full(n, np.inf)
+            np.minimum.at(of_code, codes, draws)
+            return of_code[codes]
+
+        by_kind = kinds, least(kinds)
+        keys = (levels, *by_kind) if is_numeric else (*by_kind, levels, least(levels))
+        fold = np.empty(n, np.int64)
+        fold[np.lexsort((alike, draws, *keys))] = np.arange(n) % cv
+        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(cv)]
     try:
-        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+        splits = list(check_cv(cv, y, classifier=True).split(rows.X, y))
     except TypeError as error:
         raise TypeError(
             "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
@@ -278,3 +314,18 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
     if not is_scored.all():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")
     return splits
+
+
+def fewest_to_fit(y: NDArray[Any], splits: Sequence[Split], needed: int = 1) -> int:
+    """Return how many rows of the rarest class the models of folds see; raise if too few."""
+    classes, codes = np.unique(y, return_inverse=True)
+    sizes = np.array([np.bincount(codes[train], minlength=classes.size) for train, _ in splits])
+    # A fold may lack a class if others are left: its probability is 0 there.
+    has_others = np.count_nonzero(sizes, axis=1, keepdims=True) > 1
+    for fold, k in np.argwhere((sizes < needed) & ~(has_others & (sizes == 0)))[:1]:
+        raise ValueError(
+            f"y has {plural(int(np.sum(codes == k)), 'row')} of class {classes[k]!s}; the model of "
+            f"a fold would see {sizes[fold, k]} of them, but needs {needed}. Add or merge rows of "
+            "this class, or pass a cv that spreads it, such as StratifiedKFold(5, shuffle=True)."
+        )
+    return int(sizes[sizes > 0].min())

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_c
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
-from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +22,6 @@ from skfair.enforcement.number_steps import NUMBER_MAPS, Moved, NumberTask, Step
 from skfair.estimators.group_chances import GroupModels, fit_groups
 from skfair.estimators.inner_models import (
     InnerModels,
-    number_splits,
     numbers_of,
     read_for_inner,
     values_unseen,
@@ -34,6 +32,7 @@ from skfair.estimators.inner_scores import (
     groups_of_new_rows,
     keep_folds,
     known_folds,
+    make_splits,
     mean_over,
 )
 from skfair.groups.attributes import check_aligned
@@ -87,7 +86,9 @@ class FairDecisionRegressor(
         transformers of ``estimator`` return them: logistic regression if ``estimator`` is linear
         or the columns are sparse, else gradient boosting.
     cv : int, splitter, iterable or "prefit", default=5
-        The folds; splitters of :mod:`skfair.model_selection` get the groups. "prefit" takes a
+        The folds. For a number of folds, the rows of each group are sorted by y and dealt out in
+        turn, so the order in which they are passed does not matter; splitters of
+        :mod:`skfair.model_selection` get the groups. "prefit" takes a
         fitted ``estimator`` as it is: pass rows it has not seen.
     unseen : {"error", "overall"}, default="error"
         What is done with a group at prediction that was not there in fit: an error, or the mean
@@ -149,7 +150,7 @@ class FairDecisionRegressor(
     (True, 0.1)
     """
 
-    __metadata_request__fit = {"groups": UNUSED}  # they are of cv
+    __metadata_request__fit = {"groups": True}
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
@@ -214,8 +215,8 @@ class FairDecisionRegressor(
         y : array-like of shape (n_samples,)
             The numbers to predict.
         groups : array-like of shape (n_samples,)
-            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
-            the same one in one fold. They are not compared.
+            What rows belong to, such as people: rows with the same value are in the same fold. A
+            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
@@ -229,7 +230,8 @@ class FairDecisionRegressor(
         targets, weights = check_numbers(data.y, "y"), data.sample_weight
         data.groups.check_nonempty(sample_weight=weights)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
-        splits = cache(partial(number_splits, folds, data, targets))
+        kinds = data.groups.cells().codes
+        splits = cache(partial(make_splits, folds, data, kinds, is_numeric=True))
         params = self._row_params(weights, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
@@ -310,8 +312,9 @@ class FairDecisionRegressor(
         score : float
             1 for predictions without error, 0 for those of the mean.
         """
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        predicted = self.predict(X, sensitive_features=sensitive_features)
+        groups = {"sensitive_features": sensitive_features}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
+        predicted = self.predict(X, **groups)
         weights = check_weights(sample_weight, predicted.size)
         return float(r2_score(y, predicted, sample_weight=weights))
 

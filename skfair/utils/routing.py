@@ -22,11 +22,6 @@ def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
     """Return the routing of a meta-estimator whose fit calls that of an estimator inside."""
     mapping = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=owner).add_self_request(owner)
-    splitter = getattr(owner, "cv", None)
-    if hasattr(splitter, "get_metadata_routing") and not isinstance(splitter, type):
-        router.add(
-            splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split")
-        )
     return router.add(**{name: inside}, method_mapping=mapping)
 
 

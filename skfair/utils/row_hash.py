@@ -7,6 +7,7 @@ values. Numbers count in single precision, so a table that was stored in it give
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray
 
@@ -23,15 +26,16 @@ _LAST_SHIFT = np.uint64(31)
 _WORDS = NDArray[np.uint64]
 
 
-def row_draws(rows: Any, names: Sequence[Any], key: int) -> FloatArray:
+def row_draws(rows: Any, names: Sequence[Any] | None, key: int) -> FloatArray:
     """Return a number in [0, 1) for each row.
 
     Parameters
     ----------
     rows : DataFrame, array, sparse matrix or sequence of texts or dicts
         The rows.
-    names : sequence
-        Names of the columns of rows that have none themselves.
+    names : sequence or None
+        Names of the columns of rows that have none themselves. If None, columns are numbered, also
+        those of frames, so that a frame and its array give the same.
     key : int
         Other keys give other numbers.
 
@@ -40,40 +44,43 @@ def row_draws(rows: Any, names: Sequence[Any], key: int) -> FloatArray:
     draws : ndarray of shape (n_samples,)
         About as if drawn at random.
     """
-    total = np.zeros(_n_rows(rows), np.uint64)
-    for name, which, words in _columns(rows, names):
-        total[which] += _mixed(words ^ _word_of_text(f"{key} {name}"))
+    total = np.zeros(_num_samples(rows), np.uint64)
+    if sparse.issparse(rows):
+        matrix: Any = rows
+        entries = matrix.tocsr(copy=True)
+        entries.sum_duplicates()
+        used, place = np.unique(entries.indices, return_inverse=True)
+        of_column = [_word_of_text(f"{key} {j if names is None else names[j]}") for j in used]
+        words = _word_of_numbers(entries.data)
+        mixed = _mixed(words ^ np.array(of_column, np.uint64)[place]) * (words != 0)
+        np.add.at(total, np.repeat(np.arange(total.size), np.diff(entries.indptr)), mixed)
+    else:
+        for name, which, words in _columns(rows, names):
+            total[which] += _mixed(words ^ _word_of_text(f"{key} {name}"))
     return np.asarray((_mixed(total ^ np.uint64(key)) >> np.uint64(11)) * 2.0**-53)
 
 
-def _n_rows(rows: Any) -> int:
-    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
-
-
-def _columns(rows: Any, names: Sequence[Any]) -> Iterator[tuple[Any, Any, _WORDS]]:
+def _columns(rows: Any, names: Sequence[Any] | None) -> Iterator[tuple[Any, Any, _WORDS]]:
     """Yield the name of each column, the rows where it is not 0, and the words of these."""
-    if sparse.issparse(rows):
-        matrix: Any = rows
-        by_column = matrix.tocsc(copy=True)
-        by_column.sum_duplicates()
-        for j, name in enumerate(names):
-            part = slice(by_column.indptr[j], by_column.indptr[j + 1])
-            yield name, *_not_zero(by_column.data[part], by_column.indices[part])
-    elif hasattr(rows, "columns"):
+    if hasattr(rows, "columns"):
         for j, name in enumerate(rows.columns):
-            yield name, *_not_zero(rows.iloc[:, j])
+            yield j if names is None else name, *_not_zero(_safe_indexing(rows, j, axis=1))
     elif getattr(rows, "ndim", 1) == 1:
         rows = list(rows)
         if not isinstance(next(iter(rows), ""), Mapping):
-            yield "", *_not_zero(rows)
+            yield 0 if names is None else "", *_not_zero(rows)
             return
-        for name in {name for row in rows for name in row}:
-            which = np.flatnonzero([name in row for row in rows])
-            yield name, *_not_zero([rows[i][name] for i in which], which)
+        rows_with = defaultdict(list)
+        for i, row in enumerate(rows):
+            for name in row:
+                rows_with[name].append(i)
+        for name, which in rows_with.items():
+            yield name, *_not_zero([rows[i][name] for i in which], np.array(which))
     elif rows.ndim > 2:
         for name, column in enumerate(rows.reshape(len(rows), -1).T):
             yield name, *_not_zero(column)
     else:
+        names = range(rows.shape[1]) if names is None else names
         for name, column in zip(names, rows.T, strict=True):
             yield name, *_not_zero(column)
 
@@ -93,7 +100,11 @@ def _words(column: Any) -> _WORDS:
     is_number = pd.api.types.is_numeric_dtype(values.dtype)  # truth values as well
     if is_number and not pd.api.types.is_complex_dtype(values.dtype):
         return _word_of_numbers(values.to_numpy(np.float64, na_value=np.nan))
-    codes, uniques = pd.factorize(values.astype(object))
+    values = values.astype(object)
+    try:
+        codes, uniques = pd.factorize(values)
+    except TypeError:  # lists and other values that have no hash
+        codes, uniques = pd.factorize(values.map(str))
     words = [_word_of_value(value) for value in uniques]
     missing = _word_of_numbers(np.array([np.nan]))[0]
     return np.array([*words, missing], dtype=np.uint64)[codes]

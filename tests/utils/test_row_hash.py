@@ -102,3 +102,12 @@ def test_texts_are_rows_of_one_column():
     draws = row_draws(texts, [], 0)
     assert draws[0] == draws[2] != draws[1]
     assert np.array_equal(row_draws(pd.Series(texts), [], 0), draws)
+
+
+def test_columns_without_names_and_values_without_a_hash():
+    X = table(50)
+    forms = [X, frame_of(X), frame_of(X).set_axis(["u", "v"], axis=1), sparse.csc_array(X)]
+    draws = [row_draws(form, None, 3) for form in forms]
+    assert all(np.array_equal(one, draws[0]) for one in draws)
+    lists = row_draws(pd.DataFrame({"a": [[1], [2], [1]]}), None, 0)
+    assert lists[0] == lists[2] != lists[1]

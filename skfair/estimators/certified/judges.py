@@ -149,7 +149,7 @@ def certified_means(
         held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
         return _judged_means(estimator, data, constraints, limits, held_out, path)
     problem = bind(data, task, constraints, estimator.max_disparity)
-    held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
+    held_out = HeldOut(data.X, data.y, in_folds(data, seed))
     folds = [
         linear_refits(estimator, data, problem, task.scale.spread, rows)
         for rows, _ in held_out.splits

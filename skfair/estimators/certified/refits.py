@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
@@ -35,7 +34,7 @@ from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.erm.bind import Problem, penalty_of, regression_task
 from skfair.estimators.erm.report import model_attributes
 from skfair.estimators.erm.solve import choose_solver
-from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
+from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
@@ -102,14 +101,12 @@ def in_parts(kinds: IntArray, seed: Seed, share: float) -> Split:
     return np.sort(order[~is_judging]), np.sort(order[is_judging])
 
 
-def in_folds(kinds: IntArray, seed: Seed) -> list[Split]:
-    """Divide rows by chance, with as many of each kind in each fold as there can be."""
-    sizes = np.bincount(kinds)
+def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
+    """Divide rows by chance, with as many of each group in each fold as there can be."""
+    kinds, key = data.groups.cells().codes, int(check_random_state(seed).randint(2**31))
     wanted = FOLDS_OF_FEW if kinds.size < FEW_ROWS else FOLDS
-    n_folds = int(np.clip(sizes.max(), 2, wanted))
-    kinds = np.where(sizes[kinds] >= n_folds, kinds, sizes.argmax())
-    cut = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return list(cut.split(np.zeros(kinds.size), kinds))
+    n_folds = int(np.clip(np.bincount(kinds).max(), 2, wanted))
+    return make_splits(n_folds, data, kinds, key=key, is_numeric=True)
 
 
 def refits(

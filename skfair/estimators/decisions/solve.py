@@ -34,6 +34,7 @@ from skfair.estimators.inner_scores import (
     Split,
     chances_of,
     check_prefit,
+    fewest_to_fit,
     known_folds,
     make_splits,
     with_probabilities,
@@ -66,22 +67,23 @@ def read_folds(
     data: TrainingData,
     groups: ColumnLike | None,  # of the folds
     problem: DecisionProblem,
+    key: int,  # of the hash that deals rows to folds
 ) -> Any:
     """Return the folds that are asked for, or how many there are to be.
 
     A fitted model needs none, but a certificate does; raise if folds cannot judge each other.
     """
-    rows = problem.rows
-    if not isinstance(cv, str) or groups is not None:
-        cv = known_folds(cv, X, (data.people or data).y, rows.groups, groups)
-    elif problem.certificate is None or rows.codes.size >= FEW_ROWS:
+    rows, is_said = problem.rows, not isinstance(cv, str)
+    if not is_said:
         cv = FOLDS
-    else:
-        cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
+        if problem.certificate is not None and rows.codes.size < FEW_ROWS:
+            cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
+    if is_said or groups is not None:
+        cv = known_folds(cv, X, (data.people or data).y, rows.groups, groups)
     if not problem.is_certified:
         return cv
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    splits = make_splits(cv, data.X, data.y, kinds)
+    splits = make_splits(cv, data, kinds, key=key)
     if sum(test.size for _, test in splits) > rows.codes.size:
         raise ValueError(
             "With confidence= each row must be in one test part of cv, not in several."
@@ -100,20 +102,19 @@ def fit_classes(
     rows: LabelledRows,
     params: dict[str, Any],  # of the fit of the estimator inside, by row
     folds: Any,
+    key: int,  # of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
     passed, people, inner = data.people or data, data.people, estimator._inner()
     read = partial(chances_of, classes=rows.classes)
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     kinds = kinds if people is None else rows.codes[people.first]
-    splits = cache(partial(make_splits, folds, passed.X, passed.y, kinds))
+    splits = cache(partial(make_splits, folds, passed, kinds, key=key))
     if estimator._is_prefit:
         inner = check_prefit(inner)
     else:
-        fewest = min(
-            np.unique(passed.y[train], return_counts=True)[1].min() for train, _ in splits()
-        )
-        inner = with_probabilities(inner, fewest)
+        needed = 1 if hasattr(inner, "predict_proba") else 2  # calibration has folds of its own
+        inner = with_probabilities(inner, fewest_to_fit(passed.y, splits(), needed))
     models, chances = values_unseen(estimator, inner, read, passed.X, passed.y, params, splits)
     if people is None:
         return ClassFits(models, chances, splits)

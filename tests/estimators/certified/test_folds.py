@@ -51,7 +51,7 @@ def folds_of(model, rows=X, seed=0, **metadata):
     data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
     task = regression_task(data.y, None, model.loss, "linear", True, model.alpha)
     constraints = make_constraints(model.constraint, "regression")
-    splits = in_folds(data.groups.cells().codes, seed)
+    splits = in_folds(data, seed)
     problem = bind(data, task, constraints, model.max_disparity)
     folds = (linear_refits(model, data, problem, task.scale.spread, i) for i, _ in splits)
     return HeldOut(data.X, data.y, splits), zip(*folds, strict=True)

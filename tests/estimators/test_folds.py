@@ -1,0 +1,200 @@
+"""Folds that are cut here: of each class and group alike, whatever the order of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.regression import FairDecisionRegressor
+
+
+class Seen:
+    """Remembers the rows that it was fitted on: the last column is their number."""
+
+    def fit(self, X, y, **options):
+        self.rows_ = np.asarray(X)[:, -1].astype(int)
+        return super().fit(np.asarray(X)[:, :1], y, **options)
+
+    def predict(self, X):
+        return super().predict(np.asarray(X)[:, :1])
+
+
+class SeenClassifier(Seen, LogisticRegression):
+    def predict_proba(self, X):
+        return super().predict_proba(np.asarray(X)[:, :1])
+
+    def decision_function(self, X):
+        return LogisticRegression.decision_function(self, np.asarray(X)[:, :1])
+
+
+class SeenRegressor(Seen, LinearRegression):
+    pass
+
+
+def rows(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    x = rng.normal(size=n) + 0.6 * (sex == "m")
+    y = (x + 0.5 * rng.logistic(size=n) > 0.8).astype(int)
+    return np.column_stack([x, rng.normal(size=n), np.arange(n)]), y, sex
+
+
+def held_out(model, n):
+    """Return the fold of each row: the model that has not seen it."""
+    lacks = [~np.isin(np.arange(n), inner.rows_) for inner in model.estimators_]
+    assert_array_equal(np.sum(lacks, axis=0), 1)
+    return np.argmax(lacks, axis=0)
+
+
+DECISIONS = FairDecisionClassifier(SeenClassifier(), max_disparity=0.3, random_state=0)
+CALIBRATED = PartialParityCalibrator(SeenClassifier(), (0.0, 0.5), max_disparity=0.5)
+NUMBERS = FairDecisionRegressor(SeenRegressor(), max_disparity=1.0, group_aware=True)
+MODELS = {"decisions": DECISIONS, "calibrator": CALIBRATED, "numbers": NUMBERS}
+
+
+@pytest.mark.filterwarnings("ignore")  # small groups
+@settings(max_examples=5, deadline=None)
+@given(sizes=st.lists(st.integers(6, 30), min_size=4, max_size=4), seed=st.integers(0, 999))
+def test_every_class_and_group_is_spread_evenly(sizes, seed):
+    cell = np.random.default_rng(seed).permutation(np.repeat(np.arange(4), sizes))
+    X = np.column_stack([np.random.default_rng(seed).normal(size=cell.size), np.arange(cell.size)])
+    y, sex = cell // 2, np.array(["f", "m"])[cell % 2]
+    for model in (DECISIONS, CALIBRATED):
+        fold = held_out(model.fit(X, y, sensitive_features=sex), cell.size)
+        for codes in (cell, y, np.zeros_like(y)):
+            counts = np.array([np.bincount(codes[fold == k], minlength=4) for k in range(5)])
+            assert np.ptp(counts, axis=0).max() <= 1
+
+
+ENCODED = make_column_transformer(
+    (OneHotEncoder(handle_unknown="ignore"), ["job"]), (StandardScaler(), ["income"])
+)
+LINEAR = make_pipeline(ENCODED, LogisticRegression())
+TREE = make_pipeline(ENCODED, DecisionTreeClassifier(max_depth=3, random_state=0))
+FITS = {
+    "aware": FairDecisionClassifier(LINEAR, group_aware=True, random_state=0),
+    "blind": FairDecisionClassifier(LINEAR),
+    "trees": FairDecisionClassifier(TREE, group_aware=True),
+    "certified": FairDecisionClassifier(
+        LINEAR, "demographic_parity", 0.5, confidence=0.8, group_aware=True
+    ),
+    "calibrator": PartialParityCalibrator(LINEAR, (0.1, 0.5), max_disparity=0.2),
+    "numbers": FairDecisionRegressor(
+        make_pipeline(ENCODED, LinearRegression()), max_disparity=0.2, group_aware=True
+    ),
+}
+
+
+@pytest.mark.parametrize("model", FITS.values(), ids=FITS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_order_in_which_rows_are_stored_changes_nothing(model):
+    """Of a sorted table, models of folds extrapolated: 20 of 61 certificates were wrong.
+
+    The table has texts, missing values, copies of rows, and copies of other weights and classes.
+    """
+    (x, z, _), y, sex = (part.T for part in rows(300))
+    frame = pd.DataFrame({"income": x, "job": np.where(z > 0, "u", "v")})
+    frame.loc[z > 1.2, "job"], frame.loc[:30, "income"] = None, 0.5
+    rng, groups = np.random.default_rng(1), pd.Series(sex)
+    weights = pd.Series(rng.integers(1, 3, y.size))
+
+    def predicted(order):
+        own = {"sensitive_features": groups[order], "sample_weight": weights[order]}
+        fitted = model.fit(frame.loc[order], y[order], **own)
+        score = getattr(fitted, "decision_function", fitted.predict)
+        return score(frame, **({"sensitive_features": groups} if fitted.is_group_aware_ else {}))
+
+    expected = predicted(np.arange(y.size))
+    for order in (np.lexsort((x, sex, y)), rng.permutation(y.size)):
+        np.testing.assert_allclose(predicted(order), expected, atol=1e-6)
+
+
+def test_a_seed_gives_the_same_folds_and_another_seed_other_ones():
+    X, y, sex = rows()
+    folds = [
+        held_out(DECISIONS.set_params(random_state=seed).fit(X, y, sensitive_features=sex), y.size)
+        for seed in (None, 0, 0, 1, None)
+    ]
+    assert_array_equal(folds[1], folds[2])
+    assert_array_equal(folds[0], folds[4])  # without a seed always the same
+    assert np.mean(folds[0] != folds[1]) > 0.5 < np.mean(folds[1] != folds[3])
+
+
+def test_folds_of_the_user_are_taken_as_they_are():
+    X, y, sex = rows()
+    for model in MODELS.values():
+        fold = held_out(clone(model).set_params(cv=KFold(4)).fit(X, y, sensitive_features=sex), 200)
+        assert_array_equal(fold, np.repeat(np.arange(4), 50))
+
+
+# --- rows that belong together ------------------------------------------------------------------
+
+
+PERSON = np.random.default_rng(5).integers(0, 40, 200)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("cv", [None, 3, GroupKFold(4)])
+def test_groups_stay_in_one_fold_whatever_cv_is(model, cv):
+    X, y, sex = rows()
+    model = clone(model) if cv is None else clone(model).set_params(cv=cv)
+    fold = held_out(model.fit(X, y, sensitive_features=sex, groups=PERSON), y.size)
+    assert len({*zip(PERSON, fold, strict=True)}) == np.unique(PERSON).size
+    assert np.unique(fold).size == {None: 5, 3: 3}.get(cv, 4)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_groups_are_routed_by_default(model):
+    X, y, sex = rows()
+    passed = {"sensitive_features": sex, "groups": PERSON}
+    with config_context(enable_metadata_routing=True):
+        piped = make_pipeline(FunctionTransformer(), clone(model)).fit(X, y, **passed)
+        search = GridSearchCV(clone(model), {"max_disparity": [0.5, 1.0]}, cv=GroupKFold(3))
+        search.set_params(scoring=lambda *_: 0.0).fit(X, y, **passed)
+        for fitted in (piped[-1], search.best_estimator_):
+            fold = held_out(fitted, y.size)
+            assert len({*zip(PERSON, fold, strict=True)}) == np.unique(PERSON).size
+
+
+@pytest.mark.parametrize("base", [type(model) for model in MODELS.values()], ids=MODELS)
+def test_a_subclass_may_leave_groups_out(base):
+    class Own(base):
+        def fit(self, X, y, *, sensitive_features=None):
+            return super().fit(X, y, sensitive_features=sensitive_features)
+
+    X, y, sex = rows()
+    with config_context(enable_metadata_routing=True):
+        assert Own().set_fit_request(sensitive_features=True).get_metadata_routing()
+        make_pipeline(Own(max_disparity=0.5)).fit(X[:, :2], y, sensitive_features=sex)
+
+
+# --- classes of few rows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "n_rows"),
+    [
+        (FairDecisionClassifier(), 1),
+        (FairDecisionClassifier(LinearSVC()), 2),
+        (CALIBRATED, 1),
+        (clone(CALIBRATED).set_params(cv=KFold(3)), 20),
+    ],
+)
+def test_a_class_of_too_few_rows_is_named(model, n_rows):
+    X, _, sex = rows(120)
+    sex = np.tile(["f", "m"], 60)
+    y = (np.arange(120) < n_rows).astype(int)
+    with pytest.raises(ValueError, match=f"y has {n_rows} rows? of class 1.*spreads it"):
+        model.fit(X, y, sensitive_features=sex)
