@@ -86,7 +86,7 @@ def read_rows(
             None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
         )
     refuse_lazy(estimator, X, y, *metadata.values())
-    check_aligned(X=X, y=y, sample_weight=sample_weight)
+    check_aligned(X=X, y=y, **metadata)
     vars(estimator).pop("n_features_in_", None)  # texts have no columns
     if asked.columns is None:
         checked = validate_data(estimator, X, **({"y": y} if supervised else {}), **check_params)
@@ -103,7 +103,7 @@ def read_rows(
     n_samples, strata = _num_samples(rows), None
     weights = check_weights(sample_weight, n_samples)
     if control_features is not None:
-        strata = read_strata(control_features, n_samples=n_samples, like=X)
+        strata = read_strata(control_features, n_samples=n_samples)
     groups = _encode_groups(estimator, n_samples, sensitive_features, X)
     data = TrainingData.of(rows, y, weights, groups, strata)
     store_groups(estimator, data.groups, n_samples)
@@ -172,9 +172,9 @@ def _encode_groups(
         _warn_without_groups(estimator)
         return one_group(n_samples)
     asked = estimator._sensitive
-    table = read_probabilities(estimator, asked, sensitive_features, n_samples, X)
+    table = read_probabilities(estimator, asked, sensitive_features, n_samples)
     return table or encode_groups(
-        sensitive_features, n_samples=n_samples, intersectional=asked.crossed, like=X
+        sensitive_features, n_samples=n_samples, intersectional=asked.crossed
     )
 
 

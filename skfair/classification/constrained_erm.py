@@ -40,6 +40,7 @@ from skfair.estimators.erm.bind import (
     finite_rows,
     row_checks,
 )
+from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_lazy
@@ -366,6 +367,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             Weighted share of the rows whose class is predicted.
         """
         if not is_lazy(X, y, sample_weight):
+            check_aligned(X=X, y=y, sample_weight=sample_weight)
             return float(super().score(X, y, sample_weight))
         return accuracy_in_blocks(self, X, y, sample_weight)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -106,28 +107,30 @@ def embedding_attributes(
     }
 
 
-def adjacency(X: Any, *, is_pairwise: bool) -> Any:
-    """Return the weights of the edges of a networkx or igraph graph; anything else as it is.
+def adjacency(X: Any, *, is_pairwise: bool) -> tuple[Any, list[Any] | None]:
+    """Return the weights of the edges of a networkx or igraph graph, and the names of its nodes.
 
-    Rows are in the order of the nodes, and edges without an attribute "weight" count 1. The
-    libraries are not imported: whose graph this is must have been imported already.
+    Rows are in the order of the nodes, and edges without an attribute "weight" count 1. Anything
+    else is returned as it is, without names. The libraries are not imported: whose graph this is
+    must have been imported already.
 
     Examples
     --------
     >>> from skfair.cluster.embedding import adjacency
     >>> adjacency([[0, 1], [1, 0]], is_pairwise=True)
-    [[0, 1], [1, 0]]
+    ([[0, 1], [1, 0]], None)
     """
     networkx, igraph = sys.modules.get("networkx"), sys.modules.get("igraph")
     if networkx is not None and isinstance(X, networkx.Graph):
         weights = networkx.to_scipy_sparse_array(X, dtype=float, format="csr")
-        is_directed = X.is_directed()
+        nodes, is_directed = list(X), X.is_directed()
     elif igraph is not None and isinstance(X, igraph.Graph):
         of_edges = "weight" if X.is_weighted() else None
         weights = sparse.csr_array(X.get_adjacency_sparse(of_edges), dtype=float)
-        is_directed = X.is_directed()
+        has_names, is_directed = "name" in X.vs.attributes(), X.is_directed()
+        nodes = list(X.vs["name"] if has_names else range(X.vcount()))
     else:
-        return X
+        return X, None
     if not is_pairwise:
         raise ValueError("X is a graph, not rows with features. Use affinity='precomputed'.")
     if is_directed:
@@ -135,4 +138,31 @@ def adjacency(X: Any, *, is_pairwise: bool) -> Any:
             "X is a directed graph; the weights between rows must be symmetric. Pass "
             "X.to_undirected() (networkx) or X.as_undirected() (igraph)."
         )
-    return weights
+    return weights, nodes
+
+
+def by_node(groups: Any, nodes: list[Any] | None) -> Any:
+    """Return groups with names of nodes in the order of the nodes; raise if names do not match.
+
+    Groups without names, such as arrays and columns that just count their rows, stay as they are.
+    """
+    import pandas as pd
+
+    if nodes is not None and isinstance(groups, Mapping):
+        if not groups.keys() & set(nodes):
+            return {name: by_node(column, nodes) for name, column in groups.items()}
+        groups = pd.Series(groups)
+    if nodes is None or not hasattr(groups, "iloc"):
+        return groups
+    place = {name: k for k, name in enumerate(groups.index)}
+    n_lacking = sum(node not in place for node in nodes)
+    if n_lacking == len(nodes) and list(place) == list(range(len(groups))):
+        return groups
+    if n_lacking or len(place) < len(groups):
+        raise ValueError(
+            f"The labels of sensitive_features are not the names of the {len(nodes)} nodes: "
+            f"{n_lacking} of these have no label, and {len(groups) - len(place)} labels are "
+            "repeated. Pass one value for each node, or drop the labels with .to_numpy() if the "
+            "values are in the order of the nodes."
+        )
+    return groups.iloc[[place[node] for node in nodes]]

@@ -44,6 +44,7 @@ from skfair.cluster.prediction import (
 from skfair.cluster.results import center_attributes, clustering_attributes, warn_of_result
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import part_attributes
+from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints
@@ -381,6 +382,7 @@ class FairKMeans(
         if is_lazy(X, sample_weight):
             blocks = align(X=X, sample_weight=sample_weight)
             return float(blocks.total(score_block, without_rows(self)))
+        check_aligned(X=X, sample_weight=sample_weight)
         rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         return -cost_of_rows(rows, weights, self._scaled_centers, self._units)
@@ -422,6 +424,7 @@ class FairKMeans(
             Cluster of each row, within the limits.
         """
         check_is_fitted(self)
+        check_aligned(X=X, sensitive_features=sensitive_features, sample_weight=sample_weight)
         problem = batch_problem(
             self, X, sensitive_features, min_balance, share_bounds, sample_weight, before
         )

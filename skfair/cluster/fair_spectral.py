@@ -21,6 +21,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.embedding import (
     adjacency,
+    by_node,
     check_room,
     embed,
     embedding_attributes,
@@ -248,10 +249,14 @@ class FairSpectralClustering(
         X : {array-like, sparse matrix, graph} of shape (n_samples, n_features)
             The rows to cluster, or their weights, (n_samples, n_samples), if precomputed; then also
             a graph of networkx or igraph, whose nodes are the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row. For a graph it may be a Series, frame or dict by node, in any
+            order; arrays are in the order of the nodes.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
         check_parameters(affinity)
-        X = adjacency(X, is_pairwise=affinity.is_pairwise)
+        X, nodes = adjacency(X, is_pairwise=affinity.is_pairwise)
+        sensitive_features = by_node(sensitive_features, nodes)
         solver = EIGEN_SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         checks = graph_checks(affinity, X, self)
         data = read_rows(self, X, supervised=False, sensitive_features=sensitive_features, **checks)

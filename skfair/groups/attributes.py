@@ -36,8 +36,6 @@ class Role(NamedTuple):
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
-PREDICTED = Role("predictions", "Prediction", "prediction")
-WEIGHT = Role("sample_weight", "Weight", "weight")
 # What a value of another column is called.
 _VALUES = {"y": "label", "sample_weight": "weight", "query_id": "query", "y_score": "score"}
 ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
@@ -239,12 +237,13 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 
 
 def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None:
-    """Raise if both objects have a pandas index with labels in different order, or of other rows.
+    """Raise if both objects have a pandas index, and the labels are of other rows or reordered.
 
-    Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
-    can only be a mistake, and a silent one: every row would get somebody else's value. Two indices
-    without a common label are refused as well, such as those of both parts of a split, unless one
-    of them just counts the rows.
+    Rows are matched by position, as everywhere in scikit-learn. Other labels can only be a mistake,
+    and a silent one: every row would get somebody else's value. An index that just counts the rows
+    says nothing, unless the other one is a later part of such a count: ``X.iloc[:200]`` beside
+    ``groups.iloc[200:]`` looks like a fresh column beside a part of a table, which gives a warning.
+    Labels of different kinds, such as names and numbers, are not compared.
     """
     if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
         return
@@ -257,29 +256,40 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     index, other = getattr(table, "index", None), getattr(like, "index", None)
     if index is None or other is None or callable(index) or callable(other):
         return
-    if len(index) != len(other) or index.equals(other) or index.dtype != other.dtype:
+    if len(index) != len(other) or index.equals(other):
         return
-    is_shared = index.isin(other)
     counted = pd.RangeIndex(len(index))
-    if not (is_shared.any() or index.equals(counted) or other.equals(counted)):
-        raise ValueError(
-            f"{role.argument} and the data have no index label in common, so they seem to be of "
-            f"different rows. Pass {role.argument}.loc[X.index], or drop the index with "
-            ".to_numpy() if the order is right."
-        )
-    if index.is_unique and other.is_unique and is_shared.all():
-        raise ValueError(
-            f"{role.argument} and the data have the same index labels in a different order. "
-            f"Rows are matched by position, so every row would get the {role.level} of another "
-            f"one. Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() if the "
-            "order is right."
-        )
+    part = other if index.equals(counted) else index if other.equals(counted) else None
+    n_shared = min(index.isin(other).sum(), other.isin(index).sum())
+    remedy = (
+        f"Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() if the order is "
+        "right."
+    )
+    said = (
+        "the same index labels in a different order. Rows are matched by position, so every row "
+        f"would get the {role.level} of another one"
+    )
+    if n_shared < len(index):
+        if part is not None:
+            if len(part) > 2 and part.dtype.kind in "iu" and np.ptp(np.diff(part)) == 0:
+                warn_user(
+                    f"The index of {role.argument} starts with {index[0]} and that of the data "
+                    f"with {other[0]}, so they may be of different rows, which are matched by "
+                    f"position. {remedy}"
+                )
+            return
+        if not n_shared and index.dtype != other.dtype:
+            return
+        said = f"only {n_shared} of {len(index)} index labels in common, so their rows differ"
+    raise ValueError(f"{role.argument} and the data have {said}. {remedy}")
 
 
 def check_aligned(**columns: object) -> object:
-    """Return the first column with an index; raise if another one has its labels in other order."""
+    """Return the first column with an index; raise if another one has other labels."""
     indexed = [c for c in columns.values() if hasattr(getattr(c, "index", 0), "equals")]
     like = indexed[0] if indexed else None
     for name, column in columns.items():
-        check_alignment(column, like, Role(name, name, _VALUES.get(name, "value")))
+        if like is not None or not isinstance(column, _WITHOUT_INDEX):
+            role = ROLES.get(name, Role(name, name, _VALUES.get(name, "value")))
+            check_alignment(column, like, role)
     return like

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.attributes import CONTROL, PREDICTED, WEIGHT, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import whole_numbers
@@ -184,21 +184,19 @@ def checked_rows(
     Rows are in the order of ``like`` and of the ``predictions``; those that stand for several are
     counted by ``row_counts``. Groups that have been read before are returned as they are.
     """
-    if sample_weight is not None:
-        check_alignment(sample_weight, like, WEIGHT)
-    if predictions is not like:
-        check_alignment(predictions, like, PREDICTED)
-        check_alignment(sensitive_features, predictions)
-        if control_features is not None:
-            check_alignment(control_features, predictions, CONTROL)
+    check_aligned(
+        y=like,
+        predictions=predictions,
+        sample_weight=sample_weight,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+    )
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if isinstance(sensitive_features, ComparedGroups):
         return sensitive_features, weights
-    groups = encode_groups(
-        sensitive_features, n_samples=n_samples, intersectional=intersectional, like=like
-    )
+    groups = encode_groups(sensitive_features, n_samples=n_samples, intersectional=intersectional)
     if control_features is not None:
-        strata = read_strata(control_features, n_samples=n_samples, like=like)
+        strata = read_strata(control_features, n_samples=n_samples)
         return _within_strata(groups, strata, weights, row_counts), weights
     every = np.arange(groups.counts.size)
     stratum, is_present = np.zeros(every.size, np.int64), np.ones(every.size, bool)

@@ -235,7 +235,8 @@ def encode_groups(
     if isinstance(sensitive_features, GroupEncoding):
         return sensitive_features
     columns = read_columns(sensitive_features, role, n_samples)
-    check_alignment(sensitive_features, like, role)
+    if like is not None:
+        check_alignment(sensitive_features, like, role)
     noun = role.argument.removesuffix("s")
     unnamed = [noun] if len(columns) == 1 else [f"{noun}_{i}" for i in range(len(columns))]
     names = tuple(

@@ -49,8 +49,7 @@ def count_labels(
         rows = read_rows(labels, {}, rows, beside=true_labels)
     y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
     outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
-    like = y_true if hasattr(y_true, "index") else y_pred
-    options: Any = {"like": like, "predictions": y_pred, "row_counts": rows.counts}
+    options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
     cells, people = compared.cells, compared.cells.people
     if weights is None:

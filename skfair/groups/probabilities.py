@@ -191,7 +191,6 @@ def read_probabilities(
     sensitive: Sensitive,  # what it says of sensitive attributes
     sensitive_features: Any,
     n_samples: int,
-    like: object,  # the X that the rows belong to
 ) -> GroupProbabilities | None:
     """Return the probabilities of groups that a fit was given; None if it has plain groups."""
     table = sensitive_features
@@ -212,7 +211,6 @@ def read_probabilities(
                 f"{parameter}={value!r} of {name} needs the group of each person, but "
                 "sensitive_features are probabilities. Leave it at its default."
             )
-    check_alignment(table, like)
     check_length(table, n_samples)
     return table
 

@@ -18,9 +18,7 @@ class Strata(NamedTuple):
     levels: GroupLevels | None = None  # how new rows are encoded; None if nothing asks for it
 
 
-def read_strata(
-    control_features: ColumnsLike, *, n_samples: int | None = None, like: object = None
-) -> Strata:
+def read_strata(control_features: ColumnsLike, *, n_samples: int | None = None) -> Strata:
     """Read control features as sensitive features are read; several columns are crossed.
 
     Examples
@@ -29,5 +27,5 @@ def read_strata(
     >>> read_strata(["sales", "law", "law"]).names
     ('law', 'sales')
     """
-    encoding = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
+    encoding = encode_groups(control_features, n_samples=n_samples, role=CONTROL)
     return Strata(encoding.codes[0], encoding.names, encoding.levels)

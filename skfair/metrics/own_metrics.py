@@ -118,7 +118,7 @@ class GroupMetric:
         groups, weights = checked_rows(
             *options,
             n_samples=true.shape[0],
-            like=y_true if hasattr(y_true, "index") else y_pred,
+            like=y_true,
             predictions=y_pred,
         )
         rows = OwnRows(true, predicted, None, weights)

@@ -210,7 +210,6 @@ def scored_rows(
     """Check scores, groups, strata and weights together; errors speak of scores by ``name``."""
     scores = check_scores(y_score, name)
     arguments = (sensitive_features, control_features, sample_weight, intersectional)
-    like = like if hasattr(like, "index") else y_score
     groups, weights = checked_rows(
         *arguments, n_samples=scores.size, like=like, predictions=y_score
     )

@@ -28,6 +28,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.utils.docs import documented
@@ -115,7 +116,8 @@ class _StratifiedSensitive(BaseCrossValidator):
                 "search) enable metadata routing, or name the columns of X that hold "
                 "the groups in sensitive."
             )
-        encoding = encode_groups(sensitive_features, n_samples=n_samples, like=X)
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+        encoding = encode_groups(sensitive_features, n_samples=n_samples)
         if y is None or type_of_target(y) not in ("binary", "multiclass"):
             return np.asarray(encoding.codes[0])
         classes = check_labels(y, "y", n_samples)

@@ -209,6 +209,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each document.
         """
+        check_aligned(X=X, y=y, query_id=query_id, sensitive_features=sensitive_features)
         has_queries = query_id is not None or self.query_column is not None
         X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
@@ -285,7 +286,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         ndcg : float
             Between 0 and 1, larger is better.
         """
-        check_aligned(X=X, y=y)
+        check_aligned(X=X, y=y, query_id=query_id)
         scores = self.predict(X)
         return ndcg(y, scores, query_id=self._split_query(X, query_id)[1])
 

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
-from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import changes_line
 from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
@@ -165,9 +165,8 @@ class Audit(AuditTables):
         """
         is_binary = len(getattr(model, "classes_", ())) == 2
         pos_label = positive_class(model, pos_label)
-        like = check_aligned(X=X, y=y, sample_weight=options.get("sample_weight"))
-        check_alignment(sensitive_features, like)
-        check_alignment(options.get("conditional_on"), like, CONTROL)
+        by_row = {name: options.get(name) for name in ("sample_weight", "conditional_on")}
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features, **by_row)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
         responses = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:

@@ -39,7 +39,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.groups.attributes import check_aligned, check_alignment, take_rows
+from skfair.groups.attributes import check_aligned, take_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.rates import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
@@ -293,8 +293,7 @@ def alternatives(
     names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
-    like = check_aligned(X=X, y=y)
-    check_alignment(sensitive_features, like)
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     labels = np.asarray(one_dimensional(y, "y"))
     check_rows(len(labels), "y", _num_samples(X))
     positive = _positive(models[0], pos_label)

@@ -452,6 +452,56 @@ def test_graphs_of_other_libraries(graph):
         FairSpectralClustering(2).fit(graph(W), sensitive_features=groups)
 
 
+def named_networkx(W):
+    networkx = pytest.importorskip("networkx")
+    order = np.random.default_rng(1).permutation(len(W))
+    whole, graph = networkx.from_numpy_array(W), networkx.Graph()
+    graph.add_nodes_from(order.tolist())
+    graph.add_edges_from(whole.edges(data=True))
+    return networkx.relabel_nodes(graph, {k: f"p{k}" for k in range(len(W))}), order
+
+
+def named_igraph(W):
+    order = np.random.default_rng(1).permutation(len(W))
+    graph = as_igraph(W[np.ix_(order, order)])
+    graph.vs["name"] = [f"p{k}" for k in order]
+    return graph, order
+
+
+BY_NODE = {
+    "column": lambda column: column,
+    "frame": lambda column: column.to_frame("sex"),
+    "dict": lambda column: column.to_dict(),
+    "dict of columns": lambda column: {"sex": column.to_dict()},
+    "more people": lambda column: pd.concat([column, pd.Series({"q": 0, "r": 1})]),
+}
+
+
+@pytest.mark.parametrize("graph", [named_networkx, named_igraph])
+def test_groups_by_node_are_put_in_the_order_of_the_nodes(graph):
+    """A balance of .87 was reported, and .20 was true."""
+    W, groups = weights()
+    W = (W + W.T) / 2
+    np.fill_diagonal(W, 0)
+    named, order = graph(W)
+    column = pd.Series(groups, index=[f"p{k}" for k in range(len(W))])
+    model = FairSpectralClustering(2, affinity="precomputed", random_state=0)
+
+    def counts(values):
+        return model.fit(named, sensitive_features=values).group_counts_
+
+    expected = counts(groups[order])
+    for form in BY_NODE.values():
+        assert_array_equal(counts(form(column)), expected)
+        assert model.groups_.size == np.unique(groups).size
+    assert_array_equal(counts(pd.Series(groups[order])), expected)  # only counts its rows
+    shuffled = pd.Series(groups).sample(frac=1, random_state=0)
+    few, doubled = column.iloc[1:], pd.concat([column, column])
+    for values in (few, few.to_dict(), {"sex": few}, doubled, shuffled):
+        with pytest.raises(ValueError, match="not the names of the 60 nodes.*to_numpy"):
+            counts(values)
+
+
 def test_edges_without_weights_count_one_and_directions_are_refused():
     networkx = pytest.importorskip("networkx")
     graph = networkx.karate_club_graph()

@@ -1,5 +1,7 @@
 """Rows are matched by position; labels of an index that say otherwise are never ignored."""
 
+from inspect import signature
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -16,7 +18,10 @@ from skfair.classification import (
 )
 from skfair.cluster import FairKMeans
 from skfair.metrics import demographic_parity_difference, ndcg
+from skfair.model_selection import StratifiedSensitiveKFold
+from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
+from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit, audit
 
 RNG = np.random.default_rng(0)
@@ -27,27 +32,12 @@ SEX = pd.Series(RNG.choice(["f", "m"], N))
 SCORE = pd.Series(RNG.uniform(size=N))
 QUERY = pd.Series(np.arange(N) // 20)
 OTHER_ORDER = "same index labels in a different order"
+FAST = Reweighing()
+AWARE = FairDecisionClassifier(group_aware=True).fit(X, Y, sensitive_features=SEX)
 
 
 def mixed(column):
     return column.sample(frac=1, random_state=0)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        ConstrainedERMClassifier(),
-        FairDecisionClassifier(),
-        PartialParityCalibrator(LogisticRegression(), (0.1, 0.9)),
-        PartialParityClassifier((0.1, 0.9)),
-    ],
-)
-def test_labels_and_weights_of_fit_in_another_order(model):
-    weights = SCORE + 1
-    with pytest.raises(ValueError, match=f"^y and the data have the {OTHER_ORDER}"):
-        model.fit(X, mixed(Y), sensitive_features=SEX)
-    with pytest.raises(ValueError, match=f"^sample_weight and the data have the {OTHER_ORDER}"):
-        model.fit(X, Y, mixed(weights), sensitive_features=SEX)
 
 
 def test_labels_of_a_part_and_of_a_score_in_another_order():
@@ -61,10 +51,7 @@ def test_labels_of_a_part_and_of_a_score_in_another_order():
 
 def test_queries_in_another_order():
     query = f"^query_id and the data have the {OTHER_ORDER}"
-    ranker = FairRanker(1.0)
-    with pytest.raises(ValueError, match=query):
-        ranker.fit(X, Y, mixed(QUERY), sensitive_features=SEX)
-    ranker.fit(X, Y, QUERY, sensitive_features=SEX)
+    ranker = FairRanker(1.0).fit(X, Y, QUERY, sensitive_features=SEX)
     for read in (ranker.rank, lambda X, query_id: ranker.score(X, Y, query_id)):
         with pytest.raises(ValueError, match=query):
             read(X, mixed(QUERY))
@@ -89,21 +76,94 @@ def test_what_a_model_is_audited_on_in_another_order():
             Audit.from_estimator(model, X, y, sensitive_features=sex)
 
 
-@pytest.mark.parametrize("start", [0, N])
-def test_labels_of_other_rows(start):
-    """Of a split: a fit satisfied its limit for other people. Counted rows say nothing."""
-    sex = SEX.set_axis(np.arange(start, start + N))
-    there, Y2 = X.set_axis(np.arange(2 * N, 3 * N)), Y.set_axis(np.arange(2 * N, 3 * N))
-    for use in (
-        lambda: ConstrainedERMClassifier().fit(there, Y2, sensitive_features=sex),
-        lambda: demographic_parity_difference(Y2, Y2, sensitive_features=sex),
-        lambda: audit(Y2, Y2, sensitive_features=sex, n_simulations=5),
-    ):
-        if not start:
-            use()
-            continue
-        with pytest.raises(ValueError, match="no index label in common.*to_numpy"):
-            use()
+GIVEN = {
+    "y": Y,
+    "sample_weight": SCORE + 1,
+    "sensitive_features": SEX,
+    "control_features": SEX.where(SCORE < 0.5, "other"),
+    "groups": QUERY,
+    "query_id": QUERY,
+}
+MODELS = {
+    "erm": ConstrainedERMClassifier(),
+    "regressor": ConstrainedERMRegressor(),
+    "decisions": FairDecisionClassifier(),
+    "numbers": FairDecisionRegressor(),
+    "calibrator": PartialParityCalibrator(LogisticRegression(), (0.1, 0.9)),
+    "shortlist": PartialParityClassifier((0.1, 0.9)),
+    "ranker": FairRanker(1.0),
+    "clusters": FairKMeans(2),
+    "reweighing": Reweighing(),
+}
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_every_argument_of_fit_in_another_order(model, form):
+    """Also where X is an array, as behind a transformer: the others are compared with each other"""
+    names = [name for name in GIVEN if name in signature(model.fit).parameters]
+    given = {
+        name: GIVEN[name] for name in names if name != "y" or not isinstance(model, FairKMeans)
+    }
+    for name in given:
+        with pytest.raises(ValueError, match=OTHER_ORDER):
+            model.fit(form(X), **(given | {name: mixed(GIVEN[name])}))
+
+
+def test_splits_and_scores_of_rows_in_another_order():
+    with pytest.raises(ValueError, match=OTHER_ORDER):
+        next(StratifiedSensitiveKFold().split(X, mixed(Y), sensitive_features=SEX))
+    model = ConstrainedERMClassifier().fit(X, Y, sensitive_features=SEX)
+    with pytest.raises(ValueError, match=OTHER_ORDER):
+        model.score(X, mixed(Y))
+    clusters = FairKMeans(2, random_state=0).fit(X, sensitive_features=SEX)
+    with pytest.raises(ValueError, match=OTHER_ORDER):
+        clusters.score(X, sample_weight=mixed(SCORE))
+    with pytest.raises(ValueError, match=OTHER_ORDER):
+        clusters.assign(X, sensitive_features=SEX, sample_weight=mixed(SCORE))
+
+
+# Labels of the rows, those of their groups, and what is said of them.
+LABELS = {
+    "both are parts of a table": (range(N, 2 * N), range(2 * N, 3 * N), "only 0 of 240 index"),
+    "parts that overlap": (
+        range(N, 2 * N),
+        range(N + 7, 2 * N + 7),
+        "only 233 of 240 index",
+    ),
+    "a part, the first row twice": (
+        [*range(N, 2 * N)],
+        [*range(N, 2 * N - 1), N],
+        "only 239 of 240",
+    ),
+    "the first part": (range(2 * N, 3 * N), range(N), None),
+    "every second row": (range(N), range(0, 2 * N, 2), None),
+    "a fresh column beside a random part": (RNG.permutation(3 * N)[:N], range(N), ""),
+    "a fresh table beside a random part": (range(N), RNG.permutation(3 * N)[:N], ""),
+    "names and numbers": ([f"p{i}" for i in range(N)], range(3 * N, 2 * N, -1), ""),
+    "dates and a count": (pd.date_range("2020", periods=N), range(N), ""),
+}
+
+
+@pytest.mark.parametrize(("labels", "of_groups", "said"), LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("use", ["fit", "metric", "audit", "predict"])
+def test_labels_of_other_rows(use, labels, of_groups, said):
+    """A limit was satisfied for other people. An index that counts rows says nothing by itself."""
+    sex, rows, y = SEX.set_axis(of_groups), X.set_axis(labels), Y.set_axis(labels)
+    calls = {
+        "fit": lambda: FAST.fit(rows, y, sensitive_features=sex),
+        "metric": lambda: demographic_parity_difference(y, y, sensitive_features=sex),
+        "audit": lambda: audit(y, y, sensitive_features=sex, n_simulations=5),
+        "predict": lambda: AWARE.predict(rows, sensitive_features=sex),
+    }
+    if said == "":
+        calls[use]()
+    elif said is None:
+        with pytest.warns(UserWarning, match="may be of different rows.*loc.*to_numpy"):
+            calls[use]()
+    else:
+        with pytest.raises(ValueError, match=f"{said}.*loc.*to_numpy"):
+            calls[use]()
 
 
 def test_a_list_hides_nothing():
