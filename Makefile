@@ -4,6 +4,7 @@ PYTHON ?= python3
 WRITABLE := $(shell test -w . && echo yes)
 VENV := $(if $(WRITABLE),.venv,$(or $(TMPDIR),/tmp)/skfair-venv)
 BIN := $(VENV)/bin
+PIP := --quiet --no-compile --disable-pip-version-check
 # Real data sets, when they lie beside the checkout; without them the tests that want them skip.
 SKFAIR_DATA ?= $(if $(wildcard ../shared/data/datasets.json),$(abspath ../shared/data))
 export SKFAIR_DATA
@@ -28,20 +29,20 @@ help:
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# One stamp per extra, renewed when the requirements change.
+# One stamp per list of extras, renewed when the requirements change. Modules are compiled when they
+# are imported: most of them never are, and to compile all doubles the time of an installation.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
 ifdef WRITABLE
-	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	$(BIN)/python -m pip install $(PIP) --editable ".[$*]"
 else
 	rm -rf $(VENV)/source && mkdir $(VENV)/source
 	cp -r pyproject.toml setup.cfg README.md LICENSE skfair $(VENV)/source
-	$(BIN)/python -m pip install --quiet "$(VENV)/source[$*]"
+	$(BIN)/python -m pip install $(PIP) "$(VENV)/source[$*]"
 endif
 	@touch $@
 
-demo: $(VENV)/.stamp-plot $(VENV)/.stamp-report
+demo: $(VENV)/.stamp-plot,report
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 # Kernels are compiled before the tests, or every worker would compile the same ones.
@@ -68,7 +69,7 @@ fuzz: $(VENV)/.stamp-test
 	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \
 		$(BIN)/python -m pytest -n $(WORKERS) tests/fuzz --hypothesis-seed=$(or $(SEED),0)
 
-lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot $(VENV)/.stamp-report
+lint: $(VENV)/.stamp-lint,plot,report
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

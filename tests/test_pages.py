@@ -116,6 +116,18 @@ def tables_of(name):
     return module.tables(read(name)["results"])
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_the_commands_of_the_readme_do_all_the_set_up(tmp_path):
+    """Each installs once, and nothing has to be installed before it."""
+    (block,) = re.findall(r"## Install and try\n\n```bash\n(.*?)```", README.read_text(), re.S)
+    commands = [line.partition("#")[0].split() for line in block.splitlines()]
+    assert commands == [["make", "demo"], ["make", "test"]]
+    for command in (*commands, ["make", "lint"]):
+        fresh = [*command, "--dry-run", f"VENV={tmp_path / 'venv'}"]
+        steps = subprocess.run(fresh, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        assert steps.count("-m venv") == steps.count(" install ") == 1
+
+
 def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     """In a process of its own, as ``make demo`` does, in half a minute."""
     pytest.importorskip("matplotlib")
