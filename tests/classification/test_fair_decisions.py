@@ -460,7 +460,10 @@ def test_models_of_every_kind():
     calibrated = CalibratedClassifierCV(
         FairDecisionClassifier(pipeline, cv=3, sensitive="sex"), cv=2
     )
-    assert calibrated.fit(frame.assign(sex=groups), labels).predict(frame.assign(sex=groups)).size
+    chances = calibrated.fit(frame.assign(sex=groups), labels).predict_proba(
+        frame.assign(sex=groups)
+    )
+    assert np.allclose(chances.sum(axis=1), 1)
     for inner in (NoScores(), LinearRegression()):
         with pytest.raises(TypeError, match="neither predict_proba nor decision_function"):
             FairDecisionClassifier(inner).fit(X, y, sensitive_features=groups)
