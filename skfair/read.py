@@ -6,9 +6,11 @@ An estimator has the parameter ``sensitive``; what later rows are read by is sto
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.utils.validation import (
     _num_samples,
@@ -35,10 +37,14 @@ from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
+from skfair.utils.factorize import factorize
 from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
+# Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
+# of two values); of more rows, these are compared before all of them are.
+_FEWEST_COMPARED = 20
 # What the rows of estimators that fit a model of their own must be.
 ROW_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -101,13 +107,40 @@ def read_rows(
     if asked.within is not None:
         control_features = take_columns(X, asked.within, "within")
     n_samples, strata = _num_samples(rows), None
-    weights = check_weights(sample_weight, n_samples)
+    weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if control_features is not None:
         strata = read_strata(control_features, n_samples=n_samples)
     groups = _encode_groups(estimator, n_samples, sensitive_features, X)
     data = TrainingData.of(rows, y, weights, groups, strata)
     store_groups(estimator, data.groups, n_samples)
+    if supervised and n_samples >= _FEWEST_COMPARED:
+        _warn_of_target(np.asarray(y), rows, estimator.model_features_, groups)
     return data
+
+
+def _warn_of_target(
+    y: NDArray[Any], rows: Any, names: NDArray[Any], groups: GroupEncoding | GroupProbabilities
+) -> None:
+    """Warn if the groups, or a column of X, are the target itself."""
+    head, columns = y[:_FEWEST_COMPARED], []
+    if hasattr(rows, "columns"):
+        columns = [(name, rows[name]) for name in rows.columns]
+    elif isinstance(rows, np.ndarray) and rows.ndim == 2:
+        is_near = (rows[: head.size] == head[:, None]).all(axis=0)
+        columns = [(names[j], rows[:, j]) for j in np.flatnonzero(is_near)]
+    said = [
+        (f"The column {name!s} of X tells the target y exactly. Drop it.", v) for name, v in columns
+    ]
+    if isinstance(groups, GroupEncoding):
+        advice = "sensitive_features are the same as the target y. Pass the attribute instead."
+        said += [(advice, codes) for codes in groups.codes]
+    first = factorize(head).codes
+    for message, values in said:
+        with suppress(TypeError, ValueError):  # of columns that hold lists
+            if np.array_equal(factorize(values[: head.size]).codes, first):
+                codes, levels = factorize(y)
+                if len(levels) > 1 and np.array_equal(factorize(values).codes, codes):
+                    warn_user(message)
 
 
 def store_groups(estimator: Any, groups: GroupEncoding, n_rows: int) -> None:

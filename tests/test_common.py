@@ -118,6 +118,8 @@ def seeded(estimator_class):
     return estimator
 
 
+# The ranker takes the rows of these tests as one query.
+pytestmark = pytest.mark.filterwarnings("ignore:All rows are taken as one query:UserWarning")
 each = pytest.mark.parametrize("estimator_class", CLASSES, ids=lambda c: c.__name__)
 
 
@@ -154,6 +156,7 @@ def test_routing_on_and_off(estimator_class, data):
         # 160 rows are few for an interval, so this warning is right here.
         warnings.filterwarnings("ignore", "max_disparity=.* is below the noise floor")
         warnings.filterwarnings("ignore", "The limits change the")
+        warnings.filterwarnings("ignore", "All rows are taken as one query")
         step = estimator_class.__name__.lower()
         pipeline = make_pipeline(StandardScaler(), seeded(estimator_class))
         fit(pipeline, X, y, **{f"{step}__sensitive_features": groups})

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,6 +40,7 @@ from skfair.metrics import (
 )
 from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
+from skfair.regression import FairDecisionRegressor
 from tests.house import public_objects
 
 RNG = np.random.default_rng(0)
@@ -318,3 +320,59 @@ def test_models_that_need_groups_are_scored_by_accuracy_with_routing(classes):
         for label in model.classes_
     ]
     assert value == pytest.approx(-max(by_hand))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"]])
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier])
+def test_the_target_among_groups_or_columns_is_said(kind, labels):
+    y = np.array(labels)[Y]
+    for groups in (y, list(y), pd.Series(y)):
+        with pytest.warns(UserWarning, match="sensitive_features are the same as the target y"):
+            kind(max_disparity=1).fit(FRAME, y, sensitive_features=groups)
+    inner = make_pipeline(ColumnTransformer([("a", "passthrough", ["a"])]), LogisticRegression())
+    model = kind(max_disparity=1)
+    if kind is FairDecisionClassifier:
+        model.set_params(estimator=inner)
+    leaky = FRAME.assign(paid=y if kind is FairDecisionClassifier else y == labels[1])
+    if labels == [0, 1] or kind is FairDecisionClassifier:
+        with pytest.warns(
+            UserWarning, match="The column paid of X tells the target y exactly. Drop it."
+        ):
+            model.fit(leaky, y, sensitive_features=SEX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(FRAME.assign(paid=np.roll(Y, 1)), y, sensitive_features=SEX)
+
+
+def test_a_column_that_a_transformer_has_renamed_is_found():
+    columns = ColumnTransformer([("sex", "passthrough", ["sex"]), ("rest", "passthrough", ["a"])])
+    model = ConstrainedERMClassifier(sensitive="sex")
+    with pytest.raises(ValueError, match="no column 'sex'. Did you mean 'sex__sex'"):
+        make_pipeline(columns.set_output(transform="pandas"), model).fit(WITH_SEX, Y)
+
+
+def test_weights_reach_the_last_step_of_a_pipeline_as_the_warning_says():
+    plain = FairDecisionClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    weights, given = np.where(Y, 3.0, 1.0), {"sensitive_features": SEX}
+    with pytest.warns(UserWarning, match="pass logisticregression__sample_weight= too"):
+        ignored = clone(plain).fit(FRAME, Y, sample_weight=weights, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given["logisticregression__sample_weight"] = weights
+        used = clone(plain).fit(FRAME, Y, sample_weight=weights, **given)
+    assert used.predict_proba(FRAME)[:, 1].mean() > ignored.predict_proba(FRAME)[:, 1].mean() + 0.1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_whose_squares_overflow_are_named(dtype):
+    X = (FRAME.to_numpy() * np.finfo(dtype).max ** 0.8).astype(dtype)
+    for rows in (X, pd.DataFrame(X)):
+        with pytest.raises(ValueError, match="inf") as caught:
+            FairDecisionRegressor(Ridge()).fit(
+                rows, FRAME["a"] + FRAME["b"], sensitive_features=SEX
+            )
+        assert "whose squares overflow" in " ".join(caught.value.__notes__)
+    with pytest.raises(ValueError, match="NaN") as caught:
+        FairDecisionRegressor(Ridge()).fit(FRAME * np.nan, Y, sensitive_features=SEX)
+    assert not getattr(caught.value, "__notes__", [])

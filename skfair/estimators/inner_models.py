@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
@@ -78,8 +79,15 @@ class InnerModels:
             return {}
         fit_params = fit_arguments(self, inner, sample_weight, metadata, others)
         if sample_weight is not None and not any("sample_weight" in name for name in fit_params):
+            hint = ""
+            if isinstance(inner, Pipeline):
+                hint = (
+                    f" For its last step pass {inner.steps[-1][0]}__sample_weight= too, or enable "
+                    "metadata routing and set_fit_request(sample_weight=True) of the step."
+                )
             warn_user(
                 f"{type(inner).__name__} takes no sample_weight: weights count in the limits only."
+                + hint
             )
         return fit_params
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from skfair._typing import ColumnNames, MatrixLike
 from skfair.groups.foreign_tables import from_arrow
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 
 
 def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensitive") -> list[int]:
@@ -48,7 +48,8 @@ def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensi
                 ".set_output(transform='pandas'))."
             )
         else:
-            raise ValueError(f"X has no column {column!r}. Its columns are {listed(names)}.")
+            hint = did_you_mean(column, names)
+            raise ValueError(f"X has no column {column!r}.{hint} Its columns are {listed(names)}.")
     if len(set(positions)) < len(positions):
         raise ValueError(f"{argument} names a column twice: {listed(wanted)}.")
     return positions
@@ -96,7 +97,8 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
 
 
 def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
-    """Say in the error of a model which columns of a DataFrame hold text or dates."""
+    """Say in the error of a model which columns of a DataFrame hold text or dates, or overflow."""
+    _note_overflow(error, X)
     dtypes: Any = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
     if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
         return
@@ -114,6 +116,19 @@ def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
         error.add_note(
             f"The model gets dates or times in {listed(dates)}. Make numbers of them, such as the "
             f"days since the first one: (X[{dates[0]!r}] - X[{dates[0]!r}].min()).dt.days."
+        )
+
+
+def _note_overflow(error: BaseException, X: Any) -> None:
+    """Say in the error of a model about infinite numbers that squares of X are infinite."""
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return
+    largest = float(np.abs(values).max(initial=0.0))  # NaN is not larger
+    if re.search("nan|inf", str(error), re.I) and largest > np.finfo(values.dtype).max ** 0.5:
+        error.add_note(
+            f"X has {values.dtype} numbers up to {largest:.1g}, whose squares overflow. Scale its "
+            "columns, or pass X.astype(numpy.float64)."
         )
 
 

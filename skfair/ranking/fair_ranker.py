@@ -33,6 +33,7 @@ from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_labels
+from skfair.utils.warn import warn_user
 
 
 @documented
@@ -210,7 +211,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             The group of each document.
         """
         check_aligned(X=X, y=y, query_id=query_id, sensitive_features=sensitive_features)
-        has_queries = query_id is not None or self.query_column is not None
+        if query_id is None and self.query_column is None:
+            warn_user(
+                "All rows are taken as one query, because neither query_id nor query_column was "
+                "given. Pass query_id=numpy.zeros(len(y)) if they are."
+            )
         X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
         data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
@@ -224,9 +229,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             )
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
-        self.__dict__.update(
-            report(task, solution, self.max_disparity, self.query_share, has_queries=has_queries)
-        )
+        self.__dict__.update(report(task, solution, self.max_disparity, self.query_share))
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:

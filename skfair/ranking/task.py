@@ -212,8 +212,6 @@ def report(
     solution: RankingSolution,
     max_disparity: Limit,
     query_share: float | None,
-    *,
-    has_queries: bool,  # whether queries were passed, or a column of them
 ) -> dict[str, Any]:
     """Return the fitted attributes; warn if fewer queries are within the limit than were asked."""
     result, problem = solution.result, solution.problem
@@ -233,13 +231,6 @@ def report(
                 f"largest disparity is {worst:.4g}. Raise max_disparity, lower query_share, or "
                 "give the model more features."
             )
-            if not has_queries:
-                message = (
-                    "All rows were taken as one query, because neither query_id nor query_column "
-                    f"was given. Its disparity is {worst:.4g}, above max_disparity="
-                    f"{max_disparity}. Pass query_id if there are several queries; else raise "
-                    "max_disparity."
-                )
             warn_user(message, ConvergenceWarning)
     return {
         **task.fitted(result.theta),

@@ -31,7 +31,7 @@ def test_tables_and_columns_of_pyarrow_are_read_as_those_of_pandas(name):
     rng = np.random.default_rng(0)
     rows = pandas.DataFrame({"x": rng.normal(size=80), "z": rng.normal(size=80), "sex": SEX * 20})
     y = pandas.Series(np.where(rows["x"] + rows["z"] > 0, "yes", "no"))
-    y = rows["x"] if name == "numbers aware" else y
+    y = rows["x"] + rows["z"] if name == "numbers aware" else y
     ways = [rows["sex"], pyarrow.array(SEX * 20), pyarrow.chunked_array([SEX * 15, SEX * 5])]
     ways += [pyarrow.array(SEX * 20).dictionary_encode(), pyarrow.table({"sex": SEX * 20})]
     found = []
