@@ -13,7 +13,7 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test coverage test-bounds test-nojit fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run every test and doctest"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
 	@echo "make fuzz    100 odd inputs and hard fits of each public name; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
+	@echo "make test-processors   the tests as four processors and a generic one run them: five times make test"
 	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"
 	@echo "               dependencies; PYTHON=... DEPENDENCIES=oldest for one of these"
 
@@ -57,6 +58,13 @@ coverage: $(VENV)/.stamp-test
 # Kernels are compiled anew with checks of every index, and kept apart from the usual ones.
 test-bounds: $(VENV)/.stamp-test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/numba-bounds $(BIN)/python -m pytest -n $(WORKERS) tests
+
+# Sums are rounded differently by the kernels of another processor. Those that this one cannot run end in
+# an error; each run takes as long as make test, and the last compiles all kernels first.
+test-processors: $(VENV)/.stamp-test
+	for core in Prescott Haswell SkylakeX Zen; do echo "OPENBLAS_CORETYPE=$$core"; \
+		OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -n $(WORKERS) tests || exit 1; done
+	NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=build/numba-generic $(BIN)/python -m pytest -n $(WORKERS) tests
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
 NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \

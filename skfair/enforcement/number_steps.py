@@ -17,6 +17,7 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.losses import LossParity
 from skfair.constraints.scores import Kolmogorov, MeanResidualParity, MeanScoreParity, Wasserstein
 from skfair.enforcement.number_maps import (
+    FAR,
     NumberRows,
     band_around_barycentre,
     barycentre_maps,
@@ -150,21 +151,34 @@ class NumberTask(NamedTuple):
         return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
 
     def shrunk(self, moved: Moved) -> Moved | None:
-        """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
-        if self.chances is None or self.number_maps.shrinking == "never":
-            return None
+        """Return the same, shrunk towards the mean of the targets, if that may be better.
+
+        Without the groups predictions are shrunk until limits are satisfied. Where they are worse
+        than the mean, they are shrunk to the multiple of least error.
+        """
+        values, targets = moved.values, self.targets
+        mean, middle = (float(np.average(v, weights=self.weights)) for v in (targets, values))
+        is_poor = moved.error > np.average((targets - mean) ** 2, weights=self.weights)
         kept = [
             limit * (1 - SUM_ROUNDING) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
-            if limit is not None and gap > limit
+            if limit is not None and gap > limit and moved.excess > 0
         ]
-        share = min(kept, default=1.0) if self.number_maps.shrinking == "alike" else 0.0
-        values = moved.values
-        mean = float(np.average(values, weights=self.weights))
-        ends = np.unique([values.min(), values.max()])
-        n_groups = self.chances[0].shape[1]
-        ends_after = [np.full(ends.size, mean)] * n_groups
-        maps = GroupMaps(np.zeros(n_groups), [ends] * n_groups, ends_after)
+        shrinking, share = self.number_maps.shrinking, 1.0
+        if kept and (self.chances is not None or is_poor):
+            share = min(kept) if shrinking == "alike" else 0.0
+        if is_poor:
+            around = values - middle
+            common, spread = (
+                np.average(around * v, weights=self.weights) for v in (targets, around)
+            )
+            best = float(np.clip(common / spread, 0.0, 1.0)) if spread > 0 else 0.0
+            share = 0.0 if shrinking == "never" else min(share, best)
+        if share == 1.0:
+            return None
+        n_groups = int(self.groups.offsets[1])
+        ends, to_mean = np.array([-FAR, FAR]), np.full(2, mean)
+        maps = GroupMaps(np.zeros(n_groups), [ends] * n_groups, [to_mean] * n_groups)
         step = Step(0, maps, 1.0 - share)
         shrunk = step(values, np.zeros(values.size, np.int64))
         return self.moved([*moved.steps, step], shrunk)
@@ -173,14 +187,15 @@ class NumberTask(NamedTuple):
         """Return how far the worst disparity is above its limit; rounding is none."""
         pairs = zip(gaps, self.limits, strict=True)
         excess = max((gap - limit for gap, limit in pairs if limit is not None), default=-np.inf)
-        return excess if excess > ROUNDING * float(np.ptp(values)) else min(excess, 0.0)
+        return excess if excess > ROUNDING * float(np.abs(values).max()) else min(excess, 0.0)
 
 
 def find_steps(start: Moved, task: NumberTask) -> Moved:
     """Move predictions until all limits are satisfied, or no round gains: return the best round.
 
     With estimated groups each round is also shrunk until limits are satisfied, which costs less
-    than many rounds where the other columns say little of the groups.
+    than many rounds where the other columns say little of the groups. Predictions that have moved
+    so far that they are worse than the mean are shrunk, too, however the groups are known.
     """
     best, moved, least, room, n_without_gain = start, start, start.excess, SUM_ROUNDING, 0
     for _ in range(_rounds(task)):

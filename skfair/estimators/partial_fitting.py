@@ -40,7 +40,7 @@ from skfair.models.plug_in import PlugInScore, ScoreFunction
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.problems.partial.ranking import PAIR_LOSSES
+from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
@@ -194,7 +194,11 @@ def solve(
     """Return the fitted model, under the smooth constraint if there is a solver for it."""
     if solver is None:
         return PartialResult(free, freely, Verdict())
-    target = Target(promise.load, free.objective.share_right, promise.bound, promise.weights)
+    weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
+    has_both = np.ptp(promise.targets) > 0  # some constraints and losses need no more than a class
+    auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
+    decides, quality = not isinstance(free.objective, PairwiseLoss), free.objective.share_right
+    target = Target(promise.load, quality, decides, auc, promise.bound, promise.weights)
     shape, is_printed = promise.constraint.surrogate, solver.compares_pairs or enforce == "paper"
 
     def run(
@@ -208,16 +212,16 @@ def solve(
         problem: PartialParityProblem,
         start: FloatArray | None = None,  # None for the free model, if that exceeds the limit
     ) -> PartialResult:
-        is_last = start is None and not is_repaired
+        unlimited = None
         if start is None:
             fitted = freely if problem is free else fit_freely(problem, options)
-            unlimited = measured(problem, fitted, target)
-            if unlimited.verdict.is_feasible:
-                return unlimited
-            start = unlimited.result.theta
-        n_rounds = MAX_ROUNDS if is_last else ROUNDS_BEFORE_REPAIR
+            solved = measured(problem, fitted, target)
+            if solved.verdict.is_feasible:
+                return solved
+            start, unlimited = fitted.theta, None if is_repaired else fitted
+        n_rounds = ROUNDS_BEFORE_REPAIR if unlimited is None else MAX_ROUNDS
         tol, max_iter = max(options["tol"], ROUND_TOL), options.get("max_iter", ROUND_ITERATIONS)
-        how = {"tol": tol, "max_iter": max_iter, "n_rounds": n_rounds, "wanders": is_last}
+        how = {"tol": tol, "max_iter": max_iter, "n_rounds": n_rounds, "unlimited": unlimited}
         return run(problem, start, target.spread(problem.model.forward(start)[0]), **how)
 
     if enforce == "strict" and solver.can_continue:

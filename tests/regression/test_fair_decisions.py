@@ -18,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from skfair import Sensitive, constraints, metrics
 from skfair.datasets import load_local
@@ -360,3 +361,19 @@ def test_maps_are_stored_and_rows_stand_for_themselves(is_aware, tmp_path):
     assert np.array_equal(predicted(again, np.arange(300)), every)
     single = [predicted(model, [k])[0] for k in range(20)]
     assert np.allclose(single, every[:20], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("constraint", ["wasserstein", "kolmogorov", "mean_score_parity"])
+@pytest.mark.filterwarnings("ignore")  # that groups are small, or predictions nearly constant
+def test_no_maps_are_worse_than_the_mean(constraint, aware):
+    """Where the columns say little of the groups, shifts had a hundred times the variance of y."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        group = rng.choice(list("ab"), 60)
+        X = rng.normal(size=(60, 4)) + 0.3 * (group == "a")[:, None]
+        y = X[:, 0] + (3 if seed % 2 else 0.3) * rng.normal(size=60)
+        model = FairDecisionRegressor(DecisionTreeRegressor(random_state=0), constraint, 0.01)
+        model.set_params(group_aware=aware, cv=3).fit(X, y, sensitive_features=group)
+        assert model.steps_
+        assert np.mean((model.train_predictions_ - y) ** 2) <= y.var() * (1 + 1e-9)

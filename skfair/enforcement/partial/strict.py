@@ -12,6 +12,11 @@ constraint whose steps are wide against their differences, and no true one.
 Constraints with several forms, each sufficient, are solved in each, and the best result is kept.
 If all of them violate the limit, then mostly by little: random moves from the best solutions look
 for parameters that satisfy it.
+
+Nothing is returned that a glance would refuse. A solution that ranks rows worse than chance counts
+as far beyond any limit, and the model without the limit is always a candidate. So is a model whose
+decisions are all the same but whose ranks are those of a solution, which satisfies every limit on
+decisions.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from skfair.enforcement.rounds import (
     random_moves,
 )
 from skfair.enforcement.truth import Verdict
+from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import SAMPLE_ROWS
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
@@ -50,6 +56,8 @@ SLACK = 1e-3
 # Solutions that random moves start from, from each twice as long ones, and rows that all moves from
 # one solution may look at.
 MOVED, MOST_ROWS = 5, 50_000_000
+# The AUC of ranks by chance, up to rounding.
+CHANCE = 0.5 - ROUNDING
 # Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
@@ -79,8 +87,14 @@ class Target:
 
     measure: Callable[[FloatArray], float]  # disparity of scores
     quality: Callable[[FloatArray], float]  # their accuracy, or their AUC where that is learned
+    decides: bool  # whether quality looks at decisions, not at ranks alone
+    auc: Callable[[FloatArray], float]
     max_disparity: float  # largest disparity
     weights: FloatArray | None = None  # weights of the rows
+
+    def excess(self, scores: FloatArray, disparity: float) -> float:
+        """Return by how much the limit is exceeded; infinity if scores rank worse than chance."""
+        return disparity - self.max_disparity if self.auc(scores) >= CHANCE else np.inf
 
     def spread(self, scores: FloatArray) -> float:
         """Return the standard deviation of scores: a row of weight 2 counts as two rows."""
@@ -102,8 +116,9 @@ def solve_partially(
     # Largest number of rounds per form; 1 for one solution of the smooth problem: forms are then
     # compared by these problems, not by what is measured
     n_rounds: int = MAX_ROUNDS,
-    # Whether random moves go on from the best solutions if none keeps the bound
-    wanders: bool = False,
+    # The model without the limit, if there is to be more than rounds: random moves from the best
+    # solutions if none keeps the bound, and comparisons with this model and with constants
+    unlimited: SolverResult | None = None,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the most accurate solution whose measured disparity is within its bound.
@@ -116,13 +131,27 @@ def solve_partially(
             break
         solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
-    if wanders and not is_stopped and not any(result.verdict.is_feasible for result in solved):
+    model = problems[0].model
+    if unlimited is not None:
+        none, start = np.zeros(problems[0].n_constraints), problems[0].start(theta_model)
+        result = unlimited._replace(theta=start, multipliers=none)
+        solved.append(free := measured(problems[0], result, target))
+    is_short = not any(result.verdict.is_feasible for result in solved)
+    if unlimited is not None and not is_stopped and is_short:
         for k, moving in enumerate(sorted(solved, key=lambda result: result.verdict.rank)[:MOVED]):
             solved.append(_moved(moving, target, LONGEST * 2**k, np.random.RandomState(k)))
             if solved[-1].verdict.is_feasible:
                 break
     by_smooth = n_rounds == 1
     best = min(solved, key=lambda r: (r.smooth_verdict if by_smooth else r.verdict).rank)
+    if unlimited is not None and isinstance(best.problem.model, LinearScore):
+        worth, sign = max((target.quality(np.full(model.n_samples, s)), s) for s in (1.0, -1.0))
+        # Equal decisions take nothing from an AUC, so there they are the last resort.
+        if not best.verdict.is_feasible or (target.decides and best.verdict.merit < worth):
+            equal = [_deciding_equally(each, sign, target) for each in (best, free)]
+            best = min(
+                [best, *equal], key=lambda r: (round(r.verdict.rank[0], 9), -r.verdict.merit)
+            )
     return replace(best, n_solves=n_solves, is_precise=solver.is_precise)
 
 
@@ -174,7 +203,7 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    verdict = Verdict(target.quality(scores), disparity - target.max_disparity)
+    verdict = Verdict(target.quality(scores), target.excess(scores, disparity))
     return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
 
 
@@ -188,7 +217,7 @@ def _moved(
         return theta, model.forward(theta)[0]
 
     def excess(at: tuple[FloatArray, FloatArray]) -> float:
-        return max(target.measure(at[1]) - target.max_disparity - ROUNDING, 0.0)
+        return max(target.excess(at[1], target.measure(at[1])) - ROUNDING, 0.0)
 
     def move(at: tuple[FloatArray, FloatArray], length: float) -> tuple[FloatArray, FloatArray]:
         theta, scores = at
@@ -208,6 +237,18 @@ def _moved(
         return factor == 1 or (excess(scaled) <= missed and target.quality(scaled[1]) >= right)
 
     theta = best_factor(problem, problem.start(moved[0]), is_harmless) * moved[0]
+    return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
+
+
+def _deciding_equally(solved: PartialResult, sign: float, target: Target) -> PartialResult:
+    """Return a linear model with the ranks of a solution that decides the same for all rows."""
+    problem, model = solved.problem, solved.problem.model
+    theta = problem.model_part(solved.result.theta)
+    scores, (coef, intercept) = model.forward(theta)[0], model.raw(theta)
+    unit = 2 * float(np.ptp(scores)) or 1.0
+    middle = 0.5 * float(scores.min() + scores.max())
+    theta = model.standardised(coef / unit, (intercept - middle) / unit + sign)
+    theta = best_factor(problem, problem.start(theta)) * theta
     return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 

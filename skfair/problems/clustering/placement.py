@@ -114,7 +114,7 @@ class Placement:
         self.counts = counts
         self.violation = self.problem.violation(counts)
 
-    def search(self) -> None:
+    def search(self, is_short: bool) -> None:
         """Look for any labels of few rows of different weights that meet the constraints.
 
         Constraints that are missed by less than a row are hardly ever met by any.
@@ -130,7 +130,7 @@ class Placement:
         giver = np.asarray(self.labels[row], np.int64)
         change = problem.weights[row] * (costs[row, taker] - costs[row, giver])
         places = np.stack([row, giver, taker, problem.cells[row]])
-        self._take_moves(places, change)
+        self._take_moves(places, change, is_short)
 
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no constraint.
@@ -160,9 +160,9 @@ class Placement:
         if not n_open or (n_open > most and gap <= WORTH * total):
             return
         chosen = nearest[: min(n_open, most)]
-        self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen])
+        self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen], False)
 
-    def _take_moves(self, places: IntArray, change: FloatArray) -> None:
+    def _take_moves(self, places: IntArray, change: FloatArray, is_short: bool) -> None:
         """Take the cheapest labels within the constraints that combinations of moves lead to."""
         problem, row, taker = self.problem, places[0], places[2]
         best, cost, is_any = self if self.is_feasible else None, self.cost, not self.is_feasible
@@ -173,7 +173,7 @@ class Placement:
             return (best.cost * (1 - _CLOSE) - cost) * problem.total_weight
 
         counts, weight = problem.counts(self.labels), problem.weights[row]
-        for made in search_moves(problem, counts, places, weight, change, enough):
+        for made in search_moves(problem, counts, places, weight, change, enough, is_short):
             labels = self.labels.copy()
             labels[row[made]] = taker[made]
             other = Placement(problem, self.table, labels)

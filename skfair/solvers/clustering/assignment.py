@@ -75,7 +75,8 @@ def assign(
             part, part.distances(nearby), multipliers, temperatures, max_iter
         )
         temperatures, max_iter = temperatures[-1:], 4
-    placed = place(problem, target, multipliers, temperatures, max_iter, search_counts)
+    options: Any = {"search_counts": search_counts, "is_short": False}
+    placed = place(problem, target, multipliers, temperatures, max_iter, **options)
     if exact and placed.is_feasible:
         placed.settle()
     return placed
@@ -90,6 +91,7 @@ def place(
     max_iter: int = 60,
     search_counts: bool = True,
     part: CostedRows | None = None,
+    is_short: bool = True,  # whether searches are short, for rounds follow
 ) -> Placement:
     """Improve given prices and place whole rows at them, within the constraints wherever possible.
 
@@ -102,7 +104,7 @@ def place(
         if wanted is not None:
             placed.move_to(wanted)
         elif not problem.row_weight:
-            placed.search()
+            placed.search(is_short)
     placed.improve()
     return placed
 
