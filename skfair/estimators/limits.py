@@ -140,14 +140,12 @@ def rates_before(
     return np.maximum(1.0 - bound.rates @ means, 0.0)
 
 
-def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
+def budget(rows: TrainingRows, selection_rate: Any, heaviest: float) -> list[BoundConstraint]:
     """Return constraints that keep the selection rate of all rows at a number, or between two.
 
-    A number is kept to within half a row.
+    A number is kept to within half a row, of which the heaviest has this share of the weight.
     """
-    weights = rows.sample_weight
-    largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
-    low, high = selection_range(selection_rate, float(largest))
+    low, high = selection_range(selection_rate, heaviest)
     bound = []
     if high < 1:
         bound.append(of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))

@@ -409,6 +409,21 @@ def test_a_looser_limit_is_no_worse_on_the_rows(seed):
     assert reached == sorted(reached)
 
 
+@pytest.mark.parametrize("wanted", [0.0, 0.2])
+def test_a_budget_is_one_of_rows_where_many_have_the_same_score(wanted):
+    """Rows with the same score get the same decision; none of them may be one too many."""
+    rng = np.random.default_rng(0)
+    groups, X = rng.choice(["a", "b"], 400), np.round(rng.normal(size=(400, 2)))
+    y = (X[:, 0] + rng.logistic(size=400) > 0).astype(int)
+    inner = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    fitted = FairDecisionClassifier(inner, selection_rate=wanted, cv="prefit", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a budget of 0 makes decisions constant
+        fitted.fit(X, y, sensitive_features=groups)
+    is_exact = abs(fitted.train_predictions_.sum() - 400 * wanted) <= 0.5
+    assert is_exact == (fitted.status_ == "converged")
+
+
 def test_a_budget_makes_few_rows_no_slower_than_many():
     """Floors and budgets stay as they are where tighter limits between groups are tried, too."""
     fitted, seconds = model(selection_rate=(0.2, 0.4), group_aware=False), {}

@@ -63,6 +63,7 @@ class LabelledRows:
     strata: Strata | None  # levels of the control features
     # The class of floors and budgets that do not name theirs; None if there is none
     pos_label: Any = None
+    heaviest: float = 1.0  # share of the weight that a row has at most; rows may stand for several
 
     @property
     def counts(self) -> FloatArray:
@@ -183,7 +184,9 @@ class DecisionProblem:
             limits += [(bound, label) for bound in floors(constraint, against, floor)]
         for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
             wanted = kept_rate(wanted, before.predicted == label, rows.weights)
-            limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
+            limits += [
+                (bound, label) for bound in budget(rows.against_rest(label), wanted, rows.heaviest)
+            ]
         if self.goal.recall is not None:
             missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
             limits.append((of_everybody(missed, against, 1.0 - self.goal.recall, "recall"), 1))
@@ -219,7 +222,8 @@ def bind(
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
     codes, weights = codes.astype(np.int64), data.sample_weight
     weights = None if weights is None else _without_unit(weights)
-    rows = LabelledRows(data.groups, codes, classes, weights, strata, positive)
+    heaviest = 1 / codes.size if weights is None else float(weights.max() / weights.sum())
+    rows = LabelledRows(data.groups, codes, classes, weights, strata, positive, heaviest)
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
     limit = 0.0 if goal.at_least is not None else max_disparity

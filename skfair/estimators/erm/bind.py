@@ -223,7 +223,10 @@ def bind(
             min_rate = rates_before(floor, rows, selected)
         bound += floors(floor, rows, min_rate)
     if selection_rate is not None:
-        bound += budget(rows, kept_rate(selection_rate, selected, rows.sample_weight))
+        weights = rows.sample_weight
+        wanted = kept_rate(selection_rate, selected, weights)
+        heaviest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
+        bound += budget(rows, wanted, float(heaviest))
     if len(bound) > 1:
         bound = unique_names(bound)
     if task.class_names is None:  # limits are in units of y, or of its loss
