@@ -138,7 +138,7 @@ def test_as_many_are_certified_as_before(aware, decimals):
     """Where many rows have the same score, too: to within a standard error."""
     everybody, n_certified = people(60_000, seed=99), 0
     new, given = everybody[0].round(decimals), {"sensitive_features": everybody[2]}
-    for seed in range(4):
+    for seed in range(3):
         X, y, groups = people(2000, seed)
         model = FairDecisionClassifier(None, "demographic_parity", 0.15, group_aware=aware)
         model.set_params(selection_rate="as before", confidence=0.95, random_state=0)
@@ -150,7 +150,17 @@ def test_as_many_are_certified_as_before(aware, decimals):
         if model.status_ == "certified":
             n_certified += metrics.demographic_parity_difference(None, predicted, **given) <= 0.15
             assert predicted.mean() == pytest.approx(free, abs=0.03)
-    assert n_certified >= 3
+    assert n_certified >= 2
+
+
+def test_of_certified_decisions_that_are_worth_the_same_those_are_taken_that_move_few_rates():
+    n_kept = 0
+    for seed in range(6):
+        model, X, *_ = certified(seed=seed)
+        free = float((model.predict_proba(X)[:, 1] > 0.5).mean())
+        assert model.status_ == "certified"
+        n_kept += abs(model.train_predictions_.mean() - free) < 0.02
+    assert n_kept >= 3  # the most accurate ones select 5 to 11 points fewer in each of them
 
 
 def test_the_p_value_is_that_of_the_decisions_on_held_out_rows():
@@ -421,11 +431,10 @@ def test_bad_input_is_named(options, said):
 
 
 def shifted(X, y, groups, share):
-    """Replace a share of one group by people who look like the best candidates."""
-    rng, X = np.random.default_rng(5), X.copy()
-    replaced = (groups == "b") & (rng.random(y.size) < share)
-    X[replaced] = [4.0, 4.0, 0.0]
-    return X
+    """Replace a share of each group: of one by its best candidates, of the other by its worst."""
+    rng, sign = np.random.default_rng(5), np.where(groups == "b", 1.0, -1.0)
+    replaced = rng.random(y.size) < share
+    return np.where(replaced[:, None], sign[:, None] * [4.0, 4.0, 0.0], X)
 
 
 def test_a_limit_holds_after_a_shift_that_was_stated():
@@ -457,9 +466,9 @@ def test_the_certificate_after_a_shift_is_that_of_the_public_test():
             ).fit(X, y, sensitive_features=groups)
             assert model.status_ == "certified"
             found[certify, shift] = model.path_["bound"][0]
-        # Of the same decisions, the bound is what the public one is after the shift.
+        # Of nearly the same decisions, the bound is what the public one is after the shift.
         grown = 0.03 + 0.97 * found[certify, 0.0]
-        assert found[certify, 0.03] == pytest.approx(grown, abs=1e-5)
+        assert found[certify, 0.03] == pytest.approx(grown, abs=1e-3)
 
 
 def test_more_rows_that_judge_show_smaller_limits():

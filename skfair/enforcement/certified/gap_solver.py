@@ -51,6 +51,7 @@ class PathRows(NamedTuple):
     # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
     # all differ
     alike: IntArray | None
+    squares: FloatArray | float = 1.0  # expected squares of the same worth; 1 of accuracy
 
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""

@@ -3,8 +3,9 @@
 The *shrink phase*, left out where it is not needed, begins with the same decision for nearly
 everybody and makes the other one more and more often, with offsets at which no gap is left. The
 *relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
-transition leads from one to the other. How good a path is decides how much accuracy a certificate
-costs, not whether it holds: other rows judge it.
+transition leads from one to the other. Decisions of the relax phase select as many rows as free
+ones do, or what is best besides; which of both is settled before anything is tested. How good a
+path is decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,14 @@ def offset_paths(rows: PathRows) -> FloatArray:
     phase has the same number of steps in all paths.
     """
     solver = GapSolver(rows)
-    start, second = (_by_slack if solver.has_several else _by_gaps)(solver)
+    relaxed = _by_slack if solver.has_several else _by_gaps
+    start, second = relaxed(solver, solver.selection_rates(solver.nothing))
+    if rows.from_few is not None:  # to select another share may be worth it, or closes more gaps
+        other_start, others = relaxed(solver, None)
+        slack, most = (float(solver.slack(point).mean()) for point in (start, other_start))
+        is_nearer = most - slack > _NEARER or slack < _FAR <= most
+        if is_nearer or _is_worth_more(rows, others[N_LAST // 2], second[N_LAST // 2]):
+            start, second = other_start, others
     first: list[FloatArray] = []
     is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR
     if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
@@ -78,10 +86,29 @@ def offset_paths(rows: PathRows) -> FloatArray:
     return np.stack([*first, *second], axis=1)
 
 
-def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
-    """Return where the relax phase begins, and its steps: gaps grow up to their limits."""
+def _is_worth_more(rows: PathRows, offsets: FloatArray, others: FloatArray) -> bool:
+    """Whether decisions are expected to be worth more than others by more than a standard error.
+
+    Both are (n_folds, n_features), and decide the rows of their fold, which they were found
+    without. Like :func:`starts_with_few` this sees all rows, but neither outcomes nor rates of
+    groups: it does not choose decisions that look fair.
+    """
+    weights = rows.rates.weights / rows.rates.weights.sum()
+    taken, left = (
+        rows.gains > np.asarray(rows.shares @ of_fold.T)[np.arange(rows.folds.size), rows.folds]
+        for of_fold in (offsets, others)
+    )
+    error = np.linalg.norm(weights * np.sqrt(rows.squares) * (taken != left))
+    return bool(weights @ (rows.gains * taken - rows.gains * left) > error)
+
+
+def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
+    """Return where the relax phase begins, and its steps: gaps grow up to their limits.
+
+    Each selects this share of the rows of every fold, if one is given.
+    """
     nodes: list[FloatArray] = []
-    point, share = solver.nothing, _common_share(solver)
+    point = solver.nothing
     for gap in GAPS[::-1]:  # from small offsets to large ones: nearest to the free decisions
         window = solver.targets(gap)
         point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
@@ -91,7 +118,7 @@ def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     return point, _between(nodes[::-1])
 
 
-def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
+def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
     """Return where the relax phase begins, and its steps: all gaps come nearer to their limits.
 
     It may be that no offsets close the gaps of all rates: if groups are known, one threshold for
@@ -99,7 +126,7 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     all gaps are this many standard errors below their limits. Offsets that do not bring the worst
     of them further below its limit are left out.
     """
-    point, share = solver.nothing, _common_share(solver)
+    point = solver.nothing
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
     for slack in SLACKS:  # from small offsets to large ones: nearest to the free decisions
@@ -115,11 +142,6 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
         most = np.maximum(most, reached)
     evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
     return point, [*np.stack(evenly, axis=1)]
-
-
-def _common_share(solver: GapSolver) -> FloatArray | None:
-    """Return what all steps are to select, (n_folds,): as many as without offsets; None if free."""
-    return None if solver.rows.from_few is not None else solver.selection_rates(solver.nothing)
 
 
 def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:

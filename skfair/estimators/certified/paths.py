@@ -276,6 +276,7 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
         from_few,
         of_fold[some],
         None if alike is None else alike[some],
+        (folds.chances @ (folds.truth.worth[:, 1] - folds.truth.worth[:, 0]) ** 2)[some],
     )
     second = offset_paths(rows)
     paths = np.stack([np.zeros_like(second), second], axis=-1)
