@@ -141,7 +141,9 @@ def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 def _decision_models(model: BaseEstimator) -> list[Any]:
     """Return the models of classes and those of the groups of each attribute, in this order."""
-    _refuse_groups(model, model.is_group_aware_)
+    hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
+    hint += "cv='prefit' and group_aware='thresholds', to_thresholds() has the cuts of its scores"
+    _refuse_groups(model, model.is_group_aware_, hint)
     if model._decider.strata is not None:
         raise ValueError(
             "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
@@ -150,13 +152,15 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
     models, groups = list(model.estimators_), model._decider.group_models
     if groups is not None and model.offsets_.any():
         models += chain.from_iterable(groups.models)
-    for kind in [type(_last_step(_unwrapped(fitted))) for fitted in models]:
+    for place, fitted in enumerate(models):
+        kind = type(_last_step(_unwrapped(fitted)))
         if issubclass(kind, HistGradientBoostingClassifier):
-            raise ValueError(
-                "skl2onnx 1.20 converts no HistGradientBoostingClassifier, which also estimates "
-                "groups where no linear model decides. Fit with group_estimator=, such as "
-                "LogisticRegression(), and another estimator."
-            )
+            remedy = "Fit with group_estimator=LogisticRegression(): here it estimates the groups."
+            if place < len(model.estimators_):
+                remedy = "Fit LightGBM or XGBoost in its place, with group_estimator="
+                remedy += "LogisticRegression(), and register their converters (guide: Export to "
+                remedy += "ONNX)."
+            raise ValueError(f"skl2onnx 1.20 converts no HistGradientBoostingClassifier. {remedy}")
         if kind in KINDS:
             raise TypeError(
                 f"{type(model).__name__} has a {kind.__name__} inside, whose converter returns no "
@@ -241,8 +245,7 @@ def _last_step(model: BaseEstimator) -> BaseEstimator:
 def _refuse_groups(
     model: BaseEstimator,
     uses_groups: bool,
-    hint: str = "Fit it with group_aware=False, or convert the model inside and apply "
-    "to_thresholds()",
+    hint: str = "Fit it with group_aware=False",
 ) -> None:
     if uses_groups:
         raise ValueError(

@@ -80,9 +80,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
         does), else selection rate.
     selection_rate : float, (float, float) or "as before", default=None
-        Share of rows predicted positive: exactly, between, or as without the limit.
+        Share of all rows that is predicted positive: exactly, from low to high, or as many as by
+        the same model without the constraint.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
-        "strict": the limit holds for predictions; where that costs much accuracy, smooth errors
+        "strict": the limit holds for the predictions; where that costs much accuracy, smooth errors
         replace the loss. "strict_loss": never. "surrogate": it holds for sigmoids of scores only.
     model : "linear", tuple of int or score model, default="linear"
         Linear scores, hidden layers such as ``(64, 32)``, or a

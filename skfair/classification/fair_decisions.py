@@ -96,8 +96,8 @@ class FairDecisionClassifier(
         Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
         does), else selection rate; or by class.
     selection_rate : float, (float, float), "as before" or dict, default=None
-        Share of rows that are selected: exactly, from low to high, or as without the limit; or by
-        class.
+        Share of all rows that is selected: exactly, from low to high, or as many as without the
+        constraint; or by class.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group, which ``predict`` then needs and which may be disparate
         treatment in law; if not, it is estimated. Where one threshold for each group cannot match
@@ -301,7 +301,7 @@ class FairDecisionClassifier(
         """Return the expected worth of each decision minus its offset, of the ordered classes."""
         check_is_fitted(self)
         decider = self._decider
-        groups = groups_of_new_rows(self, X, sensitive_features, are_used=decider.uses_groups)
+        groups = groups_of_new_rows(self, X, sensitive_features)
         strata = strata_of_new_rows(decider, X, control_features, self._sensitive.within)
         rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
@@ -405,14 +405,13 @@ class FairDecisionClassifier(
         Returns
         -------
         thresholds : DataFrame
-            By group: ``threshold``, and whether rows ``above`` or ``below`` it are selected.
+            By group: ``threshold``, and whether rows ``above`` or ``below`` it are selected. Groups
+            are those of all attributes together, such as "sex=f, age=young", if there are several.
         """
         check_is_fitted(self)
-        n_attributes = self._group_levels.offsets.size - 1
-        if not self.is_group_aware_ or self.classes_.size > 2 or n_attributes > 1:
+        if not self.is_group_aware_ or self.classes_.size > 2:
             raise ValueError(
-                "Decisions are thresholds only for two classes and one known attribute "
-                "(group_aware=True)."
+                "Decisions are thresholds only for two classes and known groups (group_aware=True)."
             )
         return self._decider.thresholds(self.groups_)
 

@@ -168,15 +168,17 @@ def groups_of_new_rows(
     estimator: Any,  # fitted, with ``is_group_aware_``
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
-    *,
-    are_used: bool,  # whether some decision depends on them
 ) -> IntArray | None:
-    """Return the groups of new rows, None if they are not used; raise if they are missing."""
+    """Return the groups of new rows, None if they are not used; raise if they are missing.
+
+    A group-aware estimator always asks for them: where a limit costs nothing their thresholds are
+    equal, and those of the next fit need not be. A single group nobody has to name.
+    """
     if not estimator.is_group_aware_:
         return None
     may_be_unseen = getattr(estimator, "unseen", "error") == "overall"
     codes = read_groups(estimator, X, sensitive_features, allow_unseen=may_be_unseen)
-    if codes is None and are_used:
+    if codes is None and estimator._group_levels.n_groups > 1:
         raise ValueError(
             f"This {type(estimator).__name__} is group-aware: pass the groups of the rows, "
             "predict(X, sensitive_features=...), or name their columns of X in sensitive. "

@@ -185,8 +185,8 @@ class PartialPrediction(Certified, ClassifierMixin):
             The scores.
         """
         check_is_fitted(self)
-        are_used, state = self._group_levels.n_groups > 1, vars(self)
-        codes: Any = groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
+        state = vars(self)
+        codes: Any = groups_of_new_rows(self, X, sensitive_features)
         if codes is not None:
             codes = codes[0]
         elif self.is_group_aware_:  # of a single group nobody has to name it

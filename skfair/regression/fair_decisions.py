@@ -283,7 +283,7 @@ class FairDecisionRegressor(
             The predictions of the regressor, moved by the maps.
         """
         check_is_fitted(self)
-        codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
+        codes = groups_of_new_rows(self, X, sensitive_features)
         rows = read_features(self, as_rows(X), skip_check_array=True)
         values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
         return self._mover.moved(self.steps_, rows, values, codes)

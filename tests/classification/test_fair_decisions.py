@@ -41,6 +41,7 @@ from skfair.constraints import (
 )
 from skfair.exceptions import SelectionRateWarning
 from skfair.model_selection import StratifiedSensitiveKFold
+from skfair.regression import FairDecisionRegressor
 
 CONSTRAINT_NAMES = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -258,6 +259,30 @@ def test_a_fitted_model_decides_the_same_again():
         positive = inner.predict_proba(X)[:, 1] > table["threshold"].loc[groups].to_numpy()
         assert np.array_equal(positive.astype(int), found)
         assert set(table["selected"]) == {"above"}
+
+
+def test_thresholds_of_several_attributes_are_those_of_their_groups_crossed():
+    X, y, groups = people(seed=9)
+    both = pd.DataFrame({"sex": groups, "age": np.where(X[:, 2] > 0, "old", "young")})
+    inner = LogisticRegression().fit(X, y)
+    for crossed in (False, True):
+        fitted = FairDecisionClassifier(inner, cv="prefit", group_aware="thresholds")
+        fitted.set_params(sensitive=Sensitive(crossed=crossed)).fit(X, y, sensitive_features=both)
+        table = fitted.to_thresholds()
+        own = table.loc["sex=" + both["sex"] + ", age=" + both["age"]]
+        is_above = inner.predict_proba(X)[:, 1] > own["threshold"].to_numpy()
+        found = np.where(own["selected"] == "above", is_above, ~is_above)
+        assert len(table) == 4
+        assert np.array_equal(found, fitted.predict(X, sensitive_features=both))
+
+
+@pytest.mark.parametrize("limit", [0.05, 1.0])
+def test_decisions_with_the_group_ask_for_it_whether_or_not_the_limit_binds(limit):
+    X, y, groups = people(400)
+    for kind in (FairDecisionClassifier, FairDecisionRegressor):
+        fitted = kind(max_disparity=limit, group_aware=True).fit(X, y, sensitive_features=groups)
+        with pytest.raises(ValueError, match=r"predict\(X, sensitive_features=...\)"):
+            fitted.predict(X)
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])

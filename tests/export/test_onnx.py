@@ -10,7 +10,11 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -332,8 +336,15 @@ def test_what_has_no_graph_is_said():
         to_onnx(LogisticRegression().fit(X, y), X)
     aware = FairDecisionClassifier(LogisticRegression(), group_aware=True)
     aware.fit(X, y, sensitive_features=sex)
-    with pytest.raises(ValueError, match=r"asks for the groups .* group_aware=False"):
+    with pytest.raises(ValueError, match=r"asks for the groups .* group_aware=False.*cv='prefit'"):
         to_onnx(aware, X)
+    for inner, said in (
+        (DecisionTreeClassifier(max_depth=3), "with group_estimator="),
+        (HistGradientBoostingClassifier(max_iter=3), "Fit LightGBM or XGBoost in its place"),
+    ):
+        blind = FairDecisionClassifier(inner, cv=3).fit(X, y, sensitive_features=sex)
+        with pytest.raises(ValueError, match=said):
+            to_onnx(blind, X)
     strata = FairDecisionClassifier(
         LogisticRegression(), ConditionalOn("demographic_parity"), group_aware=False, cv=3
     )

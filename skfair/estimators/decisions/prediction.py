@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ class Decider:
     def thresholds(self, names: NDArray[Any]) -> Any:
         """Return the threshold of each group on the probability of the second of two classes.
 
+        Groups of several attributes are crossed.
+
         It is where the margin, which is linear in the probability, is 0.
         """
         import pandas as pd
@@ -107,7 +110,11 @@ class Decider:
                 "A group has several thresholds here, and a number made of the columns of a row "
                 "says which one it gets. Fit with group_aware='thresholds' for one of each group."
             )
-        at_end = self.worth[None, None] - self.offsets  # margins if the true class were certain
+        own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
+        cells = np.array(list(product(*own)))  # (n_cells, n_attributes): whose offsets add up
+        names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
+        # Margins if the true class were certain.
+        at_end = self.worth[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
         low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
         slope = high - low
