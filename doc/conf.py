@@ -87,7 +87,7 @@ TAUGHT_ORDER = {
         "bank_trees",
         "any_model",
         "prices",
-        "before_after",
+        "who_pays_for_a_limit",
         "fairness_path",
         "overlapping",
         "classes",
