@@ -143,6 +143,7 @@ def test_a_budget(people):
         (ConstrainedERMClassifier(max_disparity=0.1, class_weight="balanced"), 2.0),
         (FairDecisionClassifier(), 2.0),
         (FairDecisionClassifier(objective="balanced_accuracy", group_aware=True), 1.0),
+        (FairDecisionClassifier(group_aware=True), 1.0),
         (FairDecisionClassifier(objective="f1", pos_label=0), 2.0),
     ],
 )

@@ -146,7 +146,10 @@ def search(
     if group_aware and rows.groups.n_attributes == 1:  # probabilities given the group
         n_groups, rng = rows.groups.n_groups, check_random_state(random_state)
         corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
-        chances = chances if corrections is None else corrections(chances, codes)
+        if corrections is not None:
+            chances = corrections(chances, codes)
+            before = problem.before(chances)  # what is known of the group counts without limits too
+            truth = problem.truth(before)
     may_draw = group_aware and group_aware != "thresholds"
     drawn = cache(lambda: draws(data.X)) if may_draw else None
     shares = problem.rows.shares(chances, joint)
