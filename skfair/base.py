@@ -199,9 +199,9 @@ class SensitiveFeaturesMixin:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored; equal fits store the same, so no times."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        history = {k: v for k, v in state.get("history_", {}).items() if k != "seconds"}
-        state |= {"history_": history} if history else {}
+        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
+        if "history_" in state:
+            state["history_"] = {k: v for k, v in state["history_"].items() if k != "seconds"}
         return {**state, "_skfair_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

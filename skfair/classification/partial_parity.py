@@ -8,7 +8,7 @@ the check of the true disparity, are our own.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -247,7 +247,7 @@ class PartialParityClassifier(
         options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             options["callback"] = callback
-            how["freely"] = partial_fitting.fit_freely(problem, options)
+            how["freely"] = cache(partial(partial_fitting.fit_freely, problem, options))
             solved = partial_fitting.solve(promise, problem, solver, options, **how)
         attributes = state(solved.result.theta)
         scores = model_scores(attributes, data.X, data.groups.codes[0])

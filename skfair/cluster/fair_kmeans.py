@@ -424,7 +424,6 @@ class FairKMeans(
             Cluster of each row, within the limits.
         """
         check_is_fitted(self)
-        check_aligned(X=X, sensitive_features=sensitive_features, sample_weight=sample_weight)
         problem = batch_problem(
             self, X, sensitive_features, min_balance, share_bounds, sample_weight, before
         )

@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.cluster.limits import joining_problem
 from skfair.cluster.results import missed_by
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import RepresentationProblem, Units, squared_norms
@@ -141,6 +142,7 @@ def batch_problem(
             "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
             "that were computed, or use predict with sensitive_features."
         )
+    check_aligned(X=X, sensitive_features=sensitive_features, sample_weight=sample_weight)
     sensitive = estimator._sensitive
     if sensitive_features is None:
         if sensitive.columns is None:

@@ -189,11 +189,11 @@ def solve(
     *,
     enforce: str,
     is_repaired: bool,  # whether maps of the groups follow
-    freely: SolverResult,  # without the constraint
+    freely: Callable[[], SolverResult],  # without the constraint
 ) -> PartialResult:
     """Return the fitted model, under the smooth constraint if there is a solver for it."""
     if solver is None:
-        return PartialResult(free, freely, Verdict())
+        return PartialResult(free, freely(), Verdict())
     weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
     has_both = np.ptp(promise.targets) > 0  # some constraints and losses need no more than a class
     auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
@@ -214,7 +214,7 @@ def solve(
     ) -> PartialResult:
         unlimited = None
         if start is None:
-            fitted = freely if problem is free else fit_freely(problem, options)
+            fitted = freely() if problem is free else fit_freely(problem, options)
             solved = measured(problem, fitted, target)
             if solved.verdict.is_feasible:
                 return solved
@@ -227,14 +227,14 @@ def solve(
     if enforce == "strict" and solver.can_continue:
         if not free.objective.uses_interval:
             return in_rounds(free)
-        unlimited = measured(free, freely, target)
+        unlimited = measured(free, freely(), target)
         if unlimited.verdict.is_feasible:
             return unlimited
         return _go_on(in_rounds(_with_log_loss(free)), free, in_rounds)
     # Zeros for linear scores, as in the paper.
     start = free.model.start(check_random_state(options["random_state"]))
     if solver.is_precise:
-        start = freely.theta
+        start = freely().theta
     return run(free, start, SPREAD, n_rounds=1)
 
 
@@ -291,7 +291,7 @@ def report(
     tol: float,
     enforce: str,
     is_repaired: bool,
-    freely: SolverResult,
+    freely: Callable[[], SolverResult],
 ) -> dict[str, Any]:
     """Return the fitted attributes; warn where the limit is exceeded or the solver stopped."""
     problem, result, is_strict = solved.problem, solved.result, enforce == "strict"
@@ -308,9 +308,9 @@ def report(
             ConvergenceWarning,
         )
     min_gap = model.rounding(problem.model_part(result.theta))
-    ends = scores, model.forward(freely.theta)[0]
+    free = model.forward(freely().theta)[0] if is_strict else None
     attributes = settled(
-        promise, *ends, is_strict=is_strict, is_repaired=is_repaired, min_gap=min_gap
+        promise, scores, free, is_strict=is_strict, is_repaired=is_repaired, min_gap=min_gap
     )
     names = [name for moment in problem.moments for name in moment.row_names]
     percentiles = [moment.percentiles for moment in problem.moments]

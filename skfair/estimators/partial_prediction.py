@@ -89,7 +89,7 @@ def promise_on(
 def settled(
     promise: Promise,
     scores: FloatArray,  # (n_samples,): before maps
-    free: FloatArray,  # (n_samples,): by the model without constraint
+    free: FloatArray | None,  # (n_samples,): by the model without constraint, if it was fitted
     *,
     is_strict: bool,  # whether to warn if the limit is exceeded
     is_repaired: bool,  # whether maps of the groups are chosen
@@ -107,10 +107,12 @@ def settled(
     positive = (final > 0) * (1.0 if weights is None else weights)
     rows = None if promise.behind is None else promise.behind.counts
     counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, rows)
-    changes = {"selection rate": change_of(groups, weights, (free > 0, final > 0))}
+    changes = {}
+    if free is not None and rows is None:  # bins stand for many rows
+        changes["selection rate"] = change_of(groups, weights, (free > 0, final > 0))
     if is_strict and not is_within:
         warn_not_kept(promise, disparity, is_repaired)
-    elif is_strict and promise.constraint.ranked.limits_decisions:
+    elif is_strict and changes and promise.constraint.ranked.limits_decisions:
         warn_of_changes(changes, promise.targets > 0, weights, remedy="Raise")
     # Alike groups differ where each has an interval of its own, and not by chance.
     is_same_for_all = not isinstance(promise.interval, Mapping)
@@ -122,7 +124,7 @@ def settled(
         "rates_": groups.sums(positive) / groups.sums(weights),
         "train_disparity_": disparity,
         "effective_disparity_": limit,
-        "changes_": changes if rows is None else {},  # bins stand for many rows
+        "changes_": changes,
         "_limits": replace(kept, limit=limit).in_force(final, error),
         "is_within_limit_": is_within,
         "_counts": counts,

@@ -119,6 +119,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:All rows are taken as one query")
 @pytest.mark.parametrize(("model", "limits"), CASES)
 def test_a_summary_has_each_limit_in_force_in_its_unit(model, limits):
     model = fitted(clone(model), BOTH if hasattr(model.sensitive, "crossed") else ("sex",))

@@ -194,8 +194,10 @@ def unlike(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) and one.dtype.kind != "O":
         return one.shape != np.shape(other) or one.tobytes() != np.asarray(other).tobytes()
     if isinstance(one, dict):
-        named = [name for name in one if "second" not in str(name)]
-        return one.keys() != other.keys() or any(unlike(one[name], other[name]) for name in named)
+        named, others = (
+            [name for name in own if "second" not in str(name)] for own in (one, other)
+        )
+        return named != others or any(unlike(one[name], other[name]) for name in named)
     if isinstance(one, list | tuple | np.ndarray):
         return len(one) != len(other) or any(map(unlike, one, other))
     if hasattr(one, "__dict__"):

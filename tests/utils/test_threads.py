@@ -262,6 +262,7 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:All rows are taken as one query")
 def test_limits_are_enforced_on_one_thread(model, home, name, two_threads, monkeypatch):
     seen, original = [], getattr(home, name)
 
@@ -406,6 +407,7 @@ def model_cases():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:All rows are taken as one query")
 @pytest.mark.parametrize(("name", "model"), model_cases())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
