@@ -165,7 +165,7 @@ def least_largest_loss(X, y, group):
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than 30 rows")
-@pytest.mark.parametrize("seed", [3, 7, 9, 17, 25])
+@pytest.mark.parametrize("seed", range(40))
 def test_limits_on_absolute_errors_that_can_be_kept_are_kept(seed):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 2, 60)
@@ -174,7 +174,7 @@ def test_limits_on_absolute_errors_that_can_be_kept_are_kept(seed):
     model = ConstrainedERMRegressor("bounded_group_loss", 1e9, loss="absolute_error")
     free = model.fit(X, y, sensitive_features=group).train_disparity_
     least = least_largest_loss(X, y, group).fun
-    limit = least + (0.2 if seed == 9 else 0.5) * (free - least)
+    limit = least + 0.5 * (free - least)
     model.set_params(max_disparity=limit).fit(X, y, sensitive_features=group)
     errors = np.abs(y - model.predict(X))
     assert max(errors[group == 0].mean(), errors[group == 1].mean()) <= limit

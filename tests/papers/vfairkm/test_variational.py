@@ -198,7 +198,7 @@ def test_bad_parameters(options, message):
         run(X, codes, centers, **options)
 
 
-@pytest.mark.parametrize("seed", [11, 12, 24, 50])
+@pytest.mark.parametrize("seed", range(60))
 def test_tiny_groups_do_not_stall_an_update(monkeypatch, seed):
     """A step may be so small that its divergence is lost in rounding; the bound must still hold."""
     rng = np.random.default_rng(seed)
