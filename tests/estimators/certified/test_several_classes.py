@@ -141,10 +141,11 @@ def test_steps_come_nearer_to_the_free_decisions():
 
 def test_decisions_that_keep_limits_as_they_are_have_no_offset():
     model = fitted(limit=0.9)
-    X, *_ = people(2000)
+    X, _, groups = people(2000)
     assert model.path_["is_certified"].all()
     assert not model.offsets_.any()
-    assert np.array_equal(model.predict(X), CLASSES[model.predict_proba(X).argmax(axis=1)])
+    predicted = model.predict(X, sensitive_features=groups)
+    assert np.array_equal(predicted, CLASSES[model.predict_proba(X).argmax(axis=1)])
     assert model.price_of_fairness_ == pytest.approx(0.0)
 
 

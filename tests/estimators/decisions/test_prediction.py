@@ -1,5 +1,7 @@
 """Thresholds and formulas say what offsets decide."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +30,8 @@ def table():
     """Thresholds of a group for each kind of gains."""
     offsets, worth = np.zeros((len(GAINS), 1, 2, 2)), np.eye(2)
     offsets[:, 0, :, 1] = worth[:, 1] - worth[:, 0] - list(GAINS.values())
-    decider = Decider(None, None, None, worth, offsets, None, None)
+    groups = SimpleNamespace(offsets=np.array([0, len(GAINS)]))
+    decider = Decider(groups, None, None, worth, offsets, None, None)
     return decider.thresholds(np.array(list(GAINS)))
 
 
