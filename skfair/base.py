@@ -160,7 +160,8 @@ class SensitiveFeaturesMixin:
     _group_constraints: dict[str, list[Any]] = {
         "sensitive": ["array-like", str, Integral, Sensitive, None],
     }
-    _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
+    _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
+    _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes them in blocks of weighted kinds
 
     sensitive: SensitiveLike
     n_features_in_: int

@@ -6,13 +6,16 @@ An estimator has the parameter ``sensitive``; what later rows are read by is sto
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.utils.validation import (
+    _check_y,
     _num_samples,
     check_array,
     check_consistent_length,
@@ -38,6 +41,7 @@ from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.factorize import factorize
+from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
@@ -64,7 +68,7 @@ def read_rows(
     supervised: bool = True,
     **check_params: Any,  # of scikit-learn's checks of X and y
 ) -> TrainingData:
-    """Return everything that ``fit`` got, checked: rows in memory, or in blocks.
+    """Return everything that ``fit`` got, checked: rows in memory, or in partitions.
 
     With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
     """
@@ -77,45 +81,122 @@ def read_rows(
         "sample_weight": sample_weight,
     }
     if estimator._reads_blocks and is_lazy(X, y, *metadata.values()):
-        read_lazy_columns(estimator, X, sensitive_features)
-        blocks = read_training(
-            align(X=X, y=y, **metadata),
-            positions=estimator._model_positions,
-            sensitive_columns=asked.columns,
-            control_columns=asked.within,
-            intersectional=asked.crossed,
-            names=estimator.model_features_,
-            **check_params,
-        )
-        store_groups(estimator, blocks.groups, blocks.n_samples)
-        return TrainingData(
-            None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
-        )
-    refuse_lazy(estimator, X, y, *metadata.values())
-    check_aligned(X=X, y=y, **metadata)
-    vars(estimator).pop("n_features_in_", None)  # texts have no columns
-    if asked.columns is None:
-        checked = validate_data(estimator, X, **({"y": y} if supervised else {}), **check_params)
-        _choose_columns(estimator, X)
+        return _read_blocks(estimator, X, y, metadata, check_params)
+    if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
+        rows, columns = _read_partitions(estimator, X, {"y": y, **metadata}, **check_params)
+        y, sensitive_features, control_features, sample_weight = columns
+        y = _check_y(y, estimator=estimator) if supervised else y
     else:
-        validate_data(estimator, X, skip_check_array=True)
-        sensitive_features = take_columns(X, asked.columns)
-        _choose_columns(estimator, X)
-        rest = keep_columns(X, estimator._model_positions)
-        checked = _check_kept_columns(estimator, rest, y, supervised, check_params)
-    rows, y = checked if supervised else (checked, y)
-    if asked.within is not None:
-        control_features = take_columns(X, asked.within, "within")
+        refuse_lazy(estimator, X, y, *metadata.values())
+        check_aligned(X=X, y=y, **metadata)
+        vars(estimator).pop("n_features_in_", None)  # texts have no columns
+        if asked.columns is None:
+            of_y = {"y": y} if supervised else {}
+            checked = validate_data(estimator, X, **of_y, **check_params)
+            _choose_columns(estimator, X)
+        else:
+            validate_data(estimator, X, skip_check_array=True)
+            sensitive_features = take_columns(X, asked.columns)
+            _choose_columns(estimator, X)
+            rest = keep_columns(X, estimator._model_positions)
+            checked = _check_kept_columns(estimator, rest, y, supervised, check_params)
+        rows, y = checked if supervised else (checked, y)
+        if asked.within is not None:
+            control_features = take_columns(X, asked.within, "within")
     n_samples, strata = _num_samples(rows), None
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if control_features is not None:
         strata = read_strata(control_features, n_samples=n_samples)
-    groups = _encode_groups(estimator, n_samples, sensitive_features, X)
+    groups = _encode_groups(estimator, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, groups, strata)
     store_groups(estimator, data.groups, n_samples)
     if supervised and n_samples >= _FEWEST_COMPARED:
         _warn_of_target(np.asarray(y), rows, estimator.model_features_, groups)
     return data
+
+
+def _read_blocks(
+    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], check_params: dict[str, Any]
+) -> TrainingData:
+    """Return the rows of Dask collections in blocks, and their kinds."""
+    asked = estimator._sensitive
+    read_lazy_columns(estimator, X, metadata["sensitive_features"])
+    blocks = read_training(
+        align(X=X, y=y, **metadata),
+        positions=estimator._model_positions,
+        sensitive_columns=asked.columns,
+        control_columns=asked.within,
+        intersectional=asked.crossed,
+        names=estimator.model_features_,
+        **check_params,
+    )
+    store_groups(estimator, blocks.groups, blocks.n_samples)
+    return TrainingData(None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks)
+
+
+def _read_partitions(
+    estimator: Any,
+    X: Any,  # a Dask collection
+    columns: dict[str, Any],  # y, groups, strata and weights; None for those that were not passed
+    **check_params: Any,  # of scikit-learn's checks of X
+) -> tuple[PartitionedRows, list[Any]]:
+    """Return the checked columns of X that the model uses, where they are, and the others here."""
+    if not is_lazy(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
+            "collection. Pass X as one too, or compute() the others."
+        )
+    meta, asked = meta_of(X), estimator._sensitive
+    validate_data(estimator, meta, skip_check_array=True)
+    _choose_columns(estimator, meta)
+    inside = {"sensitive_features": asked.columns, "control_features": asked.within}
+    names, positions = estimator.model_features_, estimator._model_positions
+    checked = (
+        align(X=X, **columns).then(_check_block, positions, inside, names, check_params).hold()
+    )
+    sizes, dtypes, beside = zip(*checked.collect(_narrow), strict=True)
+    filled = np.flatnonzero(sizes)
+    if not filled.size:
+        raise ValueError("X has no rows.")
+    dtype = np.result_type(*(dtypes[i] for i in filled))
+    rows = PartitionedRows(checked.then(itemgetter(0)).pack(), sizes, dtype, len(names))
+    return rows, [_stacked([beside[i].get(name) for i in filled]) for name in columns]
+
+
+def _check_block(
+    block: dict[str, Any],
+    positions: Any,
+    inside: dict[str, Any],
+    names: Any,
+    check_params: dict[str, Any],
+) -> tuple[Any, dict[str, Any]]:
+    """Check X of a partition, and return what lies beside it or is among its columns."""
+    X, beside = block["X"], {name: own for name, own in block.items() if name != "X"}
+    for name, own in inside.items():
+        if own is not None:
+            beside[name] = take_columns(X, own)
+    X = X if positions is None else keep_columns(X, positions)
+    return check_part(X, names, check_params), beside
+
+
+def _narrow(part: tuple[Any, dict[str, Any]]) -> tuple[int, Any, dict[str, Any]]:
+    """Return all of a checked partition but X: of that its number of rows and its type."""
+    X, beside = part
+    return X.shape[0], X.dtype, beside
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Put what lies beside the partitions together; None stays None."""
+    first = parts[0]
+    if first is None:
+        return None
+    if isinstance(first, Mapping):
+        return {name: _stacked([part[name] for part in parts]) for name in first}
+    if not hasattr(first, "iloc"):
+        return np.concatenate(parts)
+    from dask.dataframe.dispatch import concat  # unites categories, too
+
+    return concat(parts)
 
 
 def _warn_of_target(
@@ -198,7 +279,7 @@ def _check_kept_columns(
 
 
 def _encode_groups(
-    estimator: Any, n_samples: int, sensitive_features: ColumnsLike | None, X: MatrixLike
+    estimator: Any, n_samples: int, sensitive_features: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
     """Return the groups; without any, warn and treat all rows as one group."""
     if sensitive_features is None:

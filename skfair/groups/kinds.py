@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils import _safe_indexing, column_or_1d
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.attributes import ROLES, Columns, check_missing, read_columns
@@ -28,8 +28,9 @@ from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable, total
 from skfair.utils.factorize import factorize, first_rows
+from skfair.utils.partitioned_rows import check_part
 from skfair.utils.partitions import Partitions
-from skfair.utils.text import listed, plural
+from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_weights, weight_range
 
 # Names of the columns of control features begin with this among the labels.
@@ -299,23 +300,5 @@ def _read_block(
             columns["y"] = [(None, column_or_1d(table))]
         elif table is not None:
             columns[argument] = read_columns(table, ROLES[argument])
-    X = _check_rows(X if positions is None else keep_columns(X, positions), names, check_params)
+    X = check_part(X if positions is None else keep_columns(X, positions), names, check_params)
     return with_kinds(X, columns, block.get("sample_weight"), n_rows, X[:0])
-
-
-def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
-    """Check the numbers of X; an error names the column."""
-    try:
-        return check_array(X, input_name="X", ensure_min_samples=0, **check_params)
-    except ValueError as error:
-        if "NaN" not in str(error) and "infinity" not in str(error):
-            raise
-        table = np.asarray(X, dtype=np.float64)
-        bad = ~np.isfinite(table)
-        j = int(np.flatnonzero(bad.any(axis=0))[0])
-        name = names[j] if isinstance(names[j], int | np.integer) else repr(str(names[j]))
-        what = "NaN" if np.isnan(table[:, j]).any() else "infinity"
-        raise ValueError(
-            f"column {name} of X has {what} in {plural(int(bad[:, j].sum()), 'row')} of "
-            f"{table.shape[0]}. Impute or drop these rows."
-        ) from error

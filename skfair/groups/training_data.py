@@ -46,7 +46,8 @@ class TrainingData:
     groups, class and stratum), and there is an entry for each kind.
     """
 
-    # (n_samples, n_features): rows in memory, without the sensitive columns that are dropped
+    # (n_samples, n_features): the rows, without the sensitive columns that are dropped; a matrix,
+    # or PartitionedRows if they lie elsewhere
     X: Any
     y: Any  # targets
     # Weights of the rows; in blocks always there, the sum over the rows of each kind

@@ -72,13 +72,15 @@ class Partitions:
         # Number of lists that each thread holds; by default they are not held, and each
         # is a run
         runs: Sequence[int] | None = None,
+        # Address of the worker of each of these threads
+        homes: Sequence[str] = (),
         # The lists themselves, where they are held in the memory of this process
         values: list[list[Any]] | None = None,
     ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]
         self._lengths = [1] * len(self._lists) if lengths is None else list(lengths)
         self._runs = [1] * len(self._lists) if runs is None else list(runs)
-        self._is_held = runs is not None
+        self._is_held, self._homes = runs is not None, homes
         self._values = values
         # Threads take tenths of a millisecond to start.
         self._in_threads = values is not None and size_of(values) > FEW_BYTES
@@ -95,6 +97,7 @@ class Partitions:
             each_list_alone._chains(Sealed((function, shared, None)), each),
             self._lengths,
             self._runs if self._is_held else None,
+            self._homes,
         )
 
     def collect(
@@ -139,6 +142,10 @@ class Partitions:
         homes = homes_of(client)
         return self._settled(homes, even_runs(np.ones(len(self._lists)), len(homes)))
 
+    def held(self) -> Partitions:
+        """Compute blocks that are made of held ones once, and hold them where these are."""
+        return self._settled(self._homes, self._runs) if self._is_held else self
+
     def pack(self) -> Partitions:
         """Put blocks that are held, or made of such, into lists: the second half of :meth:`keep`.
 
@@ -163,10 +170,12 @@ class Partitions:
         lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts)]
         return Partitions(lists, lengths)._settled(homes, runs)
 
-    def _settled(self, homes: list[str], runs: Sequence[int]) -> Partitions:
+    def _settled(self, homes: Sequence[str], runs: Sequence[int]) -> Partitions:
         """Compute the lists and hold them, a run of neighbours at each home."""
         from dask import delayed, persist
 
+        homes = [home for home, run in zip(homes, runs, strict=True) if run]
+        runs = [run for run in runs if run]
         ends = np.cumsum([0, *runs]).tolist()
         lists: list[Any] = []
         values = None
@@ -179,8 +188,8 @@ class Partitions:
             else:
                 for home, (i, j) in zip(homes, pairwise(ends), strict=True):
                     own = self._lists[i:j]
-                    lists += persist(*own, workers=home, allow_other_workers=True) if own else ()
-        return Partitions(lists, self._lengths, [run for run in runs if run], values)
+                    lists += persist(*own, workers=home, allow_other_workers=True)
+        return Partitions(lists, self._lengths, runs, homes, values)
 
     def to_array(
         self,

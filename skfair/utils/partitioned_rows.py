@@ -1,0 +1,143 @@
+"""The checked rows of a fit that lie in partitions elsewhere: wide stays there, narrow comes here.
+
+Whatever has one number per row (targets, groups, weights, scores, slopes) is an ordinary array of
+the process that fits. Only the columns of X stay where they are, and a question about them is a
+function that runs on every partition, with its own part of such arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+from skfair._typing import IntArray
+from skfair.utils.partition_tasks import add
+from skfair.utils.partitions import Partitions
+from skfair.utils.text import plural
+
+
+class PartitionedRows:
+    """Rows of a matrix that lie in partitions elsewhere, or what was made of each partition.
+
+    It has the ``shape`` of the matrix. Columns are arrays of this process whose last axis has an
+    entry per row; functions get those entries that belong to the rows of their partition. Results
+    are put together in the order of the partitions, so they are the same on any number of workers.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from skfair.utils.dask_collections import align
+    >>> from skfair.utils.partitioned_rows import PartitionedRows
+    >>> blocks = align(X=da.ones((6, 2), chunks=(4, 2))).then(lambda block: block["X"])
+    >>> rows = PartitionedRows(blocks, [4, 2], np.dtype(float), 2)
+    >>> rows.joined(lambda X, scores: X[:, 0] * scores, np.arange(6.0))
+    array([0., 1., 2., 3., 4., 5.])
+    >>> rows.total(lambda X, scores, factor: factor * scores @ X, np.arange(6.0), factor=2)
+    array([30., 30.])
+    """
+
+    ndim = 2
+
+    def __init__(
+        self,
+        parts: Partitions,  # X of each partition, or what was made of it
+        sizes: Sequence[int],  # number of rows of each partition
+        dtype: Any,  # of X
+        n_features: int,  # number of columns of X
+    ) -> None:
+        self._parts, self.dtype = parts, np.dtype(dtype)
+        ends = np.cumsum([0, *sizes])
+        self.starts: IntArray = ends[:-1]  # the first row of each partition
+        self.shape = int(ends[-1]), n_features
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def each(
+        self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any
+    ) -> list[Any]:
+        """Return what ``function(X, *own, **shared)`` returns of each partition."""
+        return self._parts.collect(_call, function, shared, each=self._own(columns))
+
+    def total(
+        self,
+        function: Callable[..., Any],
+        *columns: NDArray[Any],
+        combine: Callable[[list[Any]], Any] = add,
+        **shared: Any,
+    ) -> Any:
+        """Add up (or combine) what a function returns of each partition."""
+        return combine(self.each(function, *columns, **shared))
+
+    def joined(self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any) -> Any:
+        """Return one array of what a function returns for the rows of each partition."""
+        return np.concatenate(self.each(function, *columns, **shared), axis=-1)
+
+    def taken(self, rows: IntArray) -> Any:
+        """Return some rows as a matrix of this process, in the order asked for."""
+        place = self._partition_of(rows)
+        order = np.argsort(place, kind="stable")
+        parts = self._parts.collect(_taken, each=self._local(rows[order], place[order]))
+        is_sparse = any(map(sparse.issparse, parts))
+        joined = sparse.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
+        return joined[np.argsort(order)]
+
+    def subset(self, rows: IntArray) -> PartitionedRows:
+        """Return some rows, in ascending order, which stay where they are."""
+        own = self._local(rows, self._partition_of(rows))
+        parts = self._parts.then(_taken, each=own).held()
+        return PartitionedRows(parts, list(map(len, own)), self.dtype, self.shape[1])
+
+    def then(
+        self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any
+    ) -> PartitionedRows:
+        """Return rows with ``function(X, *own, **shared)`` in the place of X, made once."""
+        parts = self._parts.then(_call, function, shared, each=self._own(columns)).held()
+        sizes = np.diff([*self.starts, self.shape[0]])
+        return PartitionedRows(parts, sizes.tolist(), self.dtype, self.shape[1])
+
+    def _own(self, columns: tuple[NDArray[Any], ...]) -> list[tuple[NDArray[Any], ...]]:
+        """Return the entries of columns that belong to each partition."""
+        ends = pairwise([*self.starts.tolist(), self.shape[0]])
+        return [tuple(column[..., i:j] for column in columns) for i, j in ends]
+
+    def _partition_of(self, rows: IntArray) -> IntArray:
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def _local(self, rows: IntArray, places: IntArray) -> list[IntArray]:
+        """Return rows, which are sorted by their partitions, as they are numbered in these."""
+        cuts = np.searchsorted(places, np.arange(1, len(self.starts)))
+        return np.split(rows - self.starts[places], cuts)
+
+
+def check_part(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
+    """Return the checked numbers of X of a partition; an error names the column."""
+    try:
+        return check_array(X, input_name="X", ensure_min_samples=0, **check_params)
+    except ValueError as error:
+        if "NaN" not in str(error) and "infinity" not in str(error):
+            raise
+        table = np.asarray(X, dtype=np.float64)
+        bad = ~np.isfinite(table)
+        j = int(np.flatnonzero(bad.any(axis=0))[0])
+        name = names[j] if isinstance(names[j], int | np.integer) else repr(str(names[j]))
+        what = "NaN" if np.isnan(table[:, j]).any() else "infinity"
+        raise ValueError(
+            f"column {name} of X has {what} in {plural(int(bad[:, j].sum()), 'row')} of "
+            f"{table.shape[0]}. Impute or drop these rows."
+        ) from error
+
+
+def _call(X: Any, function: Callable[..., Any], shared: dict[str, Any], own: Any) -> Any:
+    return function(X, *own, **shared)
+
+
+def _taken(X: Any, rows: IntArray) -> Any:
+    return X[rows]
