@@ -51,19 +51,14 @@ def count_labels(
     outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
     options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
-    cells, people = compared.cells, compared.cells.people
-    if weights is None:
-        counts = cells.cross_counts(outcomes, 4, people).reshape(-1, 2, 2)
-        return GroupTable.of_groups(compared, counts)
-
-    def add_squares() -> FloatArray:
+    people = compared.cells.people
+    columns: list[FloatArray | None] = [people]
+    if weights is not None:
         squares = weights**2 if rows.squares is None else rows.squares
         # Who is in a group with probability p counts as p people, not as p^2.
-        squares = squares if people is None else squares / people
-        return cells.cross_counts(outcomes, 4, squares).reshape(-1, 2, 2)
-
-    sums = cells.cross_counts(outcomes, 4, weights).reshape(-1, 2, 2)
-    return GroupTable.of_groups(compared, sums, add_squares)
+        columns = [weights, squares if people is None else squares / people]
+    sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
+    return GroupTable.of_groups(compared, np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2))
 
 
 def count_correct(

@@ -8,9 +8,8 @@ of a monitor. :meth:`GroupTable.compared` says of which groups its cells become 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -43,20 +42,19 @@ class GroupTable:
 
     levels: dict[str, list[Any]]  # the levels of each attribute, in order
     codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
-    counts: FloatArray  # (n_cells, ...): rows; of labels weights, by true and predicted class
+    # (n_cells, ...): what each row adds to its cell: 1, or by true and predicted class its weight
+    # and, unless each row counts once, the square of it
+    counts: FloatArray
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
-    # Adds up the squared weights; None if each row counts once. No metric needs them.
-    add_squares: Callable[[], FloatArray] | None = None
 
     @classmethod
     def of_groups(
         cls,
         groups: ComparedGroups,
         counts: FloatArray,
-        add_squares: Callable[[], FloatArray] | None = None,
         measures: Mapping[str, CellMeans] = MappingProxyType({}),
     ) -> GroupTable:
         """Return a table of groups that are compared with each other, within their strata."""
@@ -68,7 +66,7 @@ class GroupTable:
             codes.append(groups.stratum_of)
         within = [name for name in levels if name != "group"]
         cells = np.stack(codes, axis=1)
-        return cls(levels, cells, counts, dict(measures), None, within, groups, add_squares)
+        return cls(levels, cells, counts, dict(measures), None, within, groups)
 
     @classmethod
     def of_keys(
@@ -136,8 +134,7 @@ class GroupTable:
         codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
         measures = {name: own.merged(codes, n_groups) for name, own in self.measures.items()}
         counts = _gathered([self.counts], codes, n_groups)
-        squares = self.add_squares and partial(_gathered, [self.squares], codes, n_groups)
-        return GroupTable.of_groups(groups, counts, squares, measures)
+        return GroupTable.of_groups(groups, counts, measures)
 
     @property
     def groups(self) -> ComparedGroups:
@@ -146,22 +143,26 @@ class GroupTable:
             raise TypeError("A table of cells says by compared() of which groups they are part.")
         return self.peers
 
-    @cached_property
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of the rows of each cell by true and predicted class, (n_cells, 2, 2)."""
+        return self.counts[:, 0]
+
+    @property
     def squares(self) -> FloatArray:
-        """Sums of the squared weights, of the shape of the counts."""
-        return self.counts if self.add_squares is None else self.add_squares()
+        """Sums of the squared weights, of the shape of the weights."""
+        return self.counts[:, -1]
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
-        parts = [self.counts] if self.add_squares is None else [self.counts, self.squares]
-        sums = [(rows, hits, hits) for hits, rows in (hits_and_rows(own, rate) for own in parts)]
-        return CellMeans(np.array([sums[0], sums[-1]]), is_share=True)
+        parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
+        return CellMeans(np.array([(rows, hits, hits) for hits, rows in parts]), is_share=True)
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
     ) -> FloatArray:
         """Return a rate of each group; if it is undefined for one of some cells, raise."""
-        values = rates_of(self.counts, name)
+        values = rates_of(self.weights, name)
         cell = self.groups.undefined(values, of_cells, zero_division)
         if cell is not None:
             raise ValueError(
@@ -187,7 +188,7 @@ class GroupTable:
         values = []
         for rate in rates:
             of_cells = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
-            overall = rates_of(self.groups.peer_sums(self.counts), rate)
+            overall = rates_of(self.groups.peer_sums(self.weights), rate)
             if kind != "ratio":
                 values.append(self.groups.differences(of_cells, overall, reference=reference))
                 continue
@@ -234,20 +235,13 @@ def total(
         levels[name] = own
     cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
     counts = _gathered([table.counts for table in tables], cells, len(combinations))
-    squares = None
-    if any(table.add_squares for table in tables):
-        own_squares = [table.squares for table in tables]
-        squares = partial(_gathered, own_squares, cells, len(combinations))
     measures = {
         name: added([table.measures[name] for table in tables]).merged(cells, len(combinations))
         for name in first.measures
     }
     scores = [table.scores for table in tables if table.scores is not None]
     of_scores = total(scores, order, last)[0] if scores else None
-    within = first.within
-    return GroupTable(
-        levels, combinations, counts, measures, of_scores, within, add_squares=squares
-    ), cells
+    return GroupTable(levels, combinations, counts, measures, of_scores, first.within), cells
 
 
 def _gathered(parts: list[FloatArray], cells: IntArray, n_cells: int) -> FloatArray:

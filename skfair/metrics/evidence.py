@@ -185,7 +185,7 @@ def _sides(
         first, second = groups.pairs_with(reference)
         sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
         return names[first], names[second], np.stack(sides)
-    rates, weights = np.nan_to_num(rates_of(table.counts, rate)), table.means(rate).weight
+    rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
     rest_rate, rest_size, share = rest_of_peers(rates, sizes, weights, groups.peer_sums)
     cells = groups.compared[rest_size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])

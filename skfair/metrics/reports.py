@@ -159,7 +159,7 @@ def group_report(
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
-    counts, draws = listed.with_overall(table.counts), None
+    counts, draws = listed.with_overall(table.weights), None
     if interval == "bootstrap":
         squares = listed.with_overall(table.squares)
         draws = resampled(effective(counts, squares), n_bootstrap, random_state)
@@ -370,8 +370,8 @@ def _measure_labels(
     table = count_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
-    draws = resampled(effective(table.counts, table.squares), n_bootstrap, rng)
-    tables = [table, *(replace(table, counts=counts) for counts in draws)]
+    draws = resampled(effective(table.weights, table.squares), n_bootstrap, rng)
+    tables = [table, *(replace(table, counts=weights[:, None]) for weights in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:

@@ -176,7 +176,7 @@ class Comparison:
         starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
         self.first = {start: first[start] for start in starts}
         known, self.table = self.table, self.table + rows
-        counts = self.table.counts - known.counts
+        counts = self.table.weights - known.weights
         sums = np.array([hits_and_rows(counts, rate) for rate in self.rates])
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
@@ -225,7 +225,7 @@ class Comparison:
         """Return each rate of each group, over all rows."""
         by_rate = {}
         for rate in self.rates:
-            values = rates_of(self.table.counts, rate).tolist()
+            values = rates_of(self.table.weights, rate).tolist()
             by_rate[rate] = dict(zip(self.names, values, strict=True))
         return by_rate
 
@@ -245,7 +245,7 @@ class Comparison:
         """Return plain lists and numbers."""
         return {
             "groups": self.keys,
-            "counts": self.table.counts.tolist(),
+            "counts": self.table.weights.tolist(),
             "first": list(self.first.items()),
             "windows": self.windows.to_dict(),
         }
@@ -255,7 +255,7 @@ class Comparison:
         """Return what was stored; raise for what no monitor can have seen."""
         keys = [texts(key, 2) for key in state["groups"]]
         counts = checked_numbers(state["counts"], "counts", (len(keys), 2, 2), 0)
-        made = cls(settings, GroupTable.of_keys(COLUMNS, keys, counts))
+        made = cls(settings, GroupTable.of_keys(COLUMNS, keys, counts[:, None]))
         for attribute in {a for a, _ in made.keys}:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:

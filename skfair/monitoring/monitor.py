@@ -166,7 +166,7 @@ class DisparityMonitor:
         self.new_groups_: list[stored.NewGroup] = []
         self._stride, self._pending = 1, LatePredictions()
         keys = [] if groups is None else named_groups(groups)
-        nothing = GroupTable.of_keys(COLUMNS, keys, np.zeros((len(keys), 2, 2)))
+        nothing = GroupTable.of_keys(COLUMNS, keys, np.zeros((len(keys), 1, 2, 2)))
         self._seen = Comparison(self._settings(), nothing)
         if groups is not None and not self._seen.pairs.size:
             raise ValueError(
