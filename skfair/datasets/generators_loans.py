@@ -33,22 +33,8 @@ _LEVELS: dict[str, dict[str, tuple[float, float]]] = {
     "ethnicity": {"A": (0.7, 0.0), "B": (0.2, 0.7), "C": (0.1, 1.0)},
 }
 
-# Purpose -> (share of the applications, typical amount in thousands).
-_PURPOSES = {
-    "car": (0.35, 14.0),
-    "home": (0.25, 60.0),
-    "business": (0.2, 30.0),
-    "education": (0.2, 9.0),
-}
-
 # What the applicant leaves blank; the purpose, the amount and the age are always on the form.
 _INCOMPLETE = ("income", "employment_years", "credit_history", "housing")
-
-# How much of a decision is luck: the scale of the logistic noise beside the merit.
-_CHANCE = 0.7
-
-# At bias 1: log-points of income, logits of owning a home, points of merit in the decision.
-_INCOME_BIAS, _HOUSING_BIAS, _DECISION_BIAS = 0.1, 0.5, 0.8
 
 
 @checks(
@@ -134,8 +120,8 @@ def make_loans(
         for name, levels in _LEVELS.items()
     }
     data, merit = _applications(n_samples, bias * (burden["sex"] + burden["ethnicity"]), rng)
-    chance = rng.logistic(scale=_CHANCE, size=n_samples)
-    penalty = bias * _DECISION_BIAS * (burden["sex"] + burden["ethnicity"])
+    chance = rng.logistic(scale=0.7, size=n_samples)  # the luck in a decision, beside the merit
+    penalty = 0.8 * bias * (burden["sex"] + burden["ethnicity"])
     target = pd.Series((merit + chance > penalty).astype(np.int64), name="granted")
     for column in _INCOMPLETE:
         blank = rng.permutation(n_samples)[: round(missing_rate * n_samples)]
@@ -201,18 +187,18 @@ def _applications(
     age = np.clip(rng.normal(40, 12, n), 18, 75).round()
     employment = np.minimum(rng.gamma(2.0, 4.0, n), age - 18).round(1)
     log_income = 3.5 + 0.02 * np.minimum(employment, 20) + rng.normal(0, 0.4, n)
-    log_income -= _INCOME_BIAS * burden
+    log_income -= 0.1 * burden  # in log-points; below in logits of owning a home
 
-    names = np.array(list(_PURPOSES), dtype=object)
-    purpose_shares, typical = np.array(list(_PURPOSES.values())).T
-    purpose = rng.choice(len(names), size=n, p=purpose_shares)
+    names = np.array(["car", "home", "business", "education"], dtype=object)
+    purpose = rng.choice(len(names), size=n, p=[0.35, 0.25, 0.2, 0.2])
+    typical = np.array([14.0, 60.0, 30.0, 9.0])  # thousands
     log_amount = np.log(typical[purpose]) + 0.5 * (log_income - 3.7) + rng.normal(0, 0.5, n)
 
     reliability = rng.normal(0, 1, n)
     late, short = reliability < -0.8, (reliability >= -0.8) & (reliability < -0.2)
     history = np.select([late, short], ["late payments", "short"], "good").astype(object)
 
-    wealth = 1.5 * (log_income - 3.7) + 0.04 * (age - 40) - _HOUSING_BIAS * burden
+    wealth = 1.5 * (log_income - 3.7) + 0.04 * (age - 40) - 0.5 * burden
     wealth += rng.logistic(size=n)
     owns, rents = wealth > 0.3, rng.random_sample(n) < 0.8
     housing = np.select([owns, rents], ["own", "rent"], "family").astype(object)

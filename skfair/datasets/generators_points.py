@@ -14,19 +14,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair.datasets._packing import GroupedSample, checks, split_counts
 
-# variant -> (relative sizes of the blobs, centres, standard deviation); the upper blobs are group 1
-_BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float]] = {
-    "equal": ([1, 1, 1, 1], [(1, 1), (2.1, 1), (1, 5), (2.1, 5)], 0.1),
-    "unequal": ([3, 3, 1, 1], [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)], 0.13),
-    "two_equal": ([1, 1], [(1, 1), (2.1, 3.5)], 0.3),
-    "two_unequal": ([3, 1], [(1, 1), (2.1, 3.5)], 0.3),
-}
-
 
 @checks(
     {
         "n_samples": [Interval(Integral, 4, None, closed="left")],
-        "variant": [StrOptions(set(_BLOBS))],
+        "variant": [StrOptions({"equal", "unequal", "two_equal", "two_unequal"})],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
     },
@@ -99,7 +91,13 @@ def make_grouped_blobs(
     [300, 100]
     """
     rng = check_random_state(random_state)
-    sizes, centers, spread = _BLOBS[variant]
+    # Relative sizes of the blobs, centres, standard deviation; the upper blobs are group 1.
+    sizes, centers, spread = {
+        "equal": ([1, 1, 1, 1], [(1, 1), (2.1, 1), (1, 5), (2.1, 5)], 0.1),
+        "unequal": ([3, 3, 1, 1], [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)], 0.13),
+        "two_equal": ([1, 1], [(1, 1), (2.1, 3.5)], 0.3),
+        "two_unequal": ([3, 1], [(1, 1), (2.1, 3.5)], 0.3),
+    }[variant]
     sizes = split_counts(n_samples, np.divide(sizes, sum(sizes)).tolist()).tolist()
     X, blob = make_blobs(
         n_samples=sizes, centers=centers, cluster_std=spread, shuffle=False, random_state=rng

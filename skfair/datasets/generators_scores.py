@@ -8,7 +8,7 @@ The one idea: a metric estimated on the sample can be compared with the number i
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -19,8 +19,6 @@ from sklearn.utils._param_validation import Interval
 
 from skfair.datasets._packing import ScoredSample, checks, split_counts
 from skfair.utils.validation import check_numbers
-
-_DEFAULT_DISTRIBUTIONS: Mapping[Hashable, tuple[float, float]] = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
 
 
 @checks(
@@ -98,7 +96,8 @@ def make_group_scores(
     >>> print(f"{gap:.1f}")
     1.0
     """
-    laws = _check_distributions(_DEFAULT_DISTRIBUTIONS if distributions is None else distributions)
+    default = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
+    laws = _check_distributions(default if distributions is None else distributions)
     shares = _check_shares(group_shares, len(laws))
     n_samples = int(n_samples)  # numpy refuses True
     rng = check_random_state(random_state)

@@ -31,17 +31,6 @@ PALETTE = (
     "#F0E442",  # yellow
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINESTYLES: tuple[Any, ...] = (
-    "-",
-    "--",
-    "-.",
-    ":",
-    (0, (5, 1)),
-    (0, (3, 1, 1, 1)),
-    (0, (1, 1)),
-    (0, (8, 3, 1, 3, 1, 3)),
-)
-HATCHES = ("", "///", "\\\\\\", "...", "xxx", "---", "+++", "ooo")
 GREY = "#595959"
 
 # Letters of a line of a name, and entries of a column of a legend.
@@ -76,8 +65,11 @@ def look(number: int) -> Look:
     """Return the look of series ``number``; the first 64 differ from each other."""
     # After a full round of colours the other carriers are shifted against them.
     other = (number + number // len(PALETTE)) % len(MARKERS)
+    dashes = [(5, 1), (3, 1, 1, 1), (1, 1), (8, 3, 1, 3, 1, 3)]
+    linestyles = ["-", "--", "-.", ":", *((0, own) for own in dashes)]
+    hatches = ("", "///", "\\\\\\", "...", "xxx", "---", "+++", "ooo")
     color = PALETTE[number % len(PALETTE)]
-    return Look(color, MARKERS[other], LINESTYLES[other], HATCHES[other])
+    return Look(color, MARKERS[other], linestyles[other], hatches[other])
 
 
 def marker_of_few(style: Look, n_points: int) -> str:

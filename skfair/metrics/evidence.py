@@ -35,6 +35,7 @@ from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
 from skfair.metrics.two_rates import (
+    MANY_NODES,
     beta_density,
     both_ways,
     largest_rate,
@@ -54,10 +55,6 @@ _FEW_ROWS = 61
 _N_THRESHOLDS = 200
 # Of the level, what each end of an interval gets that is not an end of all ranks.
 _OF_END = 0.1
-# Within intervals that differ by group: where shares may differ most, if rates are this many
-# standard errors off.
-_ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
-_N_NODES = 96  # of integrals
 
 _SINGLE = {"group_auc_gap"}  # one area, compared with a half
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
@@ -419,21 +416,22 @@ class _Curves:
         """Return the thresholds where shares may differ most, if rates are some errors off."""
         sides = (self.k1, self.n1, self.own, 1.0), (self.k0, self.n0, self.other, -1.0)
         kept = []
-        for n_errors in _ERRORS:
+        # 40 thresholds for each number of standard errors that the rates may be off.
+        for n_errors in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0):
             ends = []
             for k, n, cell, sign in sides:
                 rate = k / n
                 error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
                 moved = np.clip(rate + sign * n_errors * error, 0.0, 1.0)
                 ends.append(self.intervals.share(moved, cell))
-            kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:_N_OF_ERRORS])
+            kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:40])
         return np.unique(np.concatenate(kept))
 
     def _melded(self, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
         k, n = self.k1[kept, None], self.n1
         a, b = k + 1, np.maximum(n - k, 1)
-        nodes, factors = legendre(_N_NODES)
+        nodes, factors = legendre(MANY_NODES)
         low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
         p = np.zeros(kept.size)
         for start, stop in pairwise(self._kinks(limit)):

@@ -27,7 +27,7 @@ Numbers: TypeAlias = FloatArray | float
 
 # Nodes of the integral, and what is cut off at its ends. Errors of p-values are below 1e-9 with
 # many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
-_MANY_NODES, _FEW_NODES = 96, 40
+MANY_NODES, _FEW_NODES = 96, 40
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
 # The exact test counts this many tables at most, at this many rates on the edge of the hypothesis.
 MOST_TABLES, _N_EDGE = 250_000, 400
@@ -136,7 +136,7 @@ def _integral(
         low = low if ratio else np.clip(limits, low, high)
     else:
         high = np.clip(1 - limits, low, high)
-    u, factors = legendre(_FEW_NODES if quick else _MANY_NODES)
+    u, factors = legendre(_FEW_NODES if quick else MANY_NODES)
     x = low + (high - low) * u**2 * (3 - 2 * u)  # bunched at both ends
     if over_upper:
         other = special.betainc(*lower, _below(x, limits, ratio))
