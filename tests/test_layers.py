@@ -27,7 +27,7 @@ def rows():
     return {name: rng.integers(0, 2, 200) for name in ("y_true", "y_pred", "sensitive_features")}
 
 
-@pytest.mark.parametrize(("groups", "most"), [("codes", 19), ("names", 24)])
+@pytest.mark.parametrize(("groups", "most"), [("codes", 18), ("names", 23)])
 def test_a_metric_enters_few_functions_before_it_counts_its_rows(rows, groups, most):
     if groups == "names":
         rows = rows | {"sensitive_features": np.array(["f", "m"])[rows["sensitive_features"]]}

@@ -15,21 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.inspection import _style
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
-from skfair.inspection._style import (
-    GREY,
-    PALETTE,
-    as_reference,
-    draw_line,
-    is_first,
-    legend_for,
-    look,
-    plain,
-)
 from skfair.metrics.scores import ScoredRows, scored_rows
 
-_BAND = PALETTE[4]  # orange: the first four are those of curves
+_BAND = _style.PALETTE[4]  # orange: the first four are those of curves
 
 
 @documented
@@ -189,24 +180,25 @@ class CCDFCurveDisplay(ScoreDisplay):
         ax, start = self._start(ax, (5.4, 5.4))
         self.bands_ = self._mark_intervals()
         self.diagonal_ = None
-        if is_first(ax, "parity"):
-            (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=GREY, lw=1, label="parity")
-            as_reference(self.diagonal_, "parity")
+        if _style.is_first(ax, "parity"):
+            (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=_style.GREY, lw=1, label="parity")
+            _style.as_reference(self.diagonal_, "parity")
         curves = zip(self.reference_rates, self.group_rates, self.group_names, strict=True)
         self.lines_ = []
         for i, (x, y, group) in enumerate(curves, start):
             # A marker in each eighth of the picture.
-            marked = {"marker": look(i).marker, "markevery": (0.05, 1 / 8), "markersize": 5}
-            label = self._label(name, group)
-            self.lines_.append(draw_line(ax, x, y, look(i), kwargs, **marked, label=label))
+            style, label = _style.look(i), self._label(name, group)
+            marked = {"marker": style.marker, "markevery": (0.05, 1 / 8), "markersize": 5}
+            line = _style.draw_line(ax, x, y, style, kwargs, **marked, label=label)
+            self.lines_.append(line)
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         others = self.group_names[0] if len(self.group_names) == 1 else "other groups"
-        ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
-        ax.set_ylabel(plain(f"Share of {others} selected"))
+        ax.set_xlabel(_style.plain(f"Share of {self.reference_name} selected"))
+        ax.set_ylabel(_style.plain(f"Share of {others} selected"))
         # In the corner that the curves leave free.
         drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]
         free = "lower right" if np.sum([np.diff(xy).mean() for xy in drawn]) > 0 else "upper left"
-        if legend_for(ax, len(self.group_names), widen=is_new, loc=free):
+        if _style.legend_for(ax, len(self.group_names), widen=is_new, loc=free):
             ax.set_anchor("W")  # the square stands beside its legend
         return self
 
@@ -224,14 +216,14 @@ class CCDFCurveDisplay(ScoreDisplay):
         for axis, (span, transform, tables) in spans.items():
             for ends in np.unique(np.concatenate(tables), axis=0).tolist():
                 what = f"{axis}-{ends}"
-                if not is_first(ax, what):
+                if not _style.is_first(ax, what):
                     continue
                 band = span(*ends, color=_BAND, alpha=0.15, lw=0)
                 bar = (ends, [0, 0]) if axis == "x" else ([0, 0], ends)
                 style = {"color": _BAND, "lw": 5, "solid_capstyle": "butt", "clip_on": False}
                 ax.plot(*bar, transform=transform, label=label, **style)
                 label = "_nolegend_"  # one entry for all intervals
-                as_reference(band, what)
+                _style.as_reference(band, what)
                 bands.append(band)
         return bands
 

@@ -10,22 +10,13 @@ from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.encoding import encode_groups
+from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
     Display,
     check_shape,
     documented,
     fitted_attribute,
-)
-from skfair.inspection._style import (
-    LETTER,
-    as_series,
-    legend_beside,
-    legend_columns,
-    longest_line,
-    look,
-    plain,
-    with_options,
 )
 from skfair.utils.validation import check_labels, check_names, check_weights
 
@@ -187,13 +178,13 @@ class ClusterCompositionDisplay(Display):
         is_new = ax is None
         n_clusters, n_attributes = len(self.cluster_names), int(self.attribute_of_group.max()) + 1
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
-        clusters = [plain(name) for name in self.cluster_names]
-        letters = longest_line([*clusters, *sizes])
+        clusters = [_style.plain(name) for name in self.cluster_names]
+        letters = _style.longest_line([*clusters, *sizes])
         # How wide the bars of a new figure are, and the legend beside them
-        room = max((letters + 1) * LETTER, 0.25 * n_attributes) * n_clusters
-        entries = [plain(name) for name in self.group_names]
-        column = LETTER * max(12, longest_line(entries)) + 0.7
-        beside = column * legend_columns(len(entries) + 1)
+        room = max((letters + 1) * _style.LETTER, 0.25 * n_attributes) * n_clusters
+        entries = [_style.plain(name) for name in self.group_names]
+        column = _style.LETTER * max(12, _style.longest_line(entries)) + 0.7
+        beside = column * _style.legend_columns(len(entries) + 1)
         inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
         ax, _ = self._start(
             ax,
@@ -207,14 +198,14 @@ class ClusterCompositionDisplay(Display):
             self._draw_attribute(a, n_attributes, kwargs)
         if not is_new:
             inches = ax.get_window_extent().width / ax.figure.dpi
-        turned = letters * LETTER * n_clusters > inches
+        turned = letters * _style.LETTER * n_clusters > inches
         gap = "  " if turned else "\n"
         labels = [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)]
         ax.set_xticks(range(n_clusters), labels, rotation=90 if turned else 0)
         ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
         ax.set(xlabel="Cluster", ylabel="Share of the cluster")
         # Upwards, as the bars are stacked; the dashed line last.
-        legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
+        _style.legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
         return self
 
     def _draw_attribute(self, attribute: int, n_attributes: int, overrides: dict[str, Any]) -> None:
@@ -226,11 +217,15 @@ class ClusterCompositionDisplay(Display):
         below = np.zeros(n_clusters)
         members = np.flatnonzero(self.attribute_of_group == attribute)
         for g in members.tolist():
-            options = {"width": width, "color": look(g).color, "label": plain(self.group_names[g])}
-            options |= {"hatch": look(g).hatch, "edgecolor": "white"}
-            options = with_options(Rectangle, options, overrides)
+            options = {
+                "width": width,
+                "color": _style.look(g).color,
+                "label": _style.plain(self.group_names[g]),
+            }
+            options |= {"hatch": _style.look(g).hatch, "edgecolor": "white"}
+            options = _style.with_options(Rectangle, options, overrides)
             bars = self.ax_.bar(x, self.shares[g], bottom=below, **options)
-            as_series(bars.patches[0])
+            _style.as_series(bars.patches[0])
             self.bars_.append(bars)
             below = below + self.shares[g]
         heights = np.cumsum(self.overall_shares[members])[:-1]

@@ -18,6 +18,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
+from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
     Display,
@@ -26,15 +27,6 @@ from skfair.inspection._display import (
     chosen_names,
     documented,
     if_given,
-)
-from skfair.inspection._style import (
-    GREY,
-    as_series,
-    legend_beside,
-    look,
-    percent,
-    plain,
-    with_options,
 )
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response, positive_class
@@ -347,15 +339,15 @@ class GroupRatesDisplay(Display):
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
             self._draw_rate(i, rows, step if kind == "bar" else None, n_models, name, kwargs)
         for row in range(n_rows - 1):  # the whole sample is set off more strongly
-            ax.axhline(row + 0.5, color=GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
-        what = plain(f"Difference from {self.reference} (below 0: lower)")
+            ax.axhline(row + 0.5, color=_style.GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
+        what = _style.plain(f"Difference from {self.reference} (below 0: lower)")
         if self.reference is None:
             ax.set_xlim(-0.02, 1.02)
             what = "Rate"
         if self.confidence is not None:
-            what = f"{what}, with {percent(self.confidence)} confidence interval"
+            what = f"{what}, with {_style.percent(self.confidence)} confidence interval"
         ax.set_xlabel(what)
-        legend_beside(ax)
+        _style.legend_beside(ax)
         return self
 
     def _draw_rate(
@@ -374,7 +366,7 @@ class GroupRatesDisplay(Display):
 
         ax, rate, values = self.ax_, self.rates[i], np.append(self.values[i], self.overall[i])
         known = _KNOWN_RATES.index(rate) if rate in _KNOWN_RATES else len(_KNOWN_RATES) + i
-        style, label = look(known), self._label(name, rate.replace("_", " "))
+        style, label = _style.look(known), self._label(name, rate.replace("_", " "))
         ends = (self.low, self.overall_low), (self.high, self.overall_high)
         options: dict[str, Any] = {"color": style.color, "label": label}
         options["xerr"] = _errors(values, *ends, rate=i)
@@ -383,17 +375,17 @@ class GroupRatesDisplay(Display):
             fill = _FILLS[model % len(_FILLS)]
             options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
             options |= {"capsize": 3, "markerfacecoloralt": "white"}
-            artist = ax.errorbar(values, rows, **with_options(Line2D, options, overrides))
+            artist = ax.errorbar(values, rows, **_style.with_options(Line2D, options, overrides))
         else:
             options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
             options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
-            artist = ax.barh(rows, values, **with_options(Rectangle, options, overrides))
+            artist = ax.barh(rows, values, **_style.with_options(Rectangle, options, overrides))
             # In front of the bars, with an edge that sets it off from them.
             edge = [withStroke(linewidth=3, foreground="white")]
             line |= {"zorder": 2.5, "path_effects": edge}
         self.artists_.append(artist)
         if i == 0:  # one mark per model
-            as_series(artist.lines[0] if height is None else artist.patches[0])
+            _style.as_series(artist.lines[0] if height is None else artist.patches[0])
         self.overall_lines_.append(ax.axvline(self.overall[i], **line))
         note = {"color": style.color, "size": "x-small", "va": "center"}
         undefined = rows[np.isnan(values)]

@@ -13,19 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.inspection import _scores
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
-from skfair.inspection._scores import (
-    Bandwidth,
-    Outline,
-    bounds_of_groups,
-    density,
-    draw_outline,
-    histogram,
-    interval_text,
-    pairs_of_groups,
-    score_ranges,
-    shade_ranges,
-)
 from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look
 from skfair.metrics.scores import scored_rows
 from skfair.utils.text import listed
@@ -100,7 +89,7 @@ class GroupScoreDisplay(ScoreDisplay):
         self.weights = None
         if weights is not None:
             self.weights = [check_numbers(values, "weights") for values in weights]
-        self.interval = pairs_of_groups(interval)
+        self.interval = _scores.pairs_of_groups(interval)
         self._check_same_length("group", "scores", "group_names", "weights", "interval")
         empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
         if empty:
@@ -113,7 +102,7 @@ class GroupScoreDisplay(ScoreDisplay):
         self.score_ranges = None
         if self.interval is not None:
             groups = zip(self.scores, self._weights, self.interval, strict=True)
-            self.score_ranges = [score_ranges(*group) for group in groups]
+            self.score_ranges = [_scores.score_ranges(*group) for group in groups]
 
     @classmethod
     def from_predictions(
@@ -159,7 +148,7 @@ class GroupScoreDisplay(ScoreDisplay):
             scores=[rows.scores[member] for member in members],
             group_names=rows.groups.cells.names,
             weights=None if rows.weights is None else [rows.weights[m] for m in members],
-            interval=bounds_of_groups(interval, rows.groups.cells.levels),
+            interval=_scores.bounds_of_groups(interval, rows.groups.cells.levels),
             bounds=bounds,
             name=name,
         )
@@ -172,7 +161,7 @@ class GroupScoreDisplay(ScoreDisplay):
         kind: Literal["density", "hist"] = "density",
         layout: Literal["overlay", "rows"] = "overlay",
         bins: Any = 30,
-        bw_method: Bandwidth = "scott",
+        bw_method: _scores.Bandwidth = "scott",
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -227,12 +216,13 @@ class GroupScoreDisplay(ScoreDisplay):
             options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
             options |= {"label": self._label(name, text), "linewidth": 3 if are_equal else 1.5}
             y = base + scale * heights
-            self.curves_.append(draw_outline(ax, x, y, base, options, kwargs))
+            self.curves_.append(_scores.draw_outline(ax, x, y, base, options, kwargs))
             if self.score_ranges is not None and not are_equal:
-                self.shades_ += shade_ranges(ax, x, y, base, style, self.score_ranges[g])
+                self.shades_ += _scores.shade_ranges(ax, x, y, base, style, self.score_ranges[g])
         ax.set_xlabel("Score")
         if self.interval is not None:
-            ax.set_xlabel(f"Score (shaded: ranks {interval_text(self.interval)} of each group)")
+            ranks = _scores.interval_text(self.interval)
+            ax.set_xlabel(f"Score (shaded: ranks {ranks} of each group)")
         if in_rows:
             ax.set_ylim(n_groups - 0.9, -1.0)
         else:
@@ -241,18 +231,18 @@ class GroupScoreDisplay(ScoreDisplay):
         return self
 
     def _outlines(
-        self, kind: Literal["density", "hist"], bins: Any, bw_method: Bandwidth
-    ) -> list[Outline]:
+        self, kind: Literal["density", "hist"], bins: Any, bw_method: _scores.Bandwidth
+    ) -> list[_scores.Outline]:
         """Return the outline of each group; one without heights if all scores are equal."""
         groups = list(zip(self.scores, self._weights, strict=True))
         if kind == "density":
-            return [density(*group, bw_method, self.bounds) for group in groups]
+            return [_scores.density(*group, bw_method, self.bounds) for group in groups]
         try:
             counted = np.concatenate([values[weights > 0] for values, weights in groups])
             edges = np.histogram_bin_edges(counted, bins=bins)
         except ValueError as error:
             raise ValueError(f"bins={bins!r} does not fit the scores (y_score): {error}") from error
-        return [histogram(*group, edges) for group in groups]
+        return [_scores.histogram(*group, edges) for group in groups]
 
 
 def _check_bounds(

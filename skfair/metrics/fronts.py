@@ -157,7 +157,9 @@ def hypervolume(
 def _read_front(costs: Any, balances: Any) -> tuple[FloatArray, FloatArray]:
     """Return costs and balances as float64 arrays of one length; NaN and infinity raise."""
     cost, balance = (
-        check_scores(values, name) if len(one_dimensional(values, name)) else np.empty(0)
+        check_scores(values, name)
+        if len(one_dimensional(values, name, may_be_empty=True))
+        else np.empty(0)
         for values, name in ((costs, "costs"), (balances, "balances"))
     )
     if cost.size != balance.size:

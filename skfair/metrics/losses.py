@@ -45,19 +45,18 @@ RowSubset = Literal["all", "positive", "class"]
 RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
 
 
-def _squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
-    return np.asarray((z - t) ** 2)
-
-
 # By task and name: the loss of each row, given its score z and its target t.
 _LOSSES: dict[str, dict[str, RowLoss]] = {
     "classification": {
         "log_loss": lambda z, t: np.logaddexp(0.0, -t * z),
         "hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z),
         "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
-        "squared_error": _squared_error,
+        "squared_error": lambda z, t: (z - t) ** 2,
     },
-    "regression": {"squared_error": _squared_error, "absolute_error": lambda z, t: np.abs(z - t)},
+    "regression": {
+        "squared_error": lambda z, t: (z - t) ** 2,
+        "absolute_error": lambda z, t: np.abs(z - t),
+    },
 }
 # The signs of the targets that are averaged, each by itself; None is every row.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}

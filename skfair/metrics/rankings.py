@@ -40,12 +40,9 @@ class RankedRows(NamedTuple):
     y_score: FloatArray
     groups: GroupEncoding
     order: IntArray
+    query_of_position: IntArray  # the number of the query at each place of ``order``
     starts: IntArray  # (n_queries + 1,)
     query_names: list[Any]
-
-    def query_of_position(self) -> IntArray:
-        """Return the number of the query at each place of ``order``."""
-        return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
     def queries(self) -> list[IntArray]:
         """Return the row numbers of each query."""
@@ -80,7 +77,8 @@ def ranked_rows(
             sensitive_features, n_samples=n, intersectional=intersectional, like=first
         )
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
-    return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)
+    order = np.argsort(codes, kind="stable")
+    return RankedRows(grades, scores, groups, order, codes[order], starts, names)
 
 
 def pair_error_gap(
@@ -325,7 +323,7 @@ def _attention_by_group(rows: RankedRows, k: int | None) -> tuple[FloatArray, Fl
     shape = rows.starts.size - 1, rows.groups.n_groups
     total, counted = np.zeros(shape), np.zeros(shape)
     for codes in rows.groups.codes:
-        cells = rows.query_of_position() * shape[1] + codes[rows.order]
+        cells = rows.query_of_position * shape[1] + codes[rows.order]
         total += np.bincount(cells, attention, total.size).reshape(shape)
         counted += np.bincount(cells, minlength=total.size).reshape(shape)
     return total, counted
@@ -335,7 +333,7 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
     """Return the attention of each document; tied ones get the mean of their places. O(n log n)."""
     if k is not None:
         check_number(k, "k", low=1, kind=Integral)
-    queries = rows.query_of_position()
+    queries = rows.query_of_position
     ranked = rows.order[np.lexsort((-scores[rows.order], queries))]
     place = np.arange(queries.size) - rows.starts[queries]
     at_place = 1 / np.log2(2 + place)

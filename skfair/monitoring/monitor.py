@@ -311,7 +311,7 @@ class DisparityMonitor:
         alarm : Alarm or None
             The first alarm, if there has been one.
         """
-        names = one_dimensional(ids, "ids").tolist()
+        names = one_dimensional(ids, "ids", may_be_empty=True).tolist()
         alarm = self.update(y_true, *self._pending.rows(names), batch=batch)
         for name in names:
             del self._pending[name]

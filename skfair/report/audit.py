@@ -232,8 +232,7 @@ class Audit(AuditTables):
         every = pd.concat(steps, ignore_index=True)
         return cls(**{**audited.fields(), "path": _with_limits(every, limits, models)})
 
-    def _rendered(self, template: str) -> str:
-        return render(self, template)
+    _rendered = render
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]

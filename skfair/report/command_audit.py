@@ -25,7 +25,7 @@ from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.data_audit import DataAudit, audit_data
-from skfair.report.files import Columns, TableFile, check_levels, read_bins
+from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.scores import range_of_scores
@@ -117,7 +117,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
     table = _table(arguments, arguments.file)
     table.check()
-    groups, judged = table.columns.groups, table.columns.judged
+    groups, judged = table.groups, table.judged
     if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
     apart = arguments.target if arguments.positive_target is not None else None
@@ -193,10 +193,10 @@ def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, 
     """Read a data set: the file, and its columns, groups and labels."""
     table = _table(options, path)
     table.check()
-    groups, target = table.columns.groups, options.target
+    groups, target = table.groups, options.target
     names = _names(options.columns or "") or table.names()
     others = [name for name in dict.fromkeys(names) if name not in (*groups, target)]
-    table = table._replace(columns=table.columns._replace(others=tuple(others)))
+    table = table._replace(others=tuple(others))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
     for name in groups:
@@ -237,7 +237,7 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
 
 def _median_score(table: TableFile) -> float:
     """Return the median of all scores; they are held in memory for it."""
-    name = table.columns.judged.y_score
+    name = table.judged.y_score
     scores = [check_scores(block[name], name) for block in table.blocks()]
     return float(np.median(np.concatenate(scores)))
 
@@ -274,7 +274,9 @@ def _table(options: argparse.Namespace, path: str) -> TableFile:
         )
     return TableFile(
         Path(path),
-        Columns(judged, groups, within),
+        judged,
+        groups,
+        within,
         read_bins(options.bins),
         options.missing,
         options.block_rows,
@@ -301,24 +303,24 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
 
     The column ``apart`` has labels that are not compared with others.
     """
-    columns, judged, survey = table.columns, table.columns.judged, Survey()
-    groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
+    judged, survey = table.judged, Survey()
+    groups: dict[str, set[str]] = {name: set() for name in table.attributes}
     are_numbers: set[bool] = set()
     ranged = judged.y_score or judged.y_pred
     for block in filter(len, table.blocks()):
-        labels = {name: block[name] for name in columns.labels}
+        labels = {name: block[name] for name in table.labels}
         are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != apart)
         # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
         are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
         score = (ranged, block[ranged]) if are_scores else None
         weights = None if judged.sample_weight is None else block[judged.sample_weight]
         survey += survey_rows(labels, task_name, score, weights)
-        for attribute in columns.attributes:
+        for attribute in table.attributes:
             groups[attribute].update(block[attribute].unique())
             check_levels(attribute, groups[attribute])
         if survey.fractions and False in are_numbers:
             raise ValueError(
-                f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
+                f"Of the columns {listed(table.labels)} some have fractions and some have text. "
                 "Pass scores as --score."
             )
     if not survey.n_rows:

@@ -36,7 +36,7 @@ from skfair.utils.docs import documented
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
-from skfair.utils.validation import check_rows, one_dimensional
+from skfair.utils.validation import one_dimensional
 
 _OF_GAPS = [
     *("view", "metric", "value", "value_low", "value_high"),
@@ -287,8 +287,8 @@ class _Sample:
         }
         self.label, self.definition, every = None, "", dict(self.columns)
         if y is not None:
-            self.label, labels = str(getattr(y, "name", None) or "y"), one_dimensional(y, "y")
-            check_rows(len(labels), "y", n_rows)
+            self.label = str(getattr(y, "name", None) or "y")
+            labels = one_dimensional(y, "y", n_rows)
             every[self.label] = pd.Series(np.asarray(labels))[rows]
             self.table.measures.update(self._label_rates(every[self.label], pos_label))
         for name, values in every.items():

@@ -46,13 +46,22 @@ _DATE = r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([T ].*)?"
 _MOST_NAMES = 40
 
 
-class Columns(NamedTuple):
-    """Names of the columns by what they are for; None for what is not used."""
+class TableFile(NamedTuple):
+    """A file, the columns that are read, and how attributes become groups."""
 
+    path: Path
     judged: RawRows  # the columns of labels, scores and weights
     groups: list[str]
     within: list[str]
-    others: tuple[str, ...] = ()  # of a data set that is audited
+    bins: Mapping[str, list[Any]]  # numbers, or dates
+    missing: str | None
+    block_rows: int
+    n_dropped: list[int]  # of each block that was read
+    labels_are_text: bool = False
+    encoding: str = "utf-8"
+    date_format: str | None = None
+    needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
+    others: tuple[str, ...] = ()  # further columns, of a data set that is audited
 
     @property
     def labels(self) -> list[str]:
@@ -66,23 +75,8 @@ class Columns(NamedTuple):
 
     @property
     def used(self) -> list[str]:
-        """All columns, each once."""
+        """All columns that are read, each once."""
         return [*dict.fromkeys([*self.judged.named().values(), *self.attributes, *self.others])]
-
-
-class TableFile(NamedTuple):
-    """A file, the columns that are read, and how attributes become groups."""
-
-    path: Path
-    columns: Columns
-    bins: Mapping[str, list[Any]]  # numbers, or dates
-    missing: str | None
-    block_rows: int
-    n_dropped: list[int]  # of each block that was read
-    labels_are_text: bool = False
-    encoding: str = "utf-8"
-    date_format: str | None = None
-    needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
 
     def check(self) -> None:
         """Raise unless the file exists and has the columns."""
@@ -92,7 +86,7 @@ class TableFile(NamedTuple):
                 _check_lines(self.path)
         names = self.names()
         known, counts = dict.fromkeys(names), Counter(names)
-        unknown = [name for name in self.columns.used if name not in known]
+        unknown = [name for name in self.used if name not in known]
         if unknown:
             has_comma = any("," in name for name in known)
             hint = """ Quote a name with a comma: --groups '"a, b",c'.""" if has_comma else ""
@@ -102,7 +96,7 @@ class TableFile(NamedTuple):
                 f"{f' and {len(names) - _MOST_NAMES:,} more' if len(names) > _MOST_NAMES else ''}."
                 f"{did_you_mean(unknown[0], names)}{hint}"
             )
-        twice = [name for name in self.columns.used if counts[name] > 1]
+        twice = [name for name in self.used if counts[name] > 1]
         if twice:
             raise ValueError(
                 f"{self.path.name} has the column {listed(twice)} more than once, so it is not "
@@ -110,7 +104,7 @@ class TableFile(NamedTuple):
             )
         if self._kind == "text":
             self._check_widths(len(names))
-        stray = [name for name in self.bins if name not in self.columns.attributes]
+        stray = [name for name in self.bins if name not in self.attributes]
         if stray:
             raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
 
@@ -122,7 +116,7 @@ class TableFile(NamedTuple):
             block = raw.reset_index(drop=True)
             if self.needed:
                 block = block.dropna(subset=[*self.needed]).infer_objects()
-            for name in self.columns.attributes:
+            for name in self.attributes:
                 block[name] = self._groups(block[name], name, start)
             start += len(raw)
             self.n_dropped.append(len(raw) - len(block))
@@ -130,9 +124,9 @@ class TableFile(NamedTuple):
 
     def by_argument(self, block: pd.DataFrame) -> dict[str, Any]:
         """Return the columns of a block by the arguments of :func:`skfair.report.audit`."""
-        own = {name: block[column] for name, column in self.columns.judged.named().items()}
-        own["sensitive_features"] = block[self.columns.groups]
-        return own | ({"conditional_on": block[self.columns.within]} if self.columns.within else {})
+        own = {name: block[column] for name, column in self.judged.named().items()}
+        own["sensitive_features"] = block[self.groups]
+        return own | ({"conditional_on": block[self.within]} if self.within else {})
 
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""
@@ -184,9 +178,7 @@ class TableFile(NamedTuple):
 
     def _decimal(self, dialect: dict[str, Any]) -> str:
         """Return what numbers of a file have before their decimals, by its first rows."""
-        few = self._read(
-            **dialect, nrows=1000, dtype=str, usecols=lambda name: name in self.columns.used
-        )
+        few = self._read(**dialect, nrows=1000, dtype=str, usecols=lambda name: name in self.used)
         texts = [value for value in few.to_numpy().ravel() if isinstance(value, str)]
         has_comma, has_point = (
             any(re.fullmatch(rf"[-+]?\d*{mark}\d+", text) for text in texts)
@@ -227,30 +219,29 @@ class TableFile(NamedTuple):
 
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks as they are in the file."""
-        columns = self.columns
         with self._explained():
             if self._kind == "parquet":
-                batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
+                batches = _parquet(self.path).iter_batches(self.block_rows, columns=self.used)
                 for batch in batches:
                     block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
                     if any(name is not None for name in block.index.names):
                         block = block.reset_index()  # a column may have been the index of a frame
                     if self.labels_are_text:
-                        block[columns.labels] = block[columns.labels].astype(str)
+                        block[self.labels] = block[self.labels].astype(str)
                     yield block
                 return
-            text = [name for name in columns.attributes if name not in self.bins]
-            text += columns.labels if self.labels_are_text else []
+            text = [name for name in self.attributes if name not in self.bins]
+            text += self.labels if self.labels_are_text else []
             if self._kind == "Excel":
                 types = dict.fromkeys(text, str)
-                yield pd.read_excel(self.path, usecols=columns.used, dtype=types)
+                yield pd.read_excel(self.path, usecols=self.used, dtype=types)
                 return
             separator, n_before = self._separator()
             dialect = {"sep": separator, "skiprows": n_before, "skipinitialspace": True}
             yield from self._read(
                 **dialect,
                 decimal="." if separator == "," else self._decimal(dialect),
-                usecols=columns.used,
+                usecols=self.used,
                 dtype=dict.fromkeys(text, str),
                 chunksize=self.block_rows,
                 low_memory=False,

@@ -51,12 +51,7 @@ from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_rows,
-    one_dimensional,
-)
+from skfair.utils.validation import check_number, check_probability, one_dimensional
 
 # What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
 METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
@@ -294,8 +289,7 @@ def alternatives(
     if before is not None:
         names, models = ["before", *names], [before, *models]
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
-    labels = np.asarray(one_dimensional(y, "y"))
-    check_rows(len(labels), "y", _num_samples(X))
+    labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
     positive = _positive(models[0], pos_label)
     predictions = [
         np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
@@ -423,8 +417,8 @@ def search_alternatives(
     fewest = _fewest(gain, chance, confidence, max_models)
     check_probability(test_size, "test_size")
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
-    labels, rng = np.asarray(one_dimensional(y, "y")), check_random_state(random_state)
-    check_rows(len(labels), "y", _num_samples(X))
+    labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
+    rng = check_random_state(random_state)
     fit, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=rng)
     of_fit, own_groups = (take_rows(sensitive_features, rows) for rows in (fit, test))
     takes_groups = has_fit_parameter(estimator, "sensitive_features")

@@ -22,9 +22,9 @@ from skfair.utils.validation import (
     check_common,
     check_labels,
     check_number,
-    check_rows,
     check_scores,
     check_weights,
+    one_dimensional,
     positive_codes,
 )
 
@@ -127,7 +127,7 @@ def check_raw_rows(
     for name, values in raw.named().items():
         if sparse.issparse(values) or not hasattr(values, "__len__"):
             raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
-        check_rows(len(values), name, n_rows)
+        one_dimensional(values, name, n_rows)
         n_rows = len(values)
     return n_rows
 

@@ -44,7 +44,7 @@ from skfair.report.table import distinct_labels, measured
 from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
 from skfair.utils.factorize import Factorized
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
-from skfair.utils.validation import check_number, check_rows
+from skfair.utils.validation import check_number, one_dimensional
 
 # More subgroups than this are not searched at once; a smaller depth is asked for.
 MOST_SUBGROUPS = 200_000
@@ -381,7 +381,7 @@ def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorize
         frame = pd.DataFrame(columns)
     except ValueError as error:
         raise ValueError(f"columns must be a table of columns: {error}") from error
-    check_rows(len(frame), "columns", n_rows)
+    one_dimensional(frame.index, "columns", n_rows)
     if not frame.shape[1]:
         raise ValueError("columns is empty. Pass the columns whose intersections are searched.")
     names = [str(name) for name in frame.columns]

@@ -227,7 +227,7 @@ def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntA
 
 def look_like_scores(values: Any) -> bool:
     """Whether values are fractions, as probabilities are and labels are not."""
-    array = one_dimensional(values, "y_pred")
+    array = one_dimensional(values, "y_pred", may_be_empty=True)
     if getattr(array.dtype, "kind", "O") != "f":
         return False
     numbers = np.asarray(array)

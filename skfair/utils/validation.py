@@ -23,14 +23,16 @@ CLEAR_LABELS = ({0, 1}, {-1, 1})
 _SMALLEST = 1e-290
 
 
-def one_dimensional(values: Any, name: str) -> Any:
+def one_dimensional(
+    values: Any, name: str, n_samples: int | None = None, *, may_be_empty: bool = False
+) -> Any:
     """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes."""
     if values is None:
         raise ValueError(f"{name} is None. Pass one value per row.")
-    if not isinstance(getattr(values, "dtype", None), np.dtype) and hasattr(values, "array"):
-        return values.array  # a pandas Series of extension dtype: no copy, no object array
     try:
-        array = np.asarray(values)
+        is_extended = not isinstance(getattr(values, "dtype", None), np.dtype)
+        # A pandas Series of extension dtype needs no copy, and no array of objects.
+        array = values.array if is_extended and hasattr(values, "array") else np.asarray(values)
     except ValueError as error:
         raise ValueError(f"The rows of {name} differ in length.") from error
     if array.ndim == 2 and array.shape[1] == 1:
@@ -42,13 +44,20 @@ def one_dimensional(values: Any, name: str) -> Any:
         raise ValueError(
             f"{name} must be 1-dimensional, got an array of shape {array.shape}.{hint}"
         )
+    n_rows = len(array)
+    if not n_rows and not may_be_empty:
+        raise ValueError(f"{name} is empty.")
+    if n_samples is not None and n_rows != n_samples:
+        raise ValueError(
+            f"{name} has {n_rows} rows but the other arguments have {n_samples}. Pass one value "
+            "per row."
+        )
     return array
 
 
 def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factorized:
     """Encode class or cluster labels; missing labels and wrong lengths raise."""
-    array = one_dimensional(values, name)
-    check_rows(len(array), name, n_samples)
+    array = one_dimensional(values, name, n_samples)
     factorized = factorize(array)
     n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing:
@@ -149,8 +158,7 @@ def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) 
 
 def check_scores(values: Any, name: str = "y_score", n_samples: int | None = None) -> FloatArray:
     """Return scores as a contiguous float64 array; NaN and infinity raise."""
-    array = one_dimensional(values, name)
-    check_rows(len(array), name, n_samples)
+    array = one_dimensional(values, name, n_samples)
     try:
         scores = np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -194,17 +202,6 @@ def weight_range(weights: FloatArray | None) -> tuple[float, float]:
     if weights is None:
         return 1.0, 1.0
     return float(weights.min(initial=np.inf, where=weights > 0)), float(weights.max(initial=0.0))
-
-
-def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
-    """Raise if an argument is empty or has another number of rows than the rest."""
-    if n_rows == 0:
-        raise ValueError(f"{name} is empty.")
-    if n_samples is not None and n_rows != n_samples:
-        raise ValueError(
-            f"{name} has {n_rows} rows but the other arguments have {n_samples}. Pass one value "
-            "per row."
-        )
 
 
 def check_number(
