@@ -29,14 +29,6 @@ class Counts(NamedTuple):
     reference_n_rows: IntArray
 
     @property
-    def odds_ratio(self) -> FloatArray:
-        """The odds of being selected, divided by those of the reference group."""
-        first = self.selected * (self.reference_n_rows - self.reference_selected)
-        second = self.reference_selected * (self.n_rows - self.selected)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(first / second)
-
-    @property
     def is_below_four_fifths(self) -> BoolArray:
         """Whether the selection rate is below four fifths of that of the reference group."""
         return np.asarray(
@@ -156,7 +148,9 @@ def selection_tests(
 
 def compare_counts(counts: Counts) -> pd.DataFrame:
     """Return all tests of counts that were checked."""
-    z = counts.z
+    (k1, n1, k0, n0), z = counts, counts.z
+    with np.errstate(invalid="ignore", divide="ignore"):
+        odds_ratio = k1 * (n0 - k0) / (k0 * (n1 - k1))
     p_values = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
     exact, mid = p_values.reshape(-1, 2).T
     return pd.DataFrame(
@@ -168,7 +162,7 @@ def compare_counts(counts: Counts) -> pd.DataFrame:
             "p_value": 2 * stats.norm.sf(np.abs(z)),
             "fisher_p": exact,
             "fisher_mid_p": mid,
-            "odds_ratio": counts.odds_ratio,
+            "odds_ratio": odds_ratio,
             "shortfall": _more_for_share(counts, 1, 1),
             "shortfall_four_fifths": _more_for_share(counts, 4, 5),
             "shortfall_two_deviations": _more_for_two_deviations(counts),
