@@ -81,12 +81,8 @@ def total(numbers):
     return sum(n for name, n in numbers.items() if name not in NOT_FOLDERS)
 
 
-def budget_of(text):
-    """Read the budget from the text of ``pyproject.toml``."""
-    return _settings(text).get("budget", {})
-
-
-def _settings(text):
+def settings(text):
+    """Read the settings of the house from the text of ``pyproject.toml``."""
     return tomllib.loads(text).get("tool", {}).get("skfair", {})
 
 
@@ -110,14 +106,14 @@ def raises(budget, earlier):
     return [f"{name} rose from {b} to {a}" for name, (a, b) in pairs.items() if a > b]
 
 
-def earlier_budgets(root=ROOT):
-    """Yield the budgets of the last commits, back to the last reason to let them rise."""
-    reason = _settings((root / "pyproject.toml").read_text()).get("budget_rose")
+def earlier_settings(root=ROOT):
+    """Yield the settings of the last commits, back to the last reason to let numbers rise."""
+    reason = settings((root / "pyproject.toml").read_text()).get("budget_rose")
     for commit in ("HEAD", "HEAD~1", "HEAD~5"):
         command = ["git", "-C", str(root), "show", f"{commit}:pyproject.toml"]
         shown = subprocess.run(command, capture_output=True, text=True)
-        if shown.returncode == 0 and _settings(shown.stdout).get("budget_rose") == reason:
-            yield budget_of(shown.stdout)
+        if shown.returncode == 0 and settings(shown.stdout).get("budget_rose") == reason:
+            yield settings(shown.stdout)
 
 
 if __name__ == "__main__":

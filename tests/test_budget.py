@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import budget
+from tests import budget, features
 
 SOURCE = '''"""A module.
 
@@ -34,10 +34,19 @@ def h(x):
 
 def test_the_budget_is_held():
     """A number that is too large is paid with a deletion, one that is too small is lowered."""
-    mine = budget.budget_of((budget.ROOT / "pyproject.toml").read_text())
+    mine = budget.settings((budget.ROOT / "pyproject.toml").read_text())["budget"]
     assert budget.breaches(budget.counted(), mine) == []
-    for earlier in budget.earlier_budgets():
-        assert budget.raises(mine, earlier) == []
+    for earlier in budget.earlier_settings():
+        assert budget.raises(mine, earlier["budget"]) == []
+
+
+def test_features_are_known_by_few_functions_below_the_border():
+    """A feature that enters one more function is compiled away, one that left lowers its number."""
+    mine = budget.settings((budget.ROOT / "pyproject.toml").read_text())["features"]
+    found = features.functions_below()
+    assert features.breaches(mine, found) == []
+    for earlier in budget.earlier_settings():
+        assert features.raises(mine, earlier.get("features", {}), found) == []
 
 
 def test_what_is_counted(tmp_path):
@@ -71,3 +80,27 @@ def test_folders_may_trade_but_their_sum_may_not_rise():
         "tests rose from 5 to 6",
         "lines of code rose from 20 to 21",
     ]
+
+
+FEATURES = {"strata": {"functions": 1, "names": ["strata", "within"]}}
+
+
+def test_a_function_knows_a_feature_by_any_name_in_it(tmp_path):
+    path = tmp_path / "skfair/solvers/erm/a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        'def f(x):\n    """Of strata."""\n    return x.within\n\n\ndef g(x):\n    return f(strata=x)\n'
+        "\n\ndef h(x):\n    return x, 'strata'  # strata\n"
+    )
+    found = features.functions_below(tmp_path)
+    known = features.known_by(FEATURES, found)["strata"]
+    assert known == ["solvers/erm/a.py:1 f", "solvers/erm/a.py:6 g"]
+    message = "strata: 2 functions below the border name it, 1 may"
+    assert features.breaches(FEATURES, found) == [message]
+
+
+def test_features_may_not_rise_nor_lose_a_name_that_is_still_used():
+    now = {"strata": {"functions": 2, "names": ["strata"]}}
+    assert features.raises(now, FEATURES, {"f": {"strata"}}) == ["strata rose from 1 to 2"]
+    found = {"f": {"strata", "within"}}
+    assert features.raises(now, FEATURES, found)[1:] == ["strata no longer counts within"]
