@@ -8,7 +8,7 @@ trained under its constraints is certified as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
 from skfair.utils.warn import unwanted
 
+if TYPE_CHECKING:
+    from skfair.classification.constrained_erm import ConstrainedERMClassifier
+
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
 _LARGEST = 1e6
@@ -40,7 +43,7 @@ _SHARED = (
 
 
 def certified(
-    estimator: Any,
+    estimator: ConstrainedERMClassifier,
     data: TrainingData,
     classes: NDArray[Any],  # two
     positive: Any,  # the positive one
@@ -84,7 +87,7 @@ def certified(
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
-def _strata_of_model(estimator: Any, X: MatrixLike) -> list[int] | None:
+def _strata_of_model(estimator: ConstrainedERMClassifier, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
     if estimator._sensitive.within is None:
         return None
@@ -95,7 +98,7 @@ def _strata_of_model(estimator: Any, X: MatrixLike) -> list[int] | None:
     return [used.index(position) for position in positions] if set(positions) <= set(used) else None
 
 
-def takes_parts(estimator: Any) -> bool:
+def takes_parts(estimator: ConstrainedERMClassifier) -> bool:
     """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
     if estimator.confidence is not None:
         raise AttributeError(
@@ -121,7 +124,11 @@ def takes_parts(estimator: Any) -> bool:
 
 
 def _offset_search(
-    estimator: Any, data: TrainingData, positive: Any, groups: Any, strata: list[int] | None
+    estimator: ConstrainedERMClassifier,
+    data: TrainingData,
+    positive: Any,
+    groups: Any,
+    strata: list[int] | None,
 ) -> FairDecisionClassifier:
     """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight

@@ -12,20 +12,19 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnNames, FloatArray
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
 
 
-def graph_checks(affinity: Affinity, X: Any, estimator: Any) -> dict[str, Any]:
+def graph_checks(affinity: Affinity, X: Any, sensitive: ColumnNames | None) -> dict[str, Any]:
     """Return what the rows of a fit, or the weights between them, must be."""
-    columns = estimator._sensitive.columns
-    if columns is not None and affinity.is_pairwise:
+    if sensitive is not None and affinity.is_pairwise:
         raise ValueError(
-            f"affinity={estimator.affinity!r} has no columns that could hold "
-            f"sensitive={columns!r}. Pass sensitive_features to fit."
+            "A matrix of weights between rows has no columns that could hold "
+            f"sensitive={sensitive!r}. Pass sensitive_features to fit."
         )
     return {
         "accept_sparse": ["csr", "csc", "coo"],

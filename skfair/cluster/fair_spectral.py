@@ -258,7 +258,7 @@ class FairSpectralClustering(
         X, nodes = adjacency(X, is_pairwise=affinity.is_pairwise)
         sensitive_features = by_node(sensitive_features, nodes)
         solver = EIGEN_SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
-        checks = graph_checks(affinity, X, self)
+        checks = graph_checks(affinity, X, self._sensitive.columns)
         data = read_rows(self, X, supervised=False, sensitive_features=sensitive_features, **checks)
         constraints = bind(self, data.groups)
         rng = check_random_state(self.random_state)

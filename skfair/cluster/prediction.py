@@ -6,7 +6,7 @@ Centres and prices are those in the units of the problem of the fit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from skfair.utils.pieces import ROWS, piece_rows
 from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_number, check_weights
 from skfair.utils.warn import warn_user
+
+if TYPE_CHECKING:
+    from skfair.cluster.fair_kmeans import FairKMeans
 
 R = TypeVar("R")
 
@@ -116,7 +119,7 @@ def over_distances(
     return over_blocks(of_block, X.shape[0], step)
 
 
-def score_block(block: dict[str, Any], estimator: Any) -> float:
+def score_block(block: dict[str, Any], estimator: FairKMeans) -> float:
     """Score the rows of a block; there may be none, or none with a weight."""
     weights = block.get("sample_weight")
     if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
@@ -125,7 +128,7 @@ def score_block(block: dict[str, Any], estimator: Any) -> float:
 
 
 def batch_problem(
-    estimator: Any,  # a fitted FairKMeans
+    estimator: FairKMeans,  # fitted
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
     min_balance: float | None,

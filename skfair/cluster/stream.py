@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import place
 from skfair.utils.validation import check_weights
 
+if TYPE_CHECKING:
+    from skfair.cluster.fair_kmeans import FairKMeans
+
 # The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
 _LEAST_STEP = 0.03
 
 
 def part_attributes(
-    estimator: Any,  # a fitted FairKMeans
+    estimator: FairKMeans,  # fitted
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
     sample_weight: ColumnLike | None,

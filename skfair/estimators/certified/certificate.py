@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from skfair._typing import Seed
 from skfair.utils.text import settings_repr
 from skfair.utils.validation import check_number, check_probability
 
@@ -102,6 +103,10 @@ class Certified:
     """
 
     confidence: float | Certificate | None
+    constraint: Any
+    max_disparity: Any
+    random_state: Seed
+    get_params: Callable[..., dict[str, Any]]
     _CERTIFICATE: ClassVar = (
         *("p_value_", "p_values_"),
         *("certified_disparity_", "certified_disparities_", "path_", "_reason"),
@@ -111,12 +116,12 @@ class Certified:
     }
 
     @property
-    def _certificate(self) -> Certificate | None:
-        """The certificate that is asked for; None for limits on the training rows only."""
+    def _certificate(self) -> Certificate:
+        """The certificate that is asked for, if one is."""
         asked = self.confidence
-        return asked if asked is None or isinstance(asked, Certificate) else Certificate(asked)
+        return asked if isinstance(asked, Certificate) else Certificate(cast(float, asked))
 
     def _forget(self, *names: str) -> None:
         """Forget the certificate of an earlier fit, and other fitted attributes."""
         for name in (*self._CERTIFICATE, *names):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)

@@ -20,7 +20,7 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.enforcement.partial.promise import Promise, limit_of, upper_bound
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.certificate import Certificate, Certified
 from skfair.estimators.certified.refits import (
     MOST_ROWS_IN_FOLDS,
     HeldOut,
@@ -34,7 +34,7 @@ from skfair.estimators.certified.refits import (
 )
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.erm.bind import Task, bind
-from skfair.estimators.erm.report import changes, disparities, own_scores
+from skfair.estimators.erm.report import ConstrainedERMBase, changes, disparities, own_scores
 from skfair.estimators.erm.solve import Settings
 from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.limits import is_nearly_constant, warn_of_changes
@@ -75,7 +75,7 @@ def rates_of(
 
 
 def _split_and_fits(
-    estimator: Any, X: Any, y: Any, kinds: IntArray, metadata: Mapping[str, Any], seed: Seed
+    estimator: Certified, X: Any, y: Any, kinds: IntArray, metadata: Mapping[str, Any], seed: Seed
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
     """Return the rows, split for fit and test, and models fitted under rising limits."""
     rows, _ = indexable(as_rows(X), y)
@@ -84,7 +84,7 @@ def _split_and_fits(
 
 
 def certified_decisions(
-    estimator: Any,
+    estimator: Certified,
     data: TrainingData,
     positive: Any,  # the positive class
     rates: RowRates,
@@ -123,7 +123,7 @@ def certified_decisions(
 
 
 def certified_means(
-    estimator: Any,
+    estimator: ConstrainedERMBase,
     data: TrainingData,
     task: Task,
     constraints: Sequence[Constraint],
@@ -163,7 +163,7 @@ def certified_means(
 
 
 def _judged_means(
-    estimator: Any,
+    estimator: Certified,
     data: TrainingData,
     constraints: Sequence[Constraint],
     limits: Sequence[float],
@@ -213,7 +213,7 @@ def _judged_means(
     return certified_refit(estimator, held_out, path, judge, asked, quality="r2")
 
 
-def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[float]:
+def _limits_of_means(estimator: Certified, constraints: Sequence[Constraint]) -> list[float]:
     """Return the limit of each constraint; raise if it has no test."""
     limits = []
     for constraint in constraints:
@@ -228,7 +228,7 @@ def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[
 
 
 def certified_interval(
-    estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
+    estimator: Certified, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of a model whose scores certifiably satisfy a limit."""
     within = read_constraint(estimator.constraint)

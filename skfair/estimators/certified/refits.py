@@ -30,9 +30,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
-from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.certified.certificate import SHARES, Certified
 from skfair.estimators.erm.bind import Problem, penalty_of, regression_task
-from skfair.estimators.erm.report import model_attributes
+from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
 from skfair.estimators.erm.solve import choose_solver
 from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
@@ -110,7 +110,7 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
 
 
 def refits(
-    estimator: Any,  # with the parameter ``confidence``; it is not changed
+    estimator: Certified,  # with the parameter ``confidence``; it is not changed
     rows: HeldOut,  # in one split
     metadata: Mapping[str, Any],  # what ``fit`` takes besides: groups, strata, weights
     limits: Sequence[str],  # the parameters that hold limits
@@ -156,7 +156,7 @@ class LinearFit:
 
 
 def linear_refits(
-    estimator: Any,  # a linear regressor
+    estimator: ConstrainedERMBase,  # a linear regressor
     data: TrainingData,
     whole: Problem,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
@@ -200,7 +200,7 @@ def deployed(models: Sequence[Any]) -> Any:
 
 
 def certified_refit(
-    estimator: Any,
+    estimator: Certified,
     rows: HeldOut,
     path: Iterable[list[Any]],  # models of each split, under rising limits
     judge: Callable[[list[Any]], Verdict],  # by the rows that judge

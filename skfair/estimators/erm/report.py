@@ -21,12 +21,12 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm.bind import Problem, TargetScale, Task
-from skfair.estimators.erm.solve import Settings, Stream, choose_solver, solve_freely
+from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
 from skfair.estimators.limits import warn_of_changes
 from skfair.groups.limits import Change, change_of, in_force
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
-from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION
+from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import plugged_scores
 from skfair.models.units import product
@@ -70,6 +70,13 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     }
 
     _reads_probabilities = True
+    alpha: float | None
+    fit_intercept: bool
+    loss: str | Loss
+    max_iter: int | None
+    model: ModelChoice
+    solver: SolverChoice
+    tol: float
     coef_: FloatArray
 
     def __sklearn_tags__(self) -> Any:
