@@ -9,7 +9,7 @@ the function that a solver calls after each iteration out of the estimator's cal
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from numbers import Integral
@@ -165,7 +165,9 @@ class SensitiveFeaturesMixin:
 
     sensitive: SensitiveLike
     n_features_in_: int
+    model_features_: NDArray[Any]
     groups_: NDArray[Any]
+    is_group_aware_: bool  # where decisions may use the groups
     _group_levels: GroupLevels
     _model_positions: IntArray | None
 
@@ -187,6 +189,12 @@ class SensitiveFeaturesMixin:
             reason = own.get("_reason")
             parts.append(f"status {own['status_']}" + (f" ({reason})" if reason else ""))
         return ", ".join(filter(None, parts))
+
+    def _keep(self, reading: Mapping[str, Any]) -> None:
+        """Store what later rows are read by, and nothing of the columns of an earlier fit."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(reading)
 
     def __sklearn_clone__(self) -> Any:
         asked = self.sensitive

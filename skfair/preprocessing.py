@@ -120,6 +120,7 @@ class Reweighing(
         """
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         _, data = read_for_inner(self, X, y, sample_weight=sample_weight, **others)
+        self._keep(data.reading)
         self.train_weights_ = self._weights(data)
         inner = clone(self._inner())
         params = fit_arguments(self, inner, self.train_weights_, fit_params, others)

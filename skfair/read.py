@@ -1,21 +1,25 @@
 """The arguments of ``fit`` and of prediction, checked: rows, groups, weights and strata.
 
-An estimator has the parameter ``sensitive``; what later rows are read by is stored in it:
-``groups_``, ``model_features_``, and scikit-learn's ``n_features_in_`` and ``feature_names_in_``.
+An estimator has the parameter ``sensitive``. :func:`read_rows` returns the rows of a fit, and in
+``reading`` what later rows are read by, which the fit stores: ``groups_``, ``model_features_``, and
+scikit-learn's ``n_features_in_`` and ``feature_names_in_``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.utils.validation import (
     _check_y,
+    _get_feature_names,
+    _num_features,
     _num_samples,
     check_array,
     check_consistent_length,
@@ -37,6 +41,7 @@ from skfair.groups.named_columns import (
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
+from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
@@ -45,6 +50,9 @@ from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
+
+if TYPE_CHECKING:
+    from skfair.base import SensitiveFeaturesMixin
 
 # Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
 # of two values); of more rows, these are compared before all of them are.
@@ -58,7 +66,7 @@ ROW_CHECKS: dict[str, Any] = {
 
 
 def read_rows(
-    estimator: Any,
+    estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     y: ColumnLike | None = None,
     *,
@@ -83,23 +91,23 @@ def read_rows(
     if estimator._reads_blocks and is_lazy(X, y, *metadata.values()):
         return _read_blocks(estimator, X, y, metadata, check_params)
     if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
-        rows, columns = _read_partitions(estimator, X, {"y": y, **metadata}, **check_params)
+        reading, rows, columns = _read_partitions(
+            estimator, X, {"y": y, **metadata}, **check_params
+        )
         y, sensitive_features, control_features, sample_weight = columns
         y = _check_y(y, estimator=estimator) if supervised else y
     else:
         refuse_lazy(estimator, X, y, *metadata.values())
         check_aligned(X=X, y=y, **metadata)
-        vars(estimator).pop("n_features_in_", None)  # texts have no columns
         if asked.columns is None:
-            of_y = {"y": y} if supervised else {}
-            checked = validate_data(estimator, X, **of_y, **check_params)
-            _choose_columns(estimator, X)
+            names = _get_feature_names(X)  # those of other types are an error
+            checked = _check_rows(estimator, X, y, supervised, check_params)
+            reading = columns_of_model(X, asked, names)
         else:
-            validate_data(estimator, X, skip_check_array=True)
+            reading = columns_of_model(X, asked, _get_feature_names(X))
             sensitive_features = take_columns(X, asked.columns)
-            _choose_columns(estimator, X)
-            rest = keep_columns(X, estimator._model_positions)
-            checked = _check_kept_columns(estimator, rest, y, supervised, check_params)
+            rest = keep_columns(X, reading["_model_positions"])
+            checked = _check_rows(estimator, rest, y, supervised, check_params)
         rows, y = checked if supervised else (checked, y)
         if asked.within is not None:
             control_features = take_columns(X, asked.within, "within")
@@ -109,48 +117,52 @@ def read_rows(
         strata = read_strata(control_features, n_samples=n_samples)
     groups = _encode_groups(estimator, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, groups, strata)
-    store_groups(estimator, data.groups, n_samples)
+    reading |= attributes_of_groups(data.groups, n_samples)
     if supervised and n_samples >= _FEWEST_COMPARED:
-        _warn_of_target(np.asarray(y), rows, estimator.model_features_, groups)
-    return data
+        _warn_of_target(np.asarray(y), rows, reading["model_features_"], groups)
+    return replace(data, reading=reading)
 
 
 def _read_blocks(
-    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], check_params: dict[str, Any]
+    estimator: SensitiveFeaturesMixin,
+    X: Any,
+    y: Any,
+    metadata: dict[str, Any],
+    check_params: dict[str, Any],
 ) -> TrainingData:
     """Return the rows of Dask collections in blocks, and their kinds."""
     asked = estimator._sensitive
-    read_lazy_columns(estimator, X, metadata["sensitive_features"])
+    reading = read_lazy_columns(estimator, X, metadata["sensitive_features"])
     blocks = read_training(
         align(X=X, y=y, **metadata),
-        positions=estimator._model_positions,
+        positions=reading["_model_positions"],
         sensitive_columns=asked.columns,
         control_columns=asked.within,
         intersectional=asked.crossed,
-        names=estimator.model_features_,
+        names=reading["model_features_"],
         **check_params,
     )
-    store_groups(estimator, blocks.groups, blocks.n_samples)
-    return TrainingData(None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks)
+    data = TrainingData(None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks)
+    reading |= attributes_of_groups(blocks.groups, blocks.n_samples)
+    return replace(data, reading=reading)
 
 
 def _read_partitions(
-    estimator: Any,
+    estimator: SensitiveFeaturesMixin,
     X: Any,  # a Dask collection
     columns: dict[str, Any],  # y, groups, strata and weights; None for those that were not passed
     **check_params: Any,  # of scikit-learn's checks of X
-) -> tuple[PartitionedRows, list[Any]]:
-    """Return the checked columns of X that the model uses, where they are, and the others here."""
+) -> tuple[dict[str, Any], PartitionedRows, list[Any]]:
+    """Return which columns of X the model uses, these where they are, and the others here."""
     if not is_lazy(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
             "collection. Pass X as one too, or compute() the others."
         )
     meta, asked = meta_of(X), estimator._sensitive
-    validate_data(estimator, meta, skip_check_array=True)
-    _choose_columns(estimator, meta)
+    reading = columns_of_model(meta, asked, _get_feature_names(meta))
     inside = {"sensitive_features": asked.columns, "control_features": asked.within}
-    names, positions = estimator.model_features_, estimator._model_positions
+    names, positions = reading["model_features_"], reading["_model_positions"]
     checked = (
         align(X=X, **columns).then(_check_block, positions, inside, names, check_params).hold()
     )
@@ -160,7 +172,7 @@ def _read_partitions(
         raise ValueError("X has no rows.")
     dtype = np.result_type(*(dtypes[i] for i in filled))
     rows = PartitionedRows(checked.then(itemgetter(0)).pack(), sizes, dtype, len(names))
-    return rows, [_stacked([beside[i].get(name) for i in filled]) for name in columns]
+    return reading, rows, [_stacked([beside[i].get(name) for i in filled]) for name in columns]
 
 
 def _check_block(
@@ -224,16 +236,16 @@ def _warn_of_target(
                     warn_user(message)
 
 
-def store_groups(estimator: Any, groups: GroupEncoding, n_rows: int) -> None:
-    """Store the groups of the fit and the number of its rows, and warn of small groups."""
-    estimator.groups_ = np.array(groups.names, dtype=object)
-    estimator._group_levels, estimator._n_rows = groups.levels, n_rows
+def attributes_of_groups(groups: GroupEncoding, n_rows: int) -> dict[str, Any]:
+    """Return what a fit stores of its groups and the number of its rows; warn of small groups."""
     groups.warn_small()
+    names = np.array(groups.names, dtype=object)
+    return {"groups_": names, "_group_levels": groups.levels, "_n_rows": n_rows}
 
 
 def read_lazy_columns(
-    estimator: Any, X: MatrixLike, sensitive_features: ColumnsLike | None
-) -> None:
+    estimator: SensitiveFeaturesMixin, X: MatrixLike, sensitive_features: ColumnsLike | None
+) -> dict[str, Any]:
     """Check the columns of a Dask collection and find those that the model uses."""
     if not is_lazy(X):
         raise TypeError(
@@ -241,17 +253,19 @@ def read_lazy_columns(
             "collection. Pass X as one too, or compute() the others."
         )
     meta = meta_of(X)
-    validate_data(estimator, meta, skip_check_array=True)
     if estimator._sensitive.columns is None and sensitive_features is None:
         _warn_without_groups(estimator)
-    _choose_columns(estimator, meta)
+    return columns_of_model(meta, estimator._sensitive, _get_feature_names(meta))
 
 
-def _choose_columns(estimator: Any, table: MatrixLike) -> None:
-    """Store the columns that the model uses: all, or all but the sensitive ones."""
-    asked = estimator._sensitive
-    numbers = np.arange(getattr(estimator, "n_features_in_", 0))
-    features = getattr(estimator, "feature_names_in_", numbers)
+def columns_of_model(
+    table: MatrixLike, asked: Sensitive, names: NDArray[Any] | None
+) -> dict[str, Any]:
+    """Return the columns of a table, and those that the model uses: all but the sensitive ones."""
+    reading: dict[str, Any] = {} if names is None else {"feature_names_in_": names}
+    with suppress(TypeError):  # texts have no columns
+        reading["n_features_in_"] = _num_features(table)
+    features = np.arange(reading.get("n_features_in_", 0)) if names is None else names
     positions = None
     if asked.columns is not None:
         positions = np.arange(len(features))
@@ -263,11 +277,15 @@ def _choose_columns(estimator: Any, table: MatrixLike) -> None:
                 "to learn from. Sensitive(..., keep=True) passes them on."
             )
         features = features[positions]
-    estimator._model_positions, estimator.model_features_ = positions, features
+    return reading | {"_model_positions": positions, "model_features_": features}
 
 
-def _check_kept_columns(
-    estimator: Any, rest: Any, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
+def _check_rows(
+    estimator: SensitiveFeaturesMixin,
+    rest: Any,
+    y: ColumnLike | None,
+    supervised: bool,
+    check_params: dict[str, Any],
 ) -> Any:
     """Return the checked columns that the model uses, and y with them if it is needed."""
     if check_params.get("skip_check_array"):
@@ -279,7 +297,7 @@ def _check_kept_columns(
 
 
 def _encode_groups(
-    estimator: Any, n_samples: int, sensitive_features: ColumnsLike | None
+    estimator: SensitiveFeaturesMixin, n_samples: int, sensitive_features: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
     """Return the groups; without any, warn and treat all rows as one group."""
     if sensitive_features is None:
@@ -292,7 +310,7 @@ def _encode_groups(
     )
 
 
-def refuse_lazy(estimator: Any, *collections: Any) -> None:
+def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
     """Raise for Dask collections: reading them here would gather all their rows."""
     if is_lazy(*collections):
         raise TypeError(
@@ -301,7 +319,7 @@ def refuse_lazy(estimator: Any, *collections: Any) -> None:
         )
 
 
-def read_features(estimator: Any, X: MatrixLike, **check_params: Any) -> Any:
+def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_params: Any) -> Any:
     """Return the columns of new rows that the model uses, checked.
 
     A table may lack the sensitive columns, which the people who ask may not have.
@@ -314,11 +332,11 @@ def read_features(estimator: Any, X: MatrixLike, **check_params: Any) -> Any:
         if not _lacks_groups(estimator, X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             X = keep_columns(X, estimator._model_positions)
-        return _check_kept_columns(estimator, X, None, False, check_params)
+        return _check_rows(estimator, X, None, False, check_params)
 
 
 def read_part(
-    estimator: Any,
+    estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     y: ColumnLike | None,
     sensitive_features: ColumnsLike | None,
@@ -335,7 +353,7 @@ def read_part(
 
 
 def read_part_groups(
-    estimator: Any, X: MatrixLike, sensitive_features: ColumnsLike | None = None
+    estimator: SensitiveFeaturesMixin, X: MatrixLike, sensitive_features: ColumnsLike | None = None
 ) -> GroupEncoding:
     """Return the groups of a later part of a stream, numbered as those of the first part."""
     refuse_lazy(estimator, X, sensitive_features)
@@ -352,7 +370,7 @@ def read_part_groups(
 
 
 def read_groups(
-    estimator: Any,
+    estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     sensitive_features: ColumnsLike | None = None,
     *,
@@ -379,7 +397,7 @@ def read_groups(
     return codes
 
 
-def _warn_without_groups(estimator: Any) -> None:
+def _warn_without_groups(estimator: SensitiveFeaturesMixin) -> None:
     warn_user(
         f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
         "compares groups is active. Pass fit(..., sensitive_features=...) or set sensitive=, the "
@@ -388,7 +406,7 @@ def _warn_without_groups(estimator: Any) -> None:
     )
 
 
-def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
+def _lacks_groups(estimator: SensitiveFeaturesMixin, X: MatrixLike) -> bool:
     """Whether X is a table of the columns that the model uses, without the sensitive ones."""
     is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
     return is_table and bool(dropped_columns(estimator))

@@ -89,8 +89,9 @@ def test_a_function_knows_a_feature_by_any_name_in_it(tmp_path):
     path = tmp_path / "skfair/solvers/erm/a.py"
     path.parent.mkdir(parents=True)
     path.write_text(
-        'def f(x):\n    """Of strata."""\n    return x.within\n\n\ndef g(x):\n    return f(strata=x)\n'
-        "\n\ndef h(x):\n    return x, 'strata'  # strata\n"
+        'def f(x):\n    """Of strata."""\n    return x.within\n\n\n'
+        "def g(x):\n    return f(strata=x)\n\n\n"
+        "def h(x):\n    return x, 'strata'  # strata\n"
     )
     found = features.functions_below(tmp_path)
     known = features.known_by(FEATURES, found)["strata"]

@@ -247,6 +247,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             "sample_weight": sample_weight,
         }
         data = read_rows(self, X, y, **metadata, **row_checks(X, self.model, self.confidence))
+        self._keep(data.reading)
         classes, limits = read_classes(data.y), (self.min_rate, self.selection_rate)
         active = active_constraints(self.constraint, "classification", data, self.max_disparity)
         positive = positive_class(self.pos_label, classes, active, *limits)
@@ -307,6 +308,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         if stream:
             classes, positive = self.classes_, self.pos_label_
         else:
+            self._keep(data.reading)
             classes = read_classes(data.y if classes is None else np.asarray(classes))
             positive = positive_class(self.pos_label, classes, active, *limits)
         check_known(data.y, classes)

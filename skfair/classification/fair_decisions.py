@@ -41,7 +41,7 @@ from skfair.estimators.decisions.prediction import (
 from skfair.estimators.decisions.solve import fit_classes, read_folds, search
 from skfair.estimators.group_chances import fit_groups
 from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, mean_chances
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
@@ -266,9 +266,10 @@ class FairDecisionClassifier(
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         refuse_misspelt(self, self._inner(), fit_params)
-        keep_folds(self)
+        self.cv = kept_folds(self.cv)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        self._keep(data.reading)
         problem = bind(
             data,
             self.constraint,

@@ -30,7 +30,7 @@ from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.groups.weighted_rows import LazyRows
-from skfair.read import read_lazy_columns, store_groups
+from skfair.read import attributes_of_groups, read_lazy_columns
 from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
@@ -205,13 +205,14 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
-        inner_scores.keep_folds(self)
+        self.cv = inner_scores.kept_folds(self.cv)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         if is_lazy(X, y, groups, *metadata.values()):
             _check_fits_lazily(self, groups)
             return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
         X, data = read_for_inner(self, X, y, groups, **metadata)
+        self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
         folds = inner_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
@@ -271,19 +272,19 @@ class PartialParityCalibrator(
         from dask.array import from_array
 
         sensitive_features, sample_weight = metadata.values()
-        read_lazy_columns(self, X, sensitive_features)
+        reading = read_lazy_columns(self, X, sensitive_features)
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         asked = self._sensitive
         if asked.columns is not None:
             sensitive_features = _columns_of(X, column_positions(meta_of(X), asked.columns))
-            X = _columns_of(X, np.asarray(self._model_positions).tolist())
+            X = _columns_of(X, np.asarray(reading["_model_positions"]).tolist())
         groups = (sensitive_features, None, sample_weight, asked.crossed)
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
         labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
         kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         classes = classes_to_map(np.asarray(kinds.columns["y"]), kinds.groups, *limits[:2])
-        store_groups(self, kinds.groups, int(kinds.counts.sum()))
+        self._keep(reading | attributes_of_groups(kinds.groups, int(kinds.counts.sum())))
         row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
         models = [self._one_model(X, y, row_params)]
         how = models, self.response_method, classes

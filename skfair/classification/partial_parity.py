@@ -230,6 +230,7 @@ class PartialParityClassifier(
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
+        self._keep(data.reading)
         classes = classes_of(data.y, data.groups, self.constraint, self.interval, self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)

@@ -189,6 +189,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             sample_weight=sample_weight,
             **self._checks(),
         )
+        self._keep(data.reading)
         others = {"sensitive_features": sensitive_features}
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         costs = cost_table(self.clusterer_, data.X, self.costs)

@@ -267,6 +267,7 @@ class FairKMeans(
             sample_weight=sample_weight,
             **row_checks(X),
         )
+        self._keep(data.reading)
         problem = clustering_problem(data, bind(self, data, solver), self.n_clusters)
         best = solve(self, problem, solver, X, y)
         self.__dict__.update(clustering_attributes(problem, data.groups, best))

@@ -260,6 +260,7 @@ class FairSpectralClustering(
         solver = EIGEN_SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         checks = graph_checks(affinity, X, self._sensitive.columns)
         data = read_rows(self, X, supervised=False, sensitive_features=sensitive_features, **checks)
+        self._keep(data.reading)
         constraints = bind(self, data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)

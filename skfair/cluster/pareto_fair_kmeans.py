@@ -220,6 +220,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             sample_weight=sample_weight,
             **row_checks(X),
         )
+        self._keep(data.reading)
         targets, attained = bind(self, data, solver)
         problem = clustering_problem(data, limits_at(data, attained, 1.0), self.n_clusters)
         limits_of = partial(limits_at, data, attained)

@@ -16,6 +16,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
+from skfair.base import SensitiveFeaturesMixin
 from skfair.estimators.inner_scores import (
     Split,
     as_rows,
@@ -32,7 +33,7 @@ from skfair.utils.warn import warn_user
 
 
 def read_for_inner(
-    estimator: Any,
+    estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     y: ColumnLike,
     groups: ColumnLike | None = None,  # of the folds

@@ -30,6 +30,7 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
+from skfair.base import SensitiveFeaturesMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.training_data import People, TrainingData
@@ -91,10 +92,9 @@ def fitted(
     return clone(estimator).fit(X, y, **row_params)
 
 
-def keep_folds(estimator: Any) -> None:
-    """Make folds that can be read once a list: copies, files and a second fit read them again."""
-    if isinstance(estimator.cv, Iterator):
-        estimator.cv = list(estimator.cv)
+def kept_folds(cv: Any) -> Any:
+    """Return folds that can be read once as a list: copies, files and a second fit read them."""
+    return list(cv) if isinstance(cv, Iterator) else cv
 
 
 def known_folds(
@@ -165,7 +165,7 @@ def held_out(
 
 
 def groups_of_new_rows(
-    estimator: Any,  # fitted, with ``is_group_aware_``
+    estimator: SensitiveFeaturesMixin,  # fitted, with ``is_group_aware_``
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
 ) -> IntArray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,8 @@ class TrainingData:
     blocks: Training | None = None  # rows in blocks
     # Where groups are known by probability: the rows as they were passed
     people: People | None = None
+    # What later rows are read by, as attributes of the fitted estimator
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -219,6 +219,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
         data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
+        self._keep(data.reading)
         rng = check_random_state(self.random_state)
         task = make_task(
             data, query_id, self.loss, self.alpha, self.model, self.max_disparity, rng=rng

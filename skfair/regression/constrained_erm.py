@@ -188,6 +188,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
             "sample_weight": sample_weight,
         }
         data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
+        self._keep(data.reading)
         scores = self.model, self.fit_intercept, self.alpha
         task = regression_task(data.y, data.sample_weight, self.loss, *scores)
         active = active_constraints(self.constraint, "regression", data, self.max_disparity)

@@ -30,7 +30,7 @@ from skfair.estimators.inner_scores import (
     FOLDS,
     as_rows,
     groups_of_new_rows,
-    keep_folds,
+    kept_folds,
     known_folds,
     make_splits,
     mean_over,
@@ -224,9 +224,10 @@ class FairDecisionRegressor(
         inner = self._inner()
         constraint, limit = _checked(self.constraint, self.max_disparity, inner)
         refuse_misspelt(self, inner, fit_params)
-        keep_folds(self)
+        self.cv = kept_folds(self.cv)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        self._keep(data.reading)
         targets, weights = check_numbers(data.y, "y"), data.sample_weight
         data.groups.check_nonempty(sample_weight=weights)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
