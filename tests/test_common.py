@@ -136,19 +136,6 @@ def test_names_of_groups_do_not_matter(estimator_class, data):
 
 
 @each
-def test_columns_and_metadata_agree(estimator_class, data):
-    X, y, groups = data
-    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
-    by_metadata = fit(seeded(estimator_class), X, y, sensitive_features=groups)
-    by_column = fit(seeded(estimator_class).set_params(sensitive=["sex"]), frame, y)
-    in_columns = by_column.predict(frame) if hasattr(by_column, "predict") else by_column.labels_
-    # The linear model inside adds up columns in the order in which they lie in memory.
-    same = np.allclose if estimator_class is FairDecisionRegressor else np.array_equal
-    assert same(outcome(by_metadata, X, groups), in_columns)
-    assert by_column.model_features_.tolist() == list("abc")
-
-
-@each
 def test_routing_on_and_off(estimator_class, data):
     X, y, groups = data
     with warnings.catch_warnings():

@@ -4,26 +4,20 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.special import expit
 from sklearn import clone, config_context
-from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfair import Sensitive, metrics
+from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import (
     BoundedGroupLoss,
-    ConditionalOn,
     DemographicParity,
     EqualOpportunity,
 )
@@ -221,22 +215,6 @@ def test_loss_constraints(constraint):
     assert gap <= 0.01
 
 
-def test_overlapping_attributes():
-    X, y, group = people(n=1500)
-    other = np.where(X[:, 2] > 0.3, "old", "young")
-    table = pd.DataFrame({"group": group, "age": other})
-    model = ConstrainedERMClassifier(max_disparity=0.03, sensitive=Sensitive(crossed=False))
-    model.fit(X, y, sensitive_features=table)
-    for column in table:
-        gap = metrics.demographic_parity_difference(
-            y, model.predict(X), sensitive_features=table[column]
-        )
-        assert gap <= 0.03
-    crossed = ConstrainedERMClassifier(max_disparity=0.03).fit(X, y, sensitive_features=table)
-    assert len(crossed.groups_) == 4
-    assert crossed.train_disparity_ <= 0.03
-
-
 def test_overall_reference():
     X, y, group = people(n=1500, n_groups=3)
     constraint = DemographicParity(0.05, reference="overall")
@@ -259,26 +237,6 @@ def test_other_losses(loss):
     assert not hasattr(model, "predict_proba")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sparse_equals_dense(dtype):
-    X, y, group = people()
-    X = X.astype(dtype)
-    X[np.abs(X) < 0.5] = 0
-    A = sparse.csr_array(X)
-    A.data[:3] = 0  # explicit zeros
-    X[np.abs(X) < 0] = 0
-    dense = ConstrainedERMClassifier(enforce="surrogate").fit(
-        A.toarray(), y, sensitive_features=group
-    )
-    thin = ConstrainedERMClassifier(enforce="surrogate").fit(A, y, sensitive_features=group)
-    np.testing.assert_allclose(dense.coef_, thin.coef_, atol=1e-5 if dtype == np.float32 else 1e-7)
-    strict = ConstrainedERMClassifier(max_disparity=0.02).fit(A, y, sensitive_features=group)
-    p = strict.predict(A)
-    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.02
-    assert (p == strict.predict(A.toarray())).all()
-    assert {model.coef_.dtype for model in (dense, thin, strict)} == {np.dtype(float)}
-
-
 def test_rows_of_single_precision_are_decided_in_double():
     """Scores of many rows lie closer to each other than single precision can tell."""
     X, y, group = people(n=60_000)
@@ -298,20 +256,6 @@ def test_rows_of_single_precision_are_decided_in_double():
     assert np.array_equal(one.decision_function(single[::-2]), scores[::-2])
 
 
-def test_weights_repeat_rows():
-    X, y, group = people(n=300)
-    weights = np.random.default_rng(1).integers(1, 4, 300)
-    again = np.repeat(np.arange(300), weights)
-    a = ConstrainedERMClassifier(max_disparity=0.05).fit(
-        X, y, sample_weight=weights, sensitive_features=group
-    )
-    b = ConstrainedERMClassifier(max_disparity=0.05).fit(
-        X[again], y[again], sensitive_features=group[again]
-    )
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
-    assert a.train_disparity_ == pytest.approx(b.train_disparity_, abs=1e-12)
-
-
 def test_class_weight_changes_the_loss_not_the_rates():
     X, y, group = people(n=1000)
     y = np.where(np.random.default_rng(0).random(1000) < 0.5, 0, y)
@@ -327,19 +271,6 @@ def test_a_class_without_weight():
     X, y, group = people()
     model = ConstrainedERMClassifier(class_weight={0: 0.0, 1: 1.0}, alpha=0.1)
     assert model.fit(X, y, sensitive_features=group).predict(X).all()
-
-
-def test_labels_of_any_kind():
-    X, y, group = people()
-    words = np.where(y == 1, "yes", "no")
-    a = ConstrainedERMClassifier().fit(X, y, sensitive_features=group)
-    b = ConstrainedERMClassifier().fit(X, words, sensitive_features=group)
-    assert b.classes_.tolist() == ["no", "yes"]
-    assert ((a.predict(X) == 1) == (b.predict(X) == "yes")).all()
-    proba = b.predict_proba(X)
-    np.testing.assert_allclose(proba.sum(axis=1), 1)
-    np.testing.assert_allclose(np.exp(b.predict_log_proba(X)), proba)
-    assert ((proba[:, 1] > 0.5) == (b.predict(X) == "yes")).all()
 
 
 def test_scales_of_features_do_not_matter_without_a_penalty():
@@ -369,18 +300,6 @@ def test_columns_whose_squares_overflow_are_refused(options):
     X[:, 2] *= 1e200
     with pytest.raises(ValueError, match="squares overflow, the first of them is column 2"):
         ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=group)
-
-
-def test_hidden_layers():
-    X, y, group = people(n=800)
-    model = ConstrainedERMClassifier(max_disparity=0.05, model=(8,), max_iter=300)
-    model.set_params(random_state=0).fit(X, y, sensitive_features=group)
-    p = model.predict(X)
-    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
-    assert [layer.shape for layer in model.coefs_] == [(4, 8), (8, 1)]
-    assert not hasattr(model, "coef_")
-    again = ConstrainedERMClassifier(**model.get_params()).fit(X, y, sensitive_features=group)
-    assert (again.decision_function(X) == model.decision_function(X)).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -473,18 +392,6 @@ def test_the_penalty_of_a_stream_is_one_over_the_weights_so_far(weight):
     np.testing.assert_allclose(by_default.coef_, told.coef_, rtol=1e-9)
 
 
-def test_streams_refuse_constraints_within_strata_from_the_first_part_on():
-    X, y, group = people(n=300)
-    X[:, 3] = X[:, 3] > 0
-    model = ConstrainedERMClassifier(
-        ConditionalOn("demographic_parity"), sensitive=Sensitive(within=3)
-    )
-    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
-        model.partial_fit(X, y, sensitive_features=group)
-    assert "partial_fit has none" in str(caught.value.__cause__)
-    assert not hasattr(model, "classes_")
-
-
 def test_class_weights_that_leave_nothing_to_fit_are_refused():
     X, y, group = people(n=300)
     zeros = (X[y == 0], y[y == 0])
@@ -509,23 +416,6 @@ def test_grid_search_with_routing_on_and_off():
     assert search.best_params_ == {"max_disparity": 0.2}
     nested = {"constraint": [DemographicParity()], "constraint__reference": ["pairwise", "overall"]}
     GridSearchCV(ConstrainedERMClassifier(), nested, cv=2).fit(X, y, sensitive_features=group)
-
-
-def test_a_pipeline_on_a_table_with_strings_and_gaps():
-    X, y, group = people(n=400)
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(X, columns=list("stuv"))
-    table["city"] = rng.choice(["Rome", "Oslo", None], 400)
-    table.loc[rng.random(400) < 0.1, "t"] = np.nan
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
-    model = make_pipeline(
-        make_column_transformer((numbers, list("stuv")), (words, ["city"])),
-        ConstrainedERMClassifier(max_disparity=0.05),
-    )
-    model.fit(table, y, constrainedermclassifier__sensitive_features=group)
-    gap = metrics.demographic_parity_difference(y, model.predict(table), sensitive_features=group)
-    assert gap <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -559,15 +449,6 @@ def test_wrong_arguments_are_named(change, message):
     weight = change.pop("sample_weight", None)
     with pytest.raises((ValueError, TypeError), match=message):
         ConstrainedERMClassifier(**change).fit(X, y, weight, sensitive_features=group)
-
-
-def test_an_empty_cell_is_named_only_if_it_matters():
-    X, y, group = people()
-    y = np.where(group == "a", 0, y)
-    with pytest.raises(ValueError, match=r"group 'a' with y=1"):
-        ConstrainedERMClassifier("equal_opportunity").fit(X, y, sensitive_features=group)
-    model = ConstrainedERMClassifier("false_positive_parity").fit(X, y, sensitive_features=group)
-    assert model.train_disparity_ <= 0.05
 
 
 def test_constraints_of_the_same_kind_are_all_kept():
@@ -617,21 +498,6 @@ def test_a_stream_starts_from_the_fit():
     before = model.coef_.copy()
     model.partial_fit(X, y, sensitive_features=group)
     assert 0 < np.abs(model.coef_ - before).max() < 0.1
-
-
-def test_one_group_and_no_group():
-    X, y, _ = people()
-    with pytest.warns(UserWarning, match="single group"):
-        ConstrainedERMClassifier().fit(X, y, sensitive_features=["all"] * 600)
-    with pytest.warns(UserWarning, match="without sensitive_features"):
-        model = ConstrainedERMClassifier().fit(X, y)
-    assert model.train_disparity_ == 0
-    with (
-        pytest.warns(UserWarning, match="without sensitive_features"),
-        pytest.raises(ValueError, match="no constraint 'dp'"),
-    ):
-        ConstrainedERMClassifier("dp").fit(X, y)
-    assert model.disparity_by_group_ == {}
 
 
 def test_a_bound_out_of_reach_says_what_was_reached():

@@ -4,22 +4,17 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from skfair import Sensitive
@@ -192,36 +187,6 @@ def test_the_estimator_itself_is_not_touched():
     assert not hasattr(scorer, "coef_")
 
 
-def table(seed=0):
-    """A frame with strings and missing values, as pipelines take it."""
-    X, y, sex = sample(seed)
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": sex})
-    frame["city"] = rng.choice(["Ulm", "Bonn"], len(y))
-    frame.loc[rng.random(len(y)) < 0.1, "a"] = np.nan
-    return frame, y
-
-
-def pipeline():
-    return make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(), ["city"]), (SimpleImputer(), ["a", "b"]), remainder="drop"
-        ),
-        LogisticRegression(),
-    )
-
-
-def test_a_pipeline_on_a_frame_with_strings_and_missing_values():
-    frame, y = table()
-    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive="sex", cv=None)
-    model.fit(frame, y)
-    scores = model.decision_function(frame)
-    gap = measure("statistical_parity", "conditional", scores, y, frame["sex"])
-    assert gap == pytest.approx(model.train_disparity_, abs=1e-12)
-    assert gap <= 0.05 + EXACT
-    assert list(model.model_features_) == ["a", "b", "city"]
-
-
 def test_the_estimator_gets_the_groups_if_it_takes_them():
     X, y, sex = sample()
     scorer = ConstrainedERMClassifier("demographic_parity", max_disparity=0.05)
@@ -261,18 +226,6 @@ def test_a_scorer_without_probabilities_gives_none():
     for name in ("predict_proba", "predict_log_proba"):
         assert not hasattr(PartialParityCalibrator(LinearSVC()), name)
         assert hasattr(PartialParityCalibrator(RandomForestClassifier()), name)
-
-
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
-def test_sparse_rows_and_string_labels():
-    X, y, sex = sample()
-    names = np.array(["no", "yes"])[y]
-    dense = PartialParityCalibrator(None, INTERVAL).fit(X, y, sensitive_features=sex)
-    model = PartialParityCalibrator(None, INTERVAL)
-    model.fit(sparse.csr_array(X), names, sensitive_features=sex)
-    predicted = model.predict(sparse.csr_array(X), sensitive_features=sex)
-    expected = dense.predict(X, sensitive_features=sex)
-    assert np.array_equal(predicted, np.array(["no", "yes"])[expected])
 
 
 # --- cross-fitting ------------------------------------------------------------------------------
@@ -381,25 +334,6 @@ def test_ties_that_raise_the_bound_are_told():
 
 
 # --- weights ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "constraint", ["statistical_parity", "demographic_parity", "equalized_odds"]
-)
-def test_weight_two_is_a_row_twice(constraint):
-    X, y, sex = sample()
-    weights = np.random.default_rng(0).integers(1, 3, len(y))
-    twice = np.repeat(np.arange(len(y)), weights)
-    scorer = LogisticRegression(tol=1e-12, max_iter=1000)
-    one = PartialParityCalibrator(scorer, INTERVAL, constraint, 0.1, cv=None)
-    other = clone(one)
-    one.fit(X, y, weights.astype(float), sensitive_features=sex)
-    other.fit(X[twice], y[twice], sensitive_features=sex[twice])
-    scores = [model.decision_function(X, sensitive_features=sex) for model in (one, other)]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-    assert one.train_disparity_ == pytest.approx(other.train_disparity_, abs=1e-9)
-    gap = measure(constraint, "conditional", scores[0], y, sex, weights=weights)
-    assert gap == pytest.approx(one.train_disparity_, abs=1e-12)
 
 
 def test_an_estimator_that_takes_no_weights_is_named():

@@ -6,18 +6,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive, metrics
 from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint
 from skfair.enforcement.partial.promise import alike_rows
-from skfair.exceptions import MissingGroupsWarning
 
 PAIR = (0.1, 0.6)
 AWARE = {"group_aware": True}
@@ -102,23 +97,6 @@ def test_what_blind_models_cannot_do(params, message):
     assert fit(**params, **AWARE).is_within_limit_
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"X": np.where(np.arange(3) == 0, np.nan, X)}, "contains NaN"),
-        ({"X": np.where(np.arange(3) == 0, np.inf, X)}, "contains infinity"),
-        ({"y": np.ones(400)}, "only one class: 1"),
-        ({"y": np.arange(400) % 3}, "Only binary classification.*3 classes: 0, 1, 2"),
-        ({"group": np.where(np.arange(400) < 3, None, GROUP)}, "3 missing values in 400 rows"),
-        ({"sample_weight": -np.ones(400)}, r"negative values \(smallest: -1\)"),
-        ({"sample_weight": (GROUP == "a") * 1.0}, "No row .*group 'b'"),
-    ],
-)
-def test_bad_data(changed, message):
-    with pytest.raises(ValueError, match=message):
-        fit(**changed)
-
-
 @pytest.mark.parametrize("aware", [True, False])
 def test_a_class_that_a_group_lacks(aware):
     y = np.where(GROUP == "a", 0, Y)
@@ -128,29 +106,6 @@ def test_a_class_that_a_group_lacks(aware):
     assert fit(y=y, constraint="group_auc", group_aware=aware).is_within_limit_
     y = np.where(GROUP == "a", 1, Y)
     assert fit(y=y, constraint="equal_opportunity", group_aware=aware).is_within_limit_
-
-
-def test_groups_at_prediction():
-    model = fit(**AWARE)
-    with pytest.raises(ValueError, match=r"group-aware: pass the groups.*sensitive"):
-        model.predict(X)
-    with pytest.raises(ValueError, match=r"did not occur at fit: 'c'. Known levels: 'a', 'b'"):
-        model.decision_function(X[:2], sensitive_features=["a", "c"])
-    with pytest.raises(ValueError, match="399 rows but the other data have 400"):
-        model.predict_proba(X, sensitive_features=GROUP[1:])
-    blind = fit(**BLIND)
-    assert blind.coef_.shape == (1, 3)
-    np.testing.assert_array_equal(blind.predict(X), blind.predict(X, sensitive_features=GROUP))
-
-
-def test_overlapping_attributes():
-    old = np.where(X[:, 2] > 0.3, "old", "young")
-    groups = pd.DataFrame({"sex": GROUP, "age": old})
-    model = fit(group=groups, sensitive=Sensitive(crossed=False), max_disparity=0.2)
-    for column in groups:
-        assert gap(model.decision_function(X), groups[column]) <= 0.2
-    with pytest.raises(ValueError, match=r"do not overlap.*keeps 2 attributes apart"):
-        fit(group=groups, sensitive=Sensitive(crossed=False), **AWARE)
 
 
 @pytest.mark.parametrize("params", [AWARE, {}])
@@ -185,18 +140,6 @@ def test_scores_that_are_constant_in_each_group_can_be_made_one():
     assert model.train_disparity_ <= 0.1
 
 
-def test_nothing_to_compare():
-    for params in ({}, AWARE):
-        with pytest.warns(UserWarning, match="single group, 'a', so no constraint is active"):
-            one = fit(group=np.full(400, "a"), **params)
-        with pytest.warns(MissingGroupsWarning, match="compares groups is active"):
-            none = fit(group=None, **params)
-        free = fit(max_disparity=1.0)
-        for model in (one, none):
-            assert model.is_within_limit_
-            np.testing.assert_allclose(model.coef_, free.coef_, atol=1e-3)
-
-
 @pytest.mark.parametrize("scale", ["conditional", "ccdf"])
 @pytest.mark.parametrize("seed", range(4))
 def test_ties_across_the_ends_of_the_interval(seed, scale):
@@ -225,14 +168,6 @@ def test_intervals_of_equal_length():
     fit(interval={"a": (0.0, 0.3), "b": (0.1, 0.4)}, scale="ccdf", **BLIND, **AWARE)
 
 
-@pytest.mark.parametrize(
-    ("params", "name"), [({"solver": "slsqp"}, "'repair'"), ({"loss": "logistic"}, "'auc'")]
-)
-def test_messages_list_all_names(params, name):
-    with pytest.raises(ValueError, match=name):
-        fit(**params)
-
-
 def test_an_unfinished_fit_is_warned_about():
     with pytest.warns(ConvergenceWarning):
         model = fit(max_iter=1, **AWARE)
@@ -240,63 +175,6 @@ def test_an_unfinished_fit_is_warned_about():
 
 
 # --- the same data in other forms -------------------------------------------------------------
-
-
-# The strict loop of blind models stops early in each round; one solution of the smooth problem is
-# exact, and so the same up to rounding.
-EXACTLY = {"enforce": "surrogate", "tol": 1e-7}
-
-
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
-@pytest.mark.parametrize("params", [AWARE, EXACTLY])
-def test_forms_of_the_same_data(params):
-    model = fit(**params)
-    scores = model.decision_function(X, **groups_for(model))
-
-    def same(other, new=X, group=GROUP, atol=1e-4):
-        got = other.decision_function(
-            new, sensitive_features=group if model.is_group_aware_ else None
-        )
-        np.testing.assert_allclose(got, scores, atol=atol)
-
-    np.testing.assert_array_equal(fit(**params).coef_, model.coef_)  # no chance involved
-    compressed = sparse.csr_matrix(X)
-    same(fit(X=compressed, **params), compressed)
-    order = np.random.default_rng(0).permutation(400)
-    same(fit(X[order], Y[order], GROUP[order], **params))
-    frame = pd.DataFrame(X[order], columns=list("pqr"), index=order)
-    groups = pd.Series(GROUP[order], index=order)
-    shuffled = fit(frame, pd.Series(Y[order], index=order), groups, **params)
-    assert shuffled.feature_names_in_.tolist() == list("pqr")
-    same(shuffled, pd.DataFrame(X, columns=list("pqr")))
-    renamed = np.where(GROUP == "a", "z", "b")
-    words = fit(y=np.array(["no", "yes"])[Y], group=renamed, **params)
-    same(words, group=renamed)
-    labels = words.predict(X, **groups_for(words, renamed))
-    np.testing.assert_array_equal(labels == "yes", model.predict(X, **groups_for(model)))
-
-
-@pytest.mark.parametrize(
-    ("constraint", "aware"),
-    [
-        ("demographic_parity", True),
-        ("equalized_odds", True),
-        ("statistical_parity", True),
-        ("demographic_parity", False),
-        ("statistical_parity", False),
-    ],
-)
-def test_weight_2_is_a_row_twice(constraint, aware):
-    twice = np.arange(400) % 3 == 0
-    rows = np.repeat(np.arange(400), 1 + twice)
-    params = {"constraint": constraint, "max_disparity": 0.2}
-    params |= {"group_aware": True} if aware else EXACTLY
-    weighted = fit(sample_weight=1.0 + twice, **params)
-    repeated = fit(X[rows], Y[rows], GROUP[rows], **params)
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
-    np.testing.assert_allclose(weighted.thresholds_, repeated.thresholds_, atol=1e-4)
-    np.testing.assert_allclose(weighted.rates_, repeated.rates_)
-    assert weighted.train_disparity_ == pytest.approx(repeated.train_disparity_)
 
 
 @pytest.mark.parametrize("params", [AWARE, {}])
@@ -307,18 +185,6 @@ def test_units_of_columns(params):
     of_scaled = scaled.decision_function(X * units, **groups_for(scaled))
     np.testing.assert_allclose(of_scaled, of_model, atol=1e-3)
     assert np.isfinite(fit(X=X * units, **params).coef_).all()
-
-
-@pytest.mark.parametrize("params", [AWARE, {}])
-def test_float32(params):
-    single = X.astype(np.float32)
-    model = fit(X=single, **params)
-    assert model.is_within_limit_
-    assert model.coef_.dtype == np.float64
-    scores = model.decision_function(single, **groups_for(model))
-    assert model.train_disparity_ == pytest.approx(gap(scores), abs=1e-9)
-    of_double = model.decision_function(single.astype(float), **groups_for(model))
-    np.testing.assert_allclose(scores, of_double, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("params", [AWARE, {"max_disparity": 0.3, "max_iter": 20}])
@@ -371,22 +237,6 @@ def test_alike_rows_of_two_attributes_are_as_many():
 
 
 # --- scikit-learn around it -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("aware", [True, False])
-def test_search_with_routing(aware):
-    scorer = metrics.get_scorer("neg_partial_statistical_parity_gap", interval=PAIR)
-    model = PartialParityClassifier(PAIR, group_aware=aware)
-    with config_context(enable_metadata_routing=True):
-        search = GridSearchCV(model, {"max_disparity": [0.1, 0.9]}, scoring=scorer, cv=2)
-        search.fit(X, Y, sensitive_features=GROUP)
-        pipe = make_pipeline(StandardScaler(), search.best_estimator_)
-        result = cross_validate(
-            pipe, X, Y, params={"sensitive_features": GROUP}, scoring=scorer, cv=2
-        )
-        assert scorer(search, X, Y, sensitive_features=GROUP) > -0.2
-    assert search.best_params_ == {"max_disparity": 0.1}
-    assert np.all(result["test_score"] < 0)
 
 
 def test_search_without_routing():

@@ -144,25 +144,6 @@ def test_large_data_are_swept_on_a_sample(monkeypatch):
     assert balance_score(front.labels_[-1], sensitive_features=groups) == front.balances_[-1]
 
 
-def test_overlapping_attributes_columns_and_weights():
-    X, groups = segregated()
-    frame = pd.DataFrame(X, columns=list("abc")).assign(
-        sex=groups, old=np.where(X[:, 1] > 0.2, "y", "n")
-    )
-    weights = np.random.default_rng(0).uniform(0.5, 2, 400)
-    front = ParetoFairKMeans(
-        3, balances=6, sensitive=Sensitive(["sex", "old"], crossed=False), random_state=0
-    ).fit(frame, sample_weight=weights)
-    for labels, relative in zip(front.labels_, front.relative_balances_, strict=True):
-        worst = min(
-            balance_score(labels, sensitive_features=frame[c], sample_weight=weights, relative=True)
-            for c in ("sex", "old")
-        )
-        assert relative == pytest.approx(worst)
-    model = front.select(min_balance=0.5)
-    assert model.predict(frame).shape == (400,)
-
-
 def test_attributes_of_different_balance_make_a_front_of_shares():
     """The rarer attribute decides the plain balances, which then need not increase."""
     rng = np.random.default_rng(0)

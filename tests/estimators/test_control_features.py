@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn
-from skfair.regression import ConstrainedERMRegressor
 
 
 def people(n=1200, seed=0):
@@ -36,21 +35,6 @@ def gaps(selected, sex, faculty):
 
 
 CONSTRAINT = ConditionalOn("demographic_parity")
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_limit_holds_within_each_stratum(weighted):
-    X, y, sex, faculty = people()
-    free = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, sensitive_features=sex)
-    assert min(gaps(free.predict(X), sex, faculty).values()) > 0.1
-    weights = np.ones(len(y)) if weighted else None
-    model = ConstrainedERMClassifier(CONSTRAINT, 0.03)
-    model.fit(X, y, weights, sensitive_features=sex, control_features=faculty)
-    found = gaps(model.predict(X), sex, faculty)
-    assert max(found.values()) <= 0.03
-    assert model.train_disparity_ == pytest.approx(max(found.values()), abs=1e-12)
-    whole = abs(model.predict(X)[sex == "f"].mean() - model.predict(X)[sex == "m"].mean())
-    assert whole > 0.03  # women and men still apply to different faculties
 
 
 def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
@@ -78,30 +62,6 @@ def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
         ConstrainedERMClassifier(CONSTRAINT).fit(
             table, y, sensitive_features=sex, control_features="law"
         )
-
-
-def test_without_strata_the_constraint_says_what_it_needs():
-    X, y, sex, _ = people()
-    with pytest.raises(ValueError, match="needs control_features in fit"):
-        ConstrainedERMClassifier(CONSTRAINT).fit(X, y, sensitive_features=sex)
-
-
-def test_control_features_that_no_constraint_looks_at_are_said():
-    X, y, sex, faculty = people()
-    with pytest.warns(UserWarning, match="control_features were given, but no constraint uses"):
-        model = ConstrainedERMClassifier().fit(
-            X, y, sensitive_features=sex, control_features=faculty
-        )
-    same = ConstrainedERMClassifier().fit(X, y, sensitive_features=sex)
-    assert np.array_equal(model.coef_, same.coef_)
-
-
-def test_regression_within_strata():
-    X, _, sex, faculty = people()
-    y = X @ [1.0, 0.5, 2.0, 1.5]
-    model = ConstrainedERMRegressor(ConditionalOn("mean_score_parity"), 0.1)
-    model.fit(X, y, sensitive_features=sex, control_features=faculty)
-    assert max(gaps(model.predict(X), sex, faculty).values()) <= 0.1 + 1e-9
 
 
 def test_routing():
@@ -165,6 +125,8 @@ def test_strata_in_another_order_than_the_rows_are_noticed_by_predictions():
     model.fit(X, y, **given, control_features=strata)
     usual = model.predict(X, **given, control_features=strata)
     assert (model.predict(X, **given, control_features=faculty) == usual).all()
+    with pytest.raises(ValueError, match="control_features"):
+        model.predict(X, **given)
     with pytest.raises(ValueError, match="control_features and the data have the same index"):
         model.predict(X, **given, control_features=strata[::-1])
     with pytest.raises(ValueError, match="control_features and the data have the same index"):

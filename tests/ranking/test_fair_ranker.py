@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn import config_context
@@ -13,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
-from skfair import Sensitive
 from skfair.datasets import make_ranking_queries
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, ndcg, pair_error_gap
@@ -184,20 +182,6 @@ def test_other_solvers(training, solver):
     assert (gaps_of(model, training) <= 0.3).mean() >= 0.8
 
 
-def test_network_and_sparse_rows(training):
-    X, y, query_id, groups = training
-    model = FairRanker(0.2, model=(8,), random_state=0)
-    model.fit(X, y, query_id, sensitive_features=groups)
-    assert [layer.shape for layer in model.coefs_] == [(30, 8), (8, 1)]
-    assert model.disparity_by_query_ == pytest.approx(gaps_of(model, training), abs=1e-6)
-    linear = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=groups)
-    rows = sparse.csr_array(X)
-    same = FairRanker(0.2, random_state=0).fit(rows, y, query_id, sensitive_features=groups)
-    assert same.predict(rows) == pytest.approx(linear.predict(X), abs=1e-6)
-    linear.set_params(model=[8]).fit(X, y, query_id, sensitive_features=groups)
-    assert not hasattr(linear, "coef_")
-
-
 def test_units_of_columns_do_not_matter_much(training):
     X, y, query_id, groups = training
     one, other = (
@@ -293,30 +277,6 @@ def test_errors_name_the_parameter(training, params, fit, message):
     options = {"query_id": query_id, "sensitive_features": groups, **fit}
     with pytest.raises(ValueError, match=message):
         FairRanker(**params).fit(X, y, **options)
-
-
-def test_each_attribute_has_its_own_limit(training):
-    X, y, query_id, groups = training
-    age = np.where(X[:, 0] + np.random.default_rng(0).normal(size=y.size) > 0, "old", "young")
-    both = pd.DataFrame({"sex": groups, "age": age})
-    limits = {"sex": 0.2, "age": 0.5}
-    model = FairRanker(limits, sensitive=Sensitive(crossed=False), query_share=0.9, random_state=0)
-    model.fit(X, y, query_id, sensitive_features=both)
-    gaps = {
-        name: gaps_of(model, (X, y, query_id, both[name].to_numpy())).astype(float) for name in both
-    }
-    within = np.all([gaps[name] <= limit + 1e-9 for name, limit in limits.items()], axis=0)
-    assert model.share_within_ == pytest.approx(within.mean())
-    assert within.mean() >= 0.9
-    one = FairRanker({"sex": 0.2, "age": None}, sensitive=Sensitive(crossed=False), random_state=0)
-    one.fit(X, y, query_id, sensitive_features=both)
-    alone = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=both["sex"])
-    assert one.share_within_ >= 0.95
-    assert one.n_solves_ == alone.n_solves_
-    with pytest.raises(ValueError, match="for each of the attributes"):
-        FairRanker({"sex": 0.1}, sensitive=Sensitive(crossed=False)).fit(
-            X, y, query_id, sensitive_features=both
-        )
 
 
 def test_without_a_limit_the_disparity_is_measured(recwarn):

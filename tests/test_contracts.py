@@ -1,0 +1,495 @@
+"""The table of features and estimators is true: each entry is tried on a few hundred rows."""
+
+import re
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import is_regressor
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skfair import GroupProbabilities, Sensitive, metrics
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.exceptions import MissingGroupsWarning, PositiveClassWarning
+from skfair.preprocessing import Reweighing
+from skfair.ranking import FairRanker
+from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
+from tests.contracts import COLUMNS, REFUSALS, SUPPORTED, TABLE
+from tests.house import discover_estimators
+from tests.older import ScoringMonitor
+from tests.prototypes import QuietCallback
+
+RNG = np.random.default_rng(0)
+N = 240
+SEX, AGE = RNG.choice(["f", "m"], N), RNG.choice(["old", "young"], N)
+X = RNG.normal(size=(N, 6))
+X[:, 0] += SEX == "m"
+X[:, 1] += 0.8 * (AGE == "old")
+NUMBERS = X[:, 0] + X[:, 1] + RNG.normal(size=N)
+CLASSES = (NUMBERS > 0.8).astype(int)
+RELEVANT = (X[:, 1] + X[:, 2] + 2 * (SEX == "m") + RNG.normal(size=N) > 0.8).astype(int)
+QUERY = np.arange(N) // 120
+WEIGHTS = RNG.integers(1, 4, N) * (np.arange(N) % 12 > 0)
+STRATA = RNG.choice(["law", "arts"], N)
+BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
+FRAME = pd.DataFrame(X, columns=list("abcdef"))
+APART = Sensitive(crossed=False)
+INTERVAL = (0.0, 0.5)
+PROBABILITIES = LogisticRegression().fit(X, SEX).predict_proba(X)
+
+
+class Family(NamedTuple):
+    """An estimator with settings that make its fits short, and how its limit is counted."""
+
+    make: Callable[..., Any]
+    metric: Callable[..., float]
+    outcome: str  # of the training rows: an attribute or a method
+    tight: float  # a limit that binds, and one that does not
+    free: float
+    limit: str = "max_disparity"
+    y: np.ndarray = CLASSES
+
+    def unfitted(self, settings=None):
+        model = self.make(**({self.limit: self.tight} if self.limit else {}) | (settings or {}))
+        has_seed = "random_state" in model.get_params(deep=False)
+        return model.set_params(random_state=0) if has_seed else model
+
+    def fit(self, X=X, y=None, settings=None, **given):
+        """Fit within the limit, to the groups of people if no others are given."""
+        own = {"query_id": QUERY} if self.metric is ranked else {}
+        given = own | {"sensitive_features": SEX} | given
+        given = {name: value for name, value in given.items() if value is not None}
+        return self.unfitted(settings).fit(X, self.y if y is None else y, **given)
+
+    def found(self, model, X=X, **given):
+        """Labels, decisions, predictions, scores or weights of the training rows."""
+        if self.outcome == "select":
+            return model.select(min_balance=self.tight).labels_
+        if self.outcome.endswith("_"):
+            return getattr(model, self.outcome)
+        is_aware = getattr(model, "is_group_aware_", False)
+        given = {"sensitive_features": SEX} | given if is_aware else {}
+        return getattr(model, self.outcome)(X, **given)
+
+    def keeps(self, found, limit=None, y=None, **given):
+        """Whether the limit holds, as the metric counts it."""
+        limit = self.tight if limit is None else limit
+        given = {"sensitive_features": SEX} | given
+        measured = self.metric(self.y if y is None else y, found, **given)
+        return measured >= limit - 1e-9 if self.metric is relative else measured <= limit + 1e-9
+
+
+def relative(_, labels, **given):
+    return metrics.balance_score(labels, relative=True, **given)
+
+
+def reweighed(y, weights, *, sample_weight=None, **given):
+    """What the classes of the groups differ by under the weights."""
+    return metrics.demographic_parity_difference(None, y, sample_weight=weights, **given)
+
+
+def ranked(y, scores, **given):
+    return metrics.pair_error_gap(y, scores, query_id=QUERY, aggregate="max", **given)
+
+
+rates = metrics.demographic_parity_difference, "train_predictions_", 0.05, 1
+intervals = partial(metrics.partial_statistical_parity_gap, interval=INTERVAL)
+intervals = intervals, "decision_function", 0.2, 1
+distances = metrics.wasserstein_gap, "train_predictions_", 0.1, 9, "max_disparity", NUMBERS
+balances = relative, "labels_", 0.8, 0, "min_balance"
+in_threes, logistic = KMeans(3, n_init=1, random_state=0), LogisticRegression()
+decisions = partial(FairDecisionClassifier, cv=3, group_estimator=logistic)
+predictions = partial(FairDecisionRegressor, group_estimator=logistic)
+FAMILIES = {
+    "FairKMeans": Family(partial(FairKMeans, 3, n_init=1), *balances),
+    "ParetoFairKMeans": Family(
+        partial(ParetoFairKMeans, 3, n_init=1, balances=[0.5, 0.9]), relative, "select", 0.8, 0, ""
+    ),
+    "FairAssignment": Family(partial(FairAssignment, clusterer=in_threes), *balances),
+    "FairSpectralClustering": Family(partial(FairSpectralClustering, 3), *balances),
+    "ConstrainedERMClassifier": Family(ConstrainedERMClassifier, rates[0], "predict", 0.05, 1),
+    "FairDecisionClassifier": Family(decisions, *rates),
+    "FairDecisionClassifier+": Family(partial(decisions, group_aware=True), *rates),
+    "PartialParityClassifier": Family(partial(PartialParityClassifier, INTERVAL), *intervals),
+    "PartialParityClassifier+": Family(
+        partial(PartialParityClassifier, INTERVAL, group_aware=True), *intervals
+    ),
+    "PartialParityCalibrator": Family(
+        partial(PartialParityCalibrator, interval=INTERVAL, cv=None), *intervals
+    ),
+    "Reweighing": Family(Reweighing, reweighed, "train_weights_", 0, 1, ""),
+    "ConstrainedERMRegressor": Family(
+        ConstrainedERMRegressor, metrics.mean_score_difference, "predict", *distances[2:]
+    ),
+    "FairDecisionRegressor": Family(predictions, *distances),
+    "FairDecisionRegressor+": Family(partial(predictions, group_aware=True), *distances),
+    "FairRanker": Family(
+        partial(FairRanker, query_share=1.0), ranked, "predict", 0.1, 1, y=RELEVANT
+    ),
+}
+FEATURES: dict[str, Callable[[Family], None]] = {}
+
+
+def feature(function):
+    """Add what an estimator must do: it is named like its row of the table."""
+    FEATURES[function.__name__.replace("_", " ")] = function
+
+
+def same(found, expected, tolerance=1e-5):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- groups -------------------------------------------------------------------------------------
+
+
+@feature
+def attributes_crossed(f):
+    limit, given = f.tight if f.metric is relative else 2 * f.tight, {"sensitive_features": BOTH}
+    model = f.fit(settings={f.limit: limit} if f.limit else {}, **given)
+    assert f.keeps(f.found(model, **given), limit, **given)
+
+
+@feature
+def attributes_apart(f):
+    given = {"sensitive_features": BOTH}
+    found = f.found(f.fit(settings={"sensitive": APART}, **given), **given)
+    assert all(f.keeps(found, sensitive_features=BOTH[name]) for name in BOTH)
+
+
+@feature
+def a_limit_for_each_attribute(f):
+    limits, given = {"sex": f.tight, "age": 2 * f.tight}, {"sensitive_features": BOTH}
+    model = f.fit(settings={"sensitive": APART, f.limit or "max_disparity": limits}, **given)
+    found = f.found(model, **given)
+    assert all(f.keeps(found, limits[name], sensitive_features=BOTH[name]) for name in BOTH)
+    model = f.fit(settings={"sensitive": APART, f.limit: {"sex": f.tight, "age": None}}, **given)
+    assert f.keeps(f.found(model, **given))
+
+
+@feature
+def attributes_in_columns(f):
+    frame, settings = FRAME.assign(sex=SEX), {"sensitive": "sex"}
+    model = f.fit(frame, settings=settings, sensitive_features=None)
+    same(f.found(model, frame, sensitive_features=None), f.found(f.fit(FRAME), FRAME))
+    assert model.model_features_.tolist() == list("abcdef")
+    position = f.fit(np.c_[X, SEX == "m"], settings={"sensitive": 6}, sensitive_features=None)
+    same(f.found(position, np.c_[X, SEX == "m"], sensitive_features=None), f.found(f.fit()), 1e-4)
+    kept = f.fit(
+        frame.assign(sex=1.0 * (SEX == "m")),
+        settings={"sensitive": Sensitive("sex", keep=True)},
+        sensitive_features=None,
+    )
+    assert kept.model_features_.tolist()[-1] == "sex"
+
+
+@feature
+def probabilities_of_groups(f):
+    given = {"sensitive_features": GroupProbabilities(PROBABILITIES, ["f", "m"])}
+    expected = f.found(f.fit(**given), **given)
+    assert f.keeps(expected, **given)
+    frame = FRAME.assign(woman=PROBABILITIES[:, 0], man=PROBABILITIES[:, 1])
+    settings = {"sensitive": Sensitive(["woman", "man"], probabilities=True)}
+    same(f.found(f.fit(frame, settings=settings, sensitive_features=None), frame), expected, 1e-3)
+
+
+@feature
+def control_features(f):
+    name = "mean_score_parity" if f.y is NUMBERS else "demographic_parity"
+    settings, given = {"constraint": ConditionalOn(name)}, {"control_features": STRATA}
+    expected = f.found(f.fit(settings=settings, **given), **given)
+    assert f.keeps(expected, **given)
+    frame = FRAME.assign(law=(STRATA == "law") * 1.0)
+    settings["sensitive"] = Sensitive(within="law")
+    assert f.keeps(f.found(f.fit(frame, settings=settings), frame), **given)
+    settings["sensitive"] = None
+    with pytest.raises(ValueError, match="needs control_features in fit"):
+        f.fit(settings=settings)
+    with pytest.warns(UserWarning, match="no constraint uses|change nothing"):
+        same(f.found(f.fit(**given)), f.found(f.fit()))
+
+
+@feature
+def no_groups(f):
+    with pytest.warns(MissingGroupsWarning):
+        model = f.fit(sensitive_features=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a single group
+        one = f.fit(sensitive_features=np.full(N, "a"))
+    given = {"sensitive_features": np.full(N, "a")}
+    same(f.found(model, sensitive_features=None), f.found(one, **given))
+
+
+@feature
+def predictions_without_the_group(f):
+    assert len(f.fit().predict(X[:5])) == 5
+
+
+@feature
+def groups_that_are_new(f):
+    assert len(f.fit().predict(X[:2], sensitive_features=["f", "x"])) == 2
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+@feature
+def min_rate(f):
+    found = f.found(f.fit(settings={"min_rate": 0.5}))
+    assert min(found[g == SEX].mean() for g in "fm") >= 0.5 - 1e-9
+    kept = f.found(f.fit(settings={"min_rate": "as before"}))
+    free = f.found(f.fit(settings={f.limit: f.free}))
+    assert all(kept[g == SEX].mean() >= free[g == SEX].mean() - 1e-6 for g in "fm")
+    assert f.keeps(found)
+    assert f.keeps(kept)
+
+
+@feature
+def selection_rate(f):
+    found = f.found(f.fit(settings={"selection_rate": 0.25}))
+    assert abs(found.sum() - 60) <= 0.5
+    kept = f.found(f.fit(settings={"selection_rate": "as before"}))
+    assert abs(kept.sum() - f.found(f.fit(settings={f.limit: f.free})).sum()) <= 1
+    some = f.found(f.fit(settings={"selection_rate": (0.6, 0.7)}))
+    assert 0.6 <= some.mean() <= 0.7
+    assert all(map(f.keeps, (found, kept, some)))
+
+
+@feature
+def ratios(f):
+    found = f.found(f.fit(settings={"constraint": DemographicParity(min_ratio=0.8)}))
+    assert metrics.demographic_parity_ratio(None, found, sensitive_features=SEX) >= 0.8 - 1e-9
+
+
+@feature
+def predictive_parity(f):
+    found = f.found(f.fit(settings={"constraint": "predictive_parity"}))
+    gap = metrics.predictive_parity_difference(CLASSES, found, sensitive_features=SEX)
+    assert gap <= f.tight + 1e-9
+
+
+@feature
+def confidence(f):
+    model = f.fit(settings={"confidence": 0.6, f.limit: 0.8 * f.free})
+    assert model.status_ == "certified"
+    assert model.p_value_ <= 0.4
+
+
+@feature
+def a_group_without_positives(f):
+    f.fit(y=np.where(SEX == "f", 0, f.y), settings={"constraint": "equal_opportunity"})
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+@feature
+def sample_weight(f):
+    """Weights count in the limit."""
+    assert f.keeps(f.found(f.fit(sample_weight=WEIGHTS)), sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match="negative"):
+        f.fit(sample_weight=-WEIGHTS)
+
+
+@feature
+def rows_of_weight_0(f):
+    """They may be anybody."""
+    one, others, y = f.fit(sample_weight=WEIGHTS), X.copy(), f.y.copy()
+    others[WEIGHTS == 0], y[WEIGHTS == 0] = 3.0, 1 - y[WEIGHTS == 0]
+    found = f.found(f.fit(others, y, sample_weight=WEIGHTS), others)
+    same(found[WEIGHTS > 0], f.found(one)[WEIGHTS > 0], 1e-3)
+
+
+@feature
+def weights_as_copies(f):
+    expected, copies = f.found(f.fit(sample_weight=WEIGHTS)), np.repeat(np.arange(N), WEIGHTS)
+    other = f.fit(X[copies], f.y[copies], sensitive_features=SEX[copies])
+    same(f.found(other, X[copies], sensitive_features=SEX[copies]), expected[copies], 0.1)
+
+
+@feature
+def groups_of_rows(f):
+    """Rows of a person stay in one fold."""
+    person, whole = np.random.default_rng(2).permutation(N) // 3, GroupKFold(4)
+    found = f.found(f.fit(settings={"cv": whole}, groups=person))
+    folds = list(whole.split(X, groups=person))
+    same(found, f.found(f.fit(settings={"cv": folds})))
+
+
+@feature
+def partial_fit(f):
+    model = f.unfitted()
+    for part in 8 * [slice(0, 120), slice(120, N)]:
+        own = {} if f.metric is relative else {"y": f.y[part]}
+        model.partial_fit(X[part], **own, sensitive_features=SEX[part])
+    is_aware = {"sensitive_features": SEX} if f.metric is relative else {}
+    assert f.keeps(model.predict(X, **is_aware), (f.tight + f.free) / 2 if is_aware else 0.15)
+
+
+@feature
+def the_order_of_rows(f):
+    """It changes nothing."""
+    order = np.random.default_rng(1).permutation(N)
+    own = {"query_id": QUERY[order]} if f.metric is ranked else {}
+    other = f.fit(X[order], f.y[order], sensitive_features=SEX[order], **own)
+    found = f.found(other, X[order], sensitive_features=SEX[order])
+    same(found, f.found(f.fit())[order], 5e-3)
+
+
+@feature
+def sparse_X(f):
+    rows = sparse.csr_array(X)
+    same(f.found(f.fit(rows), rows), f.found(f.fit()), 0.01)
+
+
+@feature
+def float32(f):
+    rows = X.astype(np.float32)
+    same(f.found(f.fit(rows), rows), f.found(f.fit(rows.astype(float)), rows.astype(float)), 0.02)
+
+
+@feature
+def columns_of_text(f):
+    frame = FRAME.assign(town=np.where(X[:, 2] > 0, "york", "bath"))
+    encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    last = LinearRegression() if is_regressor(f.unfitted()) else logistic
+    assert f.keeps(f.found(f.fit(frame, settings=around(f, last, encoder)), frame))
+
+
+@feature
+def missing_values(f):
+    rows = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    boosted = (
+        HistGradientBoostingRegressor
+        if is_regressor(f.unfitted())
+        else (HistGradientBoostingClassifier)
+    )
+    settings = around(f, boosted(max_iter=5))
+    assert f.keeps(f.found(f.fit(rows, settings=settings), rows))
+
+
+def around(f, last, *steps):
+    """Settings with another model inside, where there is one."""
+    known = f.unfitted().get_params(deep=False)
+    last = make_pipeline(*steps, last) if steps else last
+    inner = {"clusterer": make_pipeline(*steps, in_threes), "estimator": last}
+    inner["group_estimator"] = None
+    return {name: one for name, one in inner.items() if name in known}
+
+
+@feature
+def several_classes(f):
+    y = np.digitize(NUMBERS, [0.3, 1.5])
+    found = f.found(f.fit(y=y))
+    for label in range(3):
+        mine = found if f.metric is reweighed else found == label
+        assert f.keeps(mine, y=y == label)
+
+
+@feature
+def labels_of_text(f):
+    names, known = np.array(["no", "yes"]), f.unfitted().get_params()
+    settings = {"pos_label": "yes"} if "pos_label" in known else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositiveClassWarning)
+        found = f.found(f.fit(y=names[CLASSES], settings=settings))
+    same(found == "yes" if found.dtype.kind in "UO" else found, f.found(f.fit()))
+
+
+@feature
+def networks(f):
+    assert f.keeps(f.found(f.fit(settings={"model": (4,), "max_iter": 300})))
+
+
+# --- scikit-learn -------------------------------------------------------------------------------
+
+
+@feature
+def random_state(f):
+    """The same seed gives the same bits."""
+    one, other = f.fit(settings={"random_state": 0}), f.fit(settings={"random_state": 0})
+    assert np.array_equal(f.found(one), f.found(other))
+
+
+class Counting(QuietCallback):
+    n_iterations = 0
+
+    def on_fit_task_end(self, estimator, context, **_):
+        Counting.n_iterations += context.task_name == "iteration"
+
+
+@feature
+def callbacks(f):
+    if ScoringMonitor is None:
+        pytest.skip("scikit-learn has callbacks from 1.9 on")
+    Counting.n_iterations = 0
+    model = f.unfitted().set_callbacks(Counting())
+    own = {"query_id": QUERY} if f.metric is ranked else {}
+    model.fit(X, f.y, sensitive_features=SEX, **own)
+    assert Counting.n_iterations > 0
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+CASES = [(name, estimator) for name, row in TABLE.items() for estimator in row]
+
+
+@pytest.mark.filterwarnings("ignore:The crossed groups keep")
+@pytest.mark.parametrize(("name", "estimator"), CASES)
+def test_every_entry_is_true(name, estimator):
+    entry, family = TABLE[name][estimator], FAMILIES[estimator]
+    if entry == SUPPORTED:
+        FEATURES[name](family)
+    elif entry in REFUSALS:
+        with pytest.raises((TypeError, ValueError, AttributeError), match=REFUSALS[entry]):
+            FEATURES[name](family)
+
+
+def test_every_estimator_and_every_feature_is_in_the_table():
+    assert {name.rstrip("+") for name in COLUMNS} == set(discover_estimators())
+    assert list(FEATURES) == list(TABLE)
+    assert list(FAMILIES) == list(COLUMNS)
+    assert {entry for row in TABLE.values() for entry in row.values()} <= {*REFUSALS, *"+-"}
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_limits_bind_here(family):
+    """Or no test of this file could fail."""
+    if family.limit:
+        assert not family.keeps(family.found(family.fit(settings={family.limit: family.free})))
+    elif family.metric is reweighed:
+        assert not family.keeps(np.ones(N))
+    else:
+        assert not family.keeps(family.fit().labels_[0])
+
+
+PAGE = Path(__file__).parent.parent / "doc" / "how_to" / "big_data.rst"
+
+
+def test_the_page_on_big_data_says_the_same():
+    rows = re.findall(r"^   \* - (.*(?:\n     [- ].*)*)", PAGE.read_text(), re.M)
+    (_, *columns), *rows = (re.split(r"\n     - ", row) for row in rows)
+    assert len(rows) > 5
+    for name, *cells in rows:
+        estimator = name.split(".")[-1].rstrip("`")
+        for column, cell in zip(columns[:-1], cells[:-1], strict=True):
+            entry = TABLE[column.strip("`").replace("_", " ")][estimator]
+            assert (entry == SUPPORTED) == (cell not in ("no", "``predict``")), (name, column)
