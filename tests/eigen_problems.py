@@ -10,8 +10,8 @@ from scipy import sparse
 from skfair.groups.encoding import encode_groups
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral
+from tests.registries import EIGEN_SOLVERS
 
 # Below this, arpack and lanczos hand over to the dense solver.
 N_ITERATED = 120

@@ -6,15 +6,16 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
+from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import make_loans
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.losses import LOSSES, LogLoss, make_loss
+from skfair.losses import LogLoss, make_loss
 from skfair.models import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from tests.naive import erm as naive
+from tests.registries import CONSTRAINTS, LOSSES
 
 
 def loans(seed, n=2000, bias=2.0):

@@ -6,7 +6,6 @@ from scipy.special import expit
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.losses import (
-    LOSSES,
     Hinge,
     LogLoss,
     Loss,
@@ -20,6 +19,7 @@ from skfair.losses import (
 from skfair.metrics import loss_parity_difference
 from skfair.regression import ConstrainedERMRegressor
 from tests.naive import erm as naive
+from tests.registries import LOSSES
 from tests.small_problems import task_of
 
 each_loss = pytest.mark.parametrize("name", list(LOSSES))

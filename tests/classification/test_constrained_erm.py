@@ -27,8 +27,8 @@ from skfair.exceptions import MissingGroupsWarning, SelectionRateWarning
 from skfair.losses import SmoothErrors
 from skfair.models import units
 from skfair.solvers import ALNewton
-from skfair.solvers.base import SOLVERS
 from tests.older import ScoringMonitor, needs_callbacks
+from tests.registries import SOLVERS
 from tests.small_problems import loans
 
 METRICS = {

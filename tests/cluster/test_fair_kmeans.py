@@ -23,7 +23,6 @@ from skfair import Sensitive
 from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.cluster.starts import spread_rows
 from skfair.datasets import make_grouped_blobs
-from skfair.groups.encoding import encode_groups
 from skfair.metrics import (
     balance_score,
     cluster_balances,
@@ -31,8 +30,6 @@ from skfair.metrics import (
     kmeans_cost,
     share_ratio,
 )
-from skfair.problems.clustering.counts import Constraints
-from skfair.problems.clustering.points import RepresentationProblem
 
 
 def segregated(n=400, seed=0, levels=("f", "m")):
@@ -626,25 +623,6 @@ def test_the_gap_of_a_stream_is_that_of_its_last_part():
         model.partial_fit(X[rows], sensitive_features=groups[rows])
     expected = (model.inertia_ - model.lower_bound_) / model.lower_bound_
     assert model.assignment_gap_ == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_sample_holds_the_rows_that_weigh_most():
-    """Few rows have most of the weight: a sample by numbers misses some, and so do its centres."""
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(30_000, 2)), np.ones(30_000)
-    heavy = rng.choice(30_000, 30, replace=False)
-    X[heavy], weights[heavy] = 4 * X[heavy], 1e4
-    groups = np.where(X[:, 0] > rng.normal(size=30_000), "f", "m")
-    whole = RepresentationProblem(X, encode_groups(groups), Constraints.none(2), 6, weights)
-    part = whole.sample(10_000, np.random.RandomState(0))
-    assert np.isin(X[heavy, 0], part.X[:, 0]).all()
-    total = part.weights.sum()
-    for cell in range(2):  # each group has its share of the weight, and of the place
-        mine, drawn = whole.cells == cell, part.cells == cell
-        share = weights[mine].sum() / weights.sum()
-        assert part.weights[drawn].sum() / total == pytest.approx(share)
-    center = np.average(X, axis=0, weights=weights)
-    assert_allclose(np.average(part.X, axis=0, weights=part.weights), center, atol=2e-3)
 
 
 @pytest.mark.filterwarnings("ignore")  # few rows, many clusters

@@ -28,8 +28,8 @@ from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.papers import DCADMM
 from skfair.problems.cut import checks
 from skfair.solvers import DenseEigh, Lanczos
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral as naive
+from tests.registries import EIGEN_SOLVERS
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skfair.exceptions.SmallGroupWarning",

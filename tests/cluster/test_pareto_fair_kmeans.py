@@ -7,7 +7,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, make_grouped_blobs
-from skfair.datasets.local import local_datasets
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Swap, Variational
@@ -15,6 +14,7 @@ from tests.cluster.test_fair_kmeans import segregated
 from tests.naive.swap import front_course
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
+from tests.registries import local_datasets
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import Rate
 from skfair.constraints.rates import RateParity
 from tests.constraints.contract import breaches
+from tests.registries import CONSTRAINTS
 from tests.small_problems import references_of, trained_constraints
 
 

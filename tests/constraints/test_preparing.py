@@ -1,29 +1,20 @@
 """What constraints accept: parameters, names, cells that must not be empty; errors that help."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.base import clone
 
 from skfair.constraints import Constraint, DemographicParity
-from skfair.constraints.base import CONSTRAINTS, make_constraints
+from skfair.constraints.base import make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
+from tests.registries import CONSTRAINTS
 from tests.small_problems import make_constraint, people, trained_constraints
 
 CONSTRAINT_NAMES = trained_constraints()
 WHO = people(seed=1, n=90, n_levels=(3,))
 SCORES = np.random.default_rng(3).normal(size=90)
 each_constraint = pytest.mark.parametrize("name", CONSTRAINT_NAMES)
-
-
-@each_constraint
-def test_a_constraint_is_an_sklearn_object(name):
-    constraint = CONSTRAINTS[name](max_disparity=0.3)
-    assert clone(constraint).get_params() == constraint.get_params()
-    assert repr(constraint) == f"{CONSTRAINTS[name].__name__}(max_disparity=0.3)"
 
 
 @each_constraint
@@ -35,16 +26,6 @@ def test_own_bound_overrides(name):
     twice = CONSTRAINTS[name](0.3).prepare(rows, 0.1).scaled(2.0)
     assert twice.max_disparity == pytest.approx(0.6)
     assert twice.upper == pytest.approx(2 * CONSTRAINTS[name](0.3).prepare(rows, 0.1).upper)
-
-
-def test_preparing_again_starts_anew():
-    """One object may serve several samples: it keeps nothing of them."""
-    constraint, other = DemographicParity(), people(seed=9, n=40)
-    first = constraint.prepare(WHO.training_rows(), 0.1)
-    before, state = first.disparity(SCORES), dict(vars(constraint))
-    constraint.prepare(other.training_rows(), 0.2)
-    assert first.disparity(SCORES) == before
-    assert vars(constraint) == state
 
 
 @pytest.mark.parametrize("bound", [-0.1, np.nan])
@@ -68,33 +49,6 @@ def test_names_objects_and_lists_of_both():
     assert type(made[1]) is CONSTRAINTS["equalized_odds"]
     with pytest.raises(ValueError, match="empty list"):
         make_constraints([], "classification")
-
-
-def test_an_unknown_name_is_told_the_others():
-    with pytest.raises(ValueError, match="no constraint 'demografic_parity'") as error:
-        make_constraints("demografic_parity", "classification")
-    assert [name for name in CONSTRAINT_NAMES if repr(name) not in str(error.value)] == []
-
-
-@pytest.mark.parametrize("wrong", [3, None, DemographicParity, {"demographic_parity": 0.1}])
-def test_something_else_than_a_constraint_is_refused(wrong):
-    for constraint in (wrong, ["demographic_parity", wrong]):
-        with pytest.raises(ValueError, match="constraint must be a name") as error:
-            make_constraints(constraint, "classification")
-        assert repr(wrong) in str(error.value)
-
-
-def test_a_constraint_of_the_other_task_is_told_what_fits():
-    for name in CONSTRAINT_NAMES:
-        if "regression" in CONSTRAINTS[name].tasks:
-            make_constraints(name, "regression")
-            continue
-        with pytest.raises(ValueError, match="is not for regression") as error:
-            make_constraints(name, "regression")
-        _, alternatives = str(error.value).split("Choose")
-        for other in CONSTRAINT_NAMES:
-            listed = re.search(rf"\b{other}\b", alternatives) is not None
-            assert listed == ("regression" in CONSTRAINTS[other].tasks)
 
 
 def needed_classes(name):

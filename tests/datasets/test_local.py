@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from skfair.datasets import load_local
-from skfair.datasets.local import local_datasets
+from tests.registries import local_datasets
 
 DATA = os.environ.get("SKFAIR_DATA", "")
 needs_data = pytest.mark.skipif(

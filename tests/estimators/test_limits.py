@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
-from skfair.constraints.base import CONSTRAINTS
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -24,6 +23,7 @@ from skfair.metrics import (
 )
 from skfair.model_selection import fairness_path
 from skfair.regression import ConstrainedERMRegressor
+from tests.registries import CONSTRAINTS
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,10 @@ from skfair.classification import ConstrainedERMClassifier, PartialParityClassif
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.metrics.scorers import FairnessScorer
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.base import DC_SOLVERS
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
 from tests.house import discover_estimators
+from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS
 
 # Cheap settings; everything else is the default.
 SETTINGS: dict[str, dict] = {

@@ -27,13 +27,13 @@ from skfair.classification import (
 )
 from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.constraints import ConditionalOn
-from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.partial import IntervalConstraint, read_constraint
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
 from tests.fuzz.hard_rows import OFTEN_TIED, Rows, draw_rows, pick, with_numbers
 from tests.naive import erm, ranking
+from tests.registries import CONSTRAINTS
 
 EXACT = 1e-9
 LIMITS = [0.0, 0.02, 0.1, 0.1, 0.3, 0.8]

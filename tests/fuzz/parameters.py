@@ -21,12 +21,10 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import FairKMeans
 from skfair.constraints import DemographicParity
-from skfair.constraints.base import CONSTRAINTS
-from skfair.losses import LOSSES
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
+from tests.registries import CONSTRAINTS, DC_SOLVERS, LOSSES, SOLVERS
 
 BOOLEAN = ([True, False], [2, "yes", np.True_])
 NUMBER = ([0.5, 0.1, 1.0], [-0.5, 7, 1e9])

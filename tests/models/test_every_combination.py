@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skfair.losses import LOSSES
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_memory import ConstrainedERM
+from tests.registries import LOSSES
 from tests.small_problems import build, central, constraints_for, lagrangian, people
 
 MODELS = {

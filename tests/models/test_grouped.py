@@ -58,17 +58,6 @@ def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol
         assert close(model.gram(signed), design.T @ (signed[:, None] * design), 20 * tol)
 
 
-def test_a_group_that_is_mostly_zero_is_no_exception():
-    """Rows of one group may be kept sparse while those of another are dense."""
-    X, codes = table()
-    X[codes == 2] *= np.arange(4) == 1
-    model = GroupedLinearScore(X, codes, OWN[0])
-    theta = random_theta(model)
-    design = naive.grouped_design(X, codes, OWN[0])
-    assert close(model.forward(theta)[0], design @ theta, 1e-12)
-    assert close(model.gram(np.ones(90)), design.T @ design, 1e-11)
-
-
 @pytest.mark.parametrize("own", [True, False])
 def test_a_group_without_rows_has_no_slopes(own):
     X, codes = table()

@@ -167,13 +167,6 @@ def test_pullback_by_cell(storage, dtype, tol, fit_intercept):
     assert close(model.pullback_cells(cells, slopes, 4), expected, 10 * tol)
 
 
-def test_pullback_by_cell_of_several_blocks():
-    X, rng = table(2 * BLOCK_ROWS + 3), np.random.default_rng(3)
-    model, cells, slopes = LinearScore(X), rng.integers(0, 3, len(X)), rng.normal(size=len(X))
-    expected = [model.pullback(None, np.where(cells == c, slopes, 0.0)) for c in range(3)]
-    assert close(model.pullback_cells(cells, slopes, 3), expected, 1e-12)
-
-
 @with_and_without
 @weighted_or_not
 def test_penalty_is_that_of_the_true_weights(fit_intercept, is_weighted):
@@ -306,14 +299,6 @@ def test_constant_columns_are_found_from_an_origin_far_off(n, far):
     units = Units.of_sums(origin, *column_sums(X, weights, origin))
     assert units.scale.tolist() == [1, 1, 1]
     assert units.is_empty.all()
-
-
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_long_constant_columns_are_found(dtype, storage):
-    X = np.full((200_000, 3), [0.1, -12345.678, 1.0], dtype)
-    model = LinearScore(stored(X, storage, dtype))
-    assert model.scale.tolist() == [1, 1, 1]
 
 
 def test_long_columns_of_single_precision():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from skfair.solvers import ALNewton
-from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.base import IterativeSolver, Step
+from tests.registries import SOLVERS
 from tests.small_problems import build, optimum, people
 from tests.solvers import contract
 from tests.solvers.contract import Answer, Case, Run, Subject

@@ -23,11 +23,10 @@ from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS, ClusteringSolver
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from skfair.solvers.clustering.base import ClusteringSolver
 from tests import naive
 from tests.naive import ranking, spectral
+from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
 
 pytestmark = [
     pytest.mark.data,

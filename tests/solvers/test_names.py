@@ -3,9 +3,7 @@
 from collections import Counter
 
 from skfair import losses, solvers
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
 
 REGISTRIES = [SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, CLUSTERING_SOLVERS]
 

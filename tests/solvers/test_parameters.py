@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
+from skfair.solvers.base import Solver
 from skfair.solvers.parameters import CountOrZero, Positive, ShareOrZero, check_parameters
+from tests.registries import DC_SOLVERS, SOLVERS
 
 ALL = [*(SOLVERS[name] for name in SOLVERS), *(DC_SOLVERS[name] for name in DC_SOLVERS)]
 PRESETS = [kind for kind in ALL if "paper" in vars(kind)]

@@ -74,11 +74,6 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     assert found[-1] > found[first]
 
 
-def test_a_path_ends_with_free_decisions_if_these_keep_the_limit():
-    given, _ = rows(limit=0.9)
-    assert not offset_paths(given)[:, -1].any()
-
-
 def test_ratios_have_no_steps_that_select_few():
     path = offset_paths(rows(ratio=True, limit=0.2)[0])[0]
     assert full_step(len(path)) == 0
@@ -105,32 +100,6 @@ def test_a_path_may_begin_with_few_refused_people():
     wanted = 1 - SHARES * (1 - share[first])
     assert share[: len(SHARES)] == pytest.approx(wanted, abs=0.02)
     assert gaps(selected, groups)[:first].max() < 0.03
-
-
-@pytest.mark.parametrize(("shift", "share"), [(-2.0, 0.0), (2.0, 1.0)])
-def test_free_decisions_may_be_the_same_for_all(shift, share):
-    given, _ = rows()
-    given = given._replace(gains=given.gains + shift, from_few=share == 0)
-    for path in offset_paths(given):
-        selected = decided(path, given)
-        assert np.isfinite(path).all()
-        assert (selected[:, -1] == share).all()
-        assert selected.mean(axis=0) == pytest.approx(share, abs=0.01)
-
-
-def test_a_transition_leads_to_offsets_that_leave_a_gap(monkeypatch):
-    """Nothing tells the groups, so that closing their gap takes all that an offset may be."""
-    given, groups = rows()
-    noise = 0.03 * np.random.default_rng(3).normal(size=groups.size)
-    hint = np.clip(0.5 + noise[:, None] * [-1, 1] + 0.01 * (groups[:, None] == [0, 1]), 0, 1)
-    chances = (1 + given.gains[:, None] * [-1, 1]) / 2
-    joint = hint[:, :, None] * chances[:, None]
-    monkeypatch.setattr(module, "_is_worth_more", lambda *_: True)  # the shares are not held
-    path = offset_paths(given._replace(shares=joint.reshape(groups.size, -1)))[0]
-    first, n_shares = full_step(len(path)), len(SHARES)
-    transition = path[n_shares - 1 : first + 1]
-    assert transition == pytest.approx(np.linspace(transition[0], transition[-1], N_TRANSITION + 1))
-    assert np.abs(transition[0] - transition[-1]).max() > 0.1
 
 
 def two_rates(seed, limit, n, chance_of):
@@ -189,38 +158,6 @@ def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed, is_held,
     ours = (selected == y[others, None]).mean(axis=0)
     for step in range(len(slack)):
         assert ours[step] > right[reached >= slack[step]].max(initial=0.0) - lost
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
-    """Offsets that are held small leave gaps that rates near one half would hide."""
-    rng, n = np.random.default_rng(seed), 4000
-    groups = (rng.random(n) > 0.8).astype(int)
-    chance = special.expit(1.5 * rng.normal(size=n) - 0.9 * groups + 0.6)
-    y = (rng.random(n) < chance).astype(int)
-    rates = rates_of_cells(groups + 2 * (1 - y), ([0, 1],), 0.05)
-    given = path_rows(rates, groups, y, chance, rng, from_few=False)  # the first refuse few
-    selected = decided(offset_paths(given)[0], given)[:, 3:9]
-    cells = [(y == 1) & (given.folds != 0) & (groups == g) for g in (0, 1)]
-    rate = [selected[cell].mean(axis=0) for cell in cells]
-    pooled = selected[cells[0] | cells[1]].mean(axis=0)
-    errors = np.sqrt(pooled * (1 - pooled) * sum(1 / cell.sum() for cell in cells))
-    assert np.mean(np.abs(rate[0] - rate[1]) / errors) < 0.6
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_scores_that_lie_close_together_leave_no_gaps(seed):
-    """Many people of the second group have nearly the same, lowest chance."""
-    rng, n = np.random.default_rng(seed), 4000
-    groups = (rng.random(n) > 0.7).astype(int)
-    chance = special.expit(3 * rng.normal(size=n) - 3 * groups + 1)
-    y = (rng.random(n) < chance).astype(int)
-    given = path_rows(rates_of(groups, 0.05), groups, y, chance, rng, from_few=False)
-    given = given._replace(squares=0.0)
-    for k, path in enumerate(offset_paths(given)):
-        others = given.folds != k
-        selected = decided(path, given)[others, : len(SHARES)]
-        assert gaps(selected, groups[others]).mean() < 0.012
 
 
 @pytest.mark.parametrize("flipped", [False, True])

@@ -175,15 +175,6 @@ def test_counts_of_all_rows_are_not_above_one():
     assert np.isfinite(walk(rates, np.ones((30_011, 2), dtype=bool), 0.95).bounds).all()
 
 
-def test_rates_of_a_part_are_those_of_its_rows():
-    rates, rows = rates_of(GROUPS), np.arange(100, 900)
-    selected = decisions(GROUPS, [0.2, 0.5, 0.7])[:, 0]
-    part = shares_of(rates.part(rows), selected[rows])
-    for group in range(3):
-        mean = selected[rows][GROUPS[rows] == group].mean()
-        assert part[group] == pytest.approx(mean)
-
-
 def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds():
     few = np.random.default_rng(2).integers(0, 2, 200)
     needed = people_needed(rates_of(few), decisions(few, [0.3, 0.3])[:, 0], 0.95)

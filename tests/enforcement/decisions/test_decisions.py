@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import softmax
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
@@ -107,39 +106,6 @@ def test_offsets_keep_the_constraints_in_expectation(constraint, n_classes):
     assert (free > rows.upper + 0.01).any() or (free < rows.lower - 0.01).any()
 
 
-def test_a_cell_that_is_expected_to_be_empty_leaves_offsets_finite():
-    """Only the centre, which its rate may not be far from, depends on its multipliers."""
-    truth, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
-    data = SoftRows(chances, shares, truth.weights)
-    means = truth.means(chances.argmax(axis=1))
-    rows = linear_rows(truth, features, truth.classes, means, data.totals)
-    size = rows.upper.size
-    keep = sparse.diags_array(np.append(np.zeros(4), np.ones(size - 4)))
-    centers = sparse.csr_array(np.eye(size)[:, :1] - np.eye(size)[:, 1:2])
-    rows = rows._replace(matrix=sparse.csr_array(keep @ rows.matrix), centers=centers)
-    found = solve_dual(data, rows, np.zeros(rows.upper.size), 0.01, 50)
-    assert np.isfinite(found).all()
-    assert abs(found).max() > 0
-
-
-def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
-    """Threads of its many small products would wait for other programs."""
-    truth, features, _, chances, shares = small(DemographicParity(), 0.05)
-    used = set()
-
-    class Seen(OffsetSearch):
-        def run(self):
-            pools = [one for one in threadpool_info() if one["user_api"] == "blas"]
-            used.update(pool["num_threads"] for pool in pools)
-            return super().run()
-
-    rng = np.random.RandomState(0)
-    search = Seen(truth, features, truth.classes, chances, shares, rng)
-    with threadpool_limits(2, user_api="blas"):
-        choose(search, None)
-    assert used == {1}
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
     truth, features, _, chances, shares = small(
@@ -163,24 +129,6 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
             other = truth(np.array(predicted))
             best = other if other.is_better_than(best) else best
         assert not best.is_better_than(found)
-
-
-def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
-    gained = []
-    for seed in range(5):
-        truth, features, groups, chances, shares = small(DemographicParity(), 0.05, seed=seed)
-        codes, kinds = np.searchsorted(["a", "b"], groups), truth.classes
-        worth = {}
-        for name, one in (("counted", truth), ("expected", truth.expecting(chances))):
-            rng = np.random.RandomState(0)
-            search = OffsetSearch(one, features, kinds, chances, shares, rng)
-            chosen = choose(search, codes)
-            rates = [chosen.predicted[codes == g].mean() for g in (0, 1)]
-            assert abs(rates[0] - rates[1]) <= 0.05 + 1e-12
-            worth[name] = chances[np.arange(80), chosen.predicted].mean()
-        gained.append(worth["expected"] - worth["counted"])
-    assert min(gained) >= -1e-12
-    assert max(gained) > 0.005
 
 
 def unlike(n=3000, seed=0):

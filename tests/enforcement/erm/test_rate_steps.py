@@ -110,13 +110,6 @@ def test_a_callback_stops_the_steps(monkeypatch):
     assert steps.n_steps == 1
 
 
-def test_few_groups_and_small_groups_take_the_path(monkeypatch):
-    monkeypatch.setattr(strict, "by_rate_steps", lambda *given: pytest.fail("not asked for"))
-    for n_groups, n in ((10, 3000), (52, 5200)):
-        X, y, groups = crowd(3, n_groups, n)
-        ConstrainedERMClassifier(max_disparity=0.2).fit(X, y, sensitive_features=groups)
-
-
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     X, y, groups = crowd(4)
     fitted = []

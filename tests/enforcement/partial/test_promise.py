@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.partial.promise import Promise, promise_of_fit, upper_bound
-from skfair.enforcement.partial.repair import repair_scores
+from skfair.enforcement.partial.promise import Promise, upper_bound
 from skfair.groups.encoding import encode_groups
 from tests.small_problems import ranked_constraints
 
@@ -23,43 +22,8 @@ def people(seed=0, n=300):
     return scores, codes, np.where(scores + rng.normal(size=n) > -0.5, 1.0, -1.0)
 
 
-def promise_of(name, scale="conditional", bound=0.1):
-    _, codes, targets = people()
-    groups = encode_groups(codes)
-    return promise_of_fit(name, INTERVAL, scale, bound, groups, targets, np.unique(targets), None)
-
-
 # Only shares have another unit: elsewhere "ccdf" is an error.
 SHARES = [name for name, within in WITHIN.items() if within.ranked.is_share]
-
-
-@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
-@pytest.mark.parametrize("name", REPAIRABLE)
-def test_repaired_scores_keep_the_promise(name, scale):
-    scores, codes, _ = people()
-    if scale == "ccdf" and name not in SHARES:
-        with pytest.raises(ValueError, match="ccdf"):
-            promise_of(name, scale)
-        return
-    limit = promise_of(name, scale).measure(scores) * 0.75
-    promise = promise_of(name, scale, limit)
-    assert promise.measure(scores) > limit > 0
-    maps, bound = repair_scores(promise, scores)
-    assert promise.measure(maps(scores, codes)) <= bound + 1e-9
-    assert bound == limit
-
-
-@pytest.mark.parametrize("name", [name for name in REPAIRABLE if WITHIN[name].classes])
-def test_rates_of_classes_are_those_of_counting(name):
-    scores, codes, targets = people()
-    differences = []
-    for c in WITHIN[name].classes:
-        ranks = [np.mean(scores[(codes == g) & (targets == 2 * c - 1)] > 0) for g in (0, 1)]
-        differences.append(abs(np.diff((np.clip(ranks, 0.1, 0.6) - 0.1) / 0.5))[0])
-    assert promise_of(name).measure(scores) == pytest.approx(max(differences), abs=1e-12)
-    in_ranks = promise_of(name, "ccdf")
-    assert in_ranks.measure(scores) == pytest.approx(0.5 * max(differences), abs=1e-12)
-    assert in_ranks.tolerance == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("name", list(WITHIN))
@@ -75,16 +39,6 @@ def test_of_overlapping_attributes_the_worst_is_measured(name):
         promise = Promise(WITHIN[name], INTERVAL, False, 0.1, groups, targets, None)
         each = [replace(promise, groups=encode_groups(one)).measure(scores) for one in alone]
         assert promise.measure(scores) == pytest.approx(max(each), abs=1e-12)
-
-
-@pytest.mark.parametrize("name", REPAIRABLE)
-def test_a_group_alone_keeps_its_scores(name):
-    scores, codes, targets = people()
-    groups = encode_groups(np.zeros_like(codes))
-    promise = Promise(WITHIN[name], INTERVAL, False, 0.1, groups, targets, None)
-    maps, _ = repair_scores(promise, scores)
-    assert maps.thresholds[0] == 0
-    assert np.array_equal(maps(scores, np.zeros_like(codes)), scores)
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)

@@ -55,17 +55,6 @@ def test_rows_move_only_out_of_their_band_and_to_its_nearest_end(seed):
             assert not np.any((points > low) & (points < new))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_scores_that_keep_the_constraint_stay(seed):
-    """Also those that were repaired: the map is idempotent."""
-    case = Case(seed)
-    _, mapped, kept, _ = case.repaired()
-    maps, again, _, thresholds = case.repaired(mapped, tolerance=kept + EXACT)
-    assert np.array_equal(thresholds, np.zeros(case.n_groups))
-    assert np.array_equal(again, mapped)
-    assert all(np.array_equal(x, y) for x, y in zip(maps.before, maps.after, strict=True))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_new_rows_stay_between_their_neighbours(seed):
     case = Case(seed)
@@ -93,13 +82,3 @@ def test_scores_beyond_the_knots_move_in_parallel(seed):
         down = maps(x[0] - steps, np.full(4, g))
         assert up == pytest.approx(y[-1] + steps, rel=1e-12)
         assert down == pytest.approx(y[0] - steps, rel=1e-12)
-
-
-def test_neighbouring_scores_of_single_precision_are_told_apart():
-    for seed in range(20):
-        case = Case(seed, n_max=20)
-        case.scores = neighbours(case, np.float32)
-        _, mapped, kept, thresholds = case.repaired(threshold=None)
-        assert case.gap(mapped) <= kept + EXACT
-        assert np.array_equal(mapped > 0, case.scores > thresholds[case.codes])
-        assert_keeps_order(case.scores, mapped, case.codes)

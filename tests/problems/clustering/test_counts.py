@@ -27,15 +27,6 @@ def test_rounding_is_no_miss_and_a_row_is_one(unit):
     assert n_rounded > 0  # of sums with rounding alone
 
 
-def test_entries_of_constraints_are_those_of_the_problem():
-    groups = encode_groups(np.repeat(["a", "b", "c"], 5))
-    some, others = [balance_constraints(groups, np.array([beta])) for beta in (0.3, 0.8)]
-    problem = CostProblem(groups, some, 2, np.ones(15))
-    assert problem.constraint_entries[0] is problem.constraints.matrix  # kept from now on
-    other = problem.with_constraints(others)
-    assert other.constraint_entries[0] is other.constraints.matrix
-
-
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e9])
 def test_shares_that_are_missed_by_a_row_are_missed(unit):
     """Their slack is nearly a row, so another row was not said, and one row beside shares."""

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.cluster import KMeans
 
-from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
+from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
@@ -100,25 +100,3 @@ def test_wide_rows_are_clustered_as_cheaply_as_by_kmeans():
     assert free <= 1.002 * plain
     assert free <= model.inertia_ <= 1.05 * free
     assert model.cluster_centers_.shape == (4, X.shape[1])
-
-
-def test_fronts_of_sparse_rows_cost_what_those_of_dense_rows_do():
-    X, sex = rows(300)
-    dense, thin = (
-        ParetoFairKMeans(3, balances=5, random_state=0).fit(rows_, sensitive_features=sex)
-        for rows_ in (X, sparse.csr_array(X))
-    )
-    assert thin.costs_.min() == pytest.approx(dense.costs_.min(), rel=0.01)
-    assert thin.balances_.max() == pytest.approx(dense.balances_.max(), abs=0.02)
-
-
-def test_assignments_take_what_their_clusterer_takes():
-    X, sex = rows(300)
-    clusterer = MiniBatchKMeans(3, random_state=0, n_init=1)
-    dense, thin = (
-        FairAssignment(clusterer, random_state=0).fit(rows_, sensitive_features=sex)
-        for rows_ in (X, sparse.csr_array(X))
-    )
-    assert thin.balance_ >= 0.8 * min(np.mean(sex), 1 - np.mean(sex))
-    assert thin.cost_ == pytest.approx(dense.cost_, rel=0.03)
-    assert np.array_equal(thin.predict(sparse.csr_array(X)), thin.predict(X))

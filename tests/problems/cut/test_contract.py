@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import Interval
 
 from skfair.cluster import FairSpectralClustering
 from skfair.problems.cut.affinities.kernels import Kernel
-from skfair.problems.cut.affinity import AFFINITIES, Affinity
+from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import affinity_kind, make_affinity
 from skfair.problems.cut.weights import DenseWeights
 from skfair.solvers.parameters import check_parameters
+from tests.registries import AFFINITIES
 
 
 def inverse_distance(a, b):

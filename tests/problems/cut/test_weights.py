@@ -103,12 +103,6 @@ def test_products_do_not_depend_on_threads(n, order, monkeypatch):
         assert_array_equal(*products_of)
 
 
-def test_components_of_a_graph_that_have_edges():
-    W = np.zeros((9, 9))
-    W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = W[4, 4] = 1
-    assert SparseWeights(sparse.csr_array(W)).n_components() == 3
-
-
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_connected_parts_of_all_forms(n_parts, order):

@@ -86,10 +86,3 @@ def test_a_batch_may_lack_either_part(n_loss, n_per_cell):
     assert batch.rows.size == n_loss + 2 * n_per_cell
     assert batch.loss_weights.sum() == pytest.approx(float(n_loss > 0))
     assert np.isfinite(at.gradient(np.ones(1))).all()
-
-
-def test_the_same_seed_draws_the_same_rows():
-    problem = build(people(5, weighted=True), "equalized_odds")
-    one, two, other = (problem.draw(np.random.RandomState(s), 9, 9).rows for s in (0, 0, 1))
-    assert (one == two).all()
-    assert (one != other).any()

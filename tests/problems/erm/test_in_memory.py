@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skfair.constraints import DemographicParity, EqualizedOdds
-from skfair.losses import LOSSES
 from skfair.solvers.base import IterativeSolver, Step
+from tests.registries import LOSSES
 from tests.small_problems import (
     build,
     central,
@@ -68,19 +68,6 @@ def test_values_are_those_of_the_naive_twin(kind, is_weighted):
             assert found == pytest.approx(excess, abs=1e-11), (loss, constraint, reference)
 
 
-def test_without_constraints_it_is_plain_risk():
-    who = people(3)
-    problem = build(who, [])
-    at = problem.evaluate(random_point(problem))
-    assert problem.n_constraints == problem.n_centers == at.constraints.size == 0
-    assert problem.violation(at) == 0.0
-    assert at.jacobian().shape == (0, problem.n_parameters)
-    expected = central(lambda x: problem.evaluate(x).objective, at.theta)
-    for multipliers in (None, np.empty(0)):
-        assert at.gradient(multipliers) == pytest.approx(expected, abs=1e-8)
-    assert problem.kkt_residual(at, np.empty(0))["complementarity"] == 0.0
-
-
 # Derivatives
 
 
@@ -134,14 +121,6 @@ def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
     few = np.arange(problem.n_constraints)[::-3]  # neither sorted nor of one constraint
     assert at.jacobian(few) == pytest.approx(rows[few], abs=1e-12)
     assert at.jacobian(few[:0]).shape == (0, problem.n_parameters)
-
-
-def test_start_has_centers_in_the_middle():
-    problem = build(people(4, n_levels=(5,)), "demographic_parity")
-    theta = problem.start(np.random.RandomState(0))
-    assert theta.size == problem.n_parameters == problem.model.n_parameters + 1
-    assert problem.violation(problem.evaluate(theta)) == 0  # all scores 0, all rates 1/2
-    assert problem.model_part(theta).size == problem.model.n_parameters
 
 
 def test_centers_in_the_middle_are_the_best_ones():
@@ -267,13 +246,6 @@ def test_a_sample_that_says_too_little_is_not_drawn():
     assert build(who._replace(columns=[rare]), "demographic_parity").sampled() is None
     weights = (np.arange(30_000) % 30 == 0).astype(float)  # of 3000 drawn rows, 100 count
     assert build(who._replace(weights=weights), "demographic_parity").sampled() is None
-
-
-def test_a_sample_of_a_sample_has_its_rows():
-    problem = build(people(7, n=250_000), "demographic_parity")
-    second = problem.sampled().sampled()
-    assert second.n_rows == 2500
-    assert second.sampled() is None
 
 
 # First-order conditions

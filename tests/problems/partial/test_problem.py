@@ -88,31 +88,6 @@ def test_gradient(constraints, model, alpha, surrogate):
         assert alone == pytest.approx(at.gradient(0 * multipliers), abs=0)
 
 
-@each_stack
-@each_model
-def test_parts_are_convex_and_differ_by_the_whole(constraints, model):
-    problem = build(people(), constraints, model=model)
-    theta, _ = random_point(problem)
-    way = np.random.default_rng(3).normal(size=theta.size)
-    along = {}
-    for part in ("whole", "plus", "minus"):
-        found = [problem.evaluate(theta + t * way, part) for t in np.linspace(-2, 2, 21)]
-        along[part] = np.array([[at.objective, *at.constraints] for at in found])
-    assert along["plus"] - along["minus"] == pytest.approx(along["whole"], abs=1e-12)
-    for part in ("plus", "minus"):
-        assert np.diff(along[part], 2, axis=0).min() >= -1e-12
-
-
-def test_the_objective_is_the_mean_loss_and_the_penalty():
-    who = people()
-    problem = build(who, STACKS[1], alpha=0.3)
-    theta, _ = random_point(problem)
-    coef, intercept = problem.model.raw(problem.model_part(theta))
-    margins = who[1] * (who[0] @ coef + intercept)
-    expected = np.mean(np.logaddexp(0, -margins)) + 0.15 * coef @ coef
-    assert problem.evaluate(theta).objective == pytest.approx(expected)
-
-
 def test_stacked_constraints_are_the_single_ones():
     who, constraints = people(), STACKS[3]
     stack = build(who, constraints)
@@ -128,22 +103,6 @@ def test_stacked_constraints_are_the_single_ones():
 
 
 # Bounds and residuals
-
-
-@each_stack
-def test_bounds_loosen_with_the_tolerance(constraints):
-    problem = build(people(), constraints)
-    theta, _ = random_point(problem)
-    before = None
-    for tolerance in np.linspace(0, 1.1, 23):
-        problem = problem.limited(tolerance)
-        at = problem.evaluate(theta)
-        now = (problem.lower, problem.upper, problem.violation(at))
-        if before is not None:
-            assert (now[0] <= before[0] + 1e-12).all()
-            assert (now[1] >= before[1] - 1e-12).all()
-            assert now[2] <= before[2] + 1e-12
-        before = now
 
 
 @pytest.mark.parametrize("shift", [-0.5, 0.5])

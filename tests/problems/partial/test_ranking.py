@@ -82,14 +82,6 @@ def test_parts_are_convex_with_subgradients_and_differ_by_the_whole(kind, interv
 
 
 @each_kind
-def test_full_auc_is_convex(kind):
-    targets, weights, scores = some_rows(6)
-    value, slopes = PairwiseLoss(targets, weights, kind=kind).evaluate(scores, "minus")
-    assert value == 0.0
-    assert not slopes.any()
-
-
-@each_kind
 def test_precise_with_rows_far_away(kind):
     targets, weights, scores = some_rows(7)
     negatives = np.flatnonzero(targets < 0)

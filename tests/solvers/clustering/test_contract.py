@@ -16,9 +16,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import (
-    CLUSTERING_SOLVERS,
     Clustering,
     ClusteringSolver,
     RunSettings,
@@ -26,6 +24,7 @@ from skfair.solvers.clustering.base import (
     go_on,
     of_labels,
 )
+from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS
 
 each_solver = pytest.mark.parametrize("name", list(CLUSTERING_SOLVERS))
 MIN_BALANCE = 0.6

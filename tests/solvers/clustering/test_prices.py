@@ -389,14 +389,6 @@ def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
         assert stopped.labels.size == problem.n_samples
 
 
-def test_empty_clusters_are_seeded_again():
-    problem, centers = random_problem(2)
-    far = centers.copy()
-    far[2] = 1e3  # nobody goes there
-    found = fair_lloyd(problem.with_constraints(Constraints(np.zeros((0, 2)), np.zeros(0))), far)
-    assert np.unique(found.labels).size == 3
-
-
 def test_the_result_is_the_best_of_the_finishing_rounds():
     n_rounds = []
     for seed in range(4):
@@ -432,12 +424,6 @@ def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypat
         bounds.append(Placement.at_prices(problem, table, prices_).lower_bound)
     assert max(costs) <= min(costs) * 1.005
     assert_allclose(bounds, max(bounds), rtol=2e-3)
-
-
-def test_where_nothing_binds_all_prices_stay_zero():
-    problem, centers = random_problem(0, beta=0.0)
-    found = maximise_dual(problem, problem.distances(centers), problem.no_multipliers())
-    assert not found.any()
 
 
 @pytest.mark.parametrize("nearest", [kernels.nearest, as_python(kernels.nearest)])

@@ -21,7 +21,7 @@ from skfair.groups.encoding import one_group
 from skfair.papers import DCADMM
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, KEPT, EigenSolver, Pairs, only_step
+from skfair.solvers.eigen.base import KEPT, EigenSolver, Pairs, only_step
 from tests.eigen_problems import (
     N_ITERATED,
     TOL,
@@ -34,6 +34,7 @@ from tests.eigen_problems import (
     weights_of,
 )
 from tests.naive import spectral
+from tests.registries import EIGEN_SOLVERS
 
 NAMES = [name for name in EIGEN_SOLVERS if EIGEN_SOLVERS[name].keeps_constraint]
 # Those that count iterations and have no result before their end.

@@ -14,9 +14,9 @@ from skfair.papers.benchmark.sgd import SGD
 from skfair.papers.benchmark.ssl_alm import SSLALM
 from skfair.papers.benchmark.ssw import SSw
 from skfair.problems.erm.in_memory import Batch
-from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.alm import ALM
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
+from tests.registries import SOLVERS
 from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]

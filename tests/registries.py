@@ -1,0 +1,22 @@
+"""What the package registers, for tests that go over all of it: one file knows where it is."""
+
+from skfair.constraints.base import CONSTRAINTS
+from skfair.datasets.local import local_datasets
+from skfair.losses import LOSSES
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.problems.cut.affinity import AFFINITIES
+from skfair.solvers.base import DC_SOLVERS, SOLVERS
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
+
+__all__ = [
+    "AFFINITIES",
+    "CLUSTERING_SOLVERS",
+    "CONSTRAINTS",
+    "DC_SOLVERS",
+    "EIGEN_SOLVERS",
+    "LABEL_METRICS",
+    "LOSSES",
+    "SOLVERS",
+    "local_datasets",
+]
