@@ -179,7 +179,7 @@ class FairKMeans(
     smallest balance of a cluster: 0.68
     """
 
-    _reads_blocks = True
+    _takes_partitions = True
 
     # Members of a group may be assigned by their prices, so prediction takes the groups.
     __metadata_request__predict = {"sensitive_features": True}

@@ -14,11 +14,13 @@ from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
-from skfair.problems.clustering.in_blocks import PartitionedProblem
-from skfair.problems.clustering.points import RepresentationProblem, Units
+from skfair.problems.clustering.points import RepresentationProblem, Units, is_large
+from skfair.problems.clustering.points_in_partitions import PointsInPartitions
 from skfair.problems.clustering.sparse_points import SparsePoints
 from skfair.read import ROW_CHECKS
+from skfair.solvers.clustering.assignment import LARGE
 from skfair.utils.dask_collections import is_lazy
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.validation import weight_range
@@ -202,10 +204,15 @@ def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
 def clustering_problem(
     data: TrainingData, constraints: Constraints, n_clusters: int
 ) -> RepresentationProblem:
-    """Return the problem for rows that were read, wherever they are."""
-    if data.blocks is not None:
-        return PartitionedProblem(data.blocks, constraints, n_clusters)
-    return problem_type(data.X)(data.X, data.groups, constraints, n_clusters, data.sample_weight)
+    """Return the problem for rows that were read; those of small partitions come here."""
+    X, others = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
+    if isinstance(X, PartitionedRows):
+        # Solvers visit few rows often, and every visit of partitions takes milliseconds. Samples of
+        # more rows come here in any case.
+        if len(X) > LARGE and is_large(len(X), n_clusters, X.shape[1]):
+            return PointsInPartitions(X, *others)
+        X = X.taken(np.arange(len(X)))
+    return problem_type(X)(X, *others)
 
 
 def joining_problem(

@@ -50,7 +50,6 @@ from skfair.solvers.clustering.base import (
     for_each,
     takes_sparse,
 )
-from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
@@ -114,7 +113,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     relative_balances_ : ndarray of shape (n_points,)
         Balance of each point as a share of that of the sample, the smallest over the attributes;
         increasing.
-    labels_ : ndarray or Dask array of shape (n_points, n_samples)
+    labels_ : ndarray of shape (n_points, n_samples)
         Labels of each point.
     centers_ : ndarray of shape (n_points, n_clusters, n_features)
         Means of the clusters of each point.
@@ -152,7 +151,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     True
     """
 
-    _reads_blocks = True
+    _takes_partitions = True
     _models: list[FairKMeans]
 
     _parameter_constraints = {
@@ -207,7 +206,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows to cluster; of a Dask collection ``labels_`` is a Dask array too.
+            The rows to cluster.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in cost and balance.
         """
@@ -376,7 +375,7 @@ def front_attributes(
 
     models = for_each(model_of, kept.tolist(), go_on)
     small = np.min_scalar_type(max(model.n_clusters - 1, 1))
-    labels = _stacked([own.labels_ for own in models]).astype(small)
+    labels = np.stack([own.labels_ for own in models]).astype(small)
     for own in models:
         del own.labels_  # kept once, in the small array
     costs, relative = np.array([own.inertia_ for own in models]), relative[kept]
@@ -390,15 +389,6 @@ def front_attributes(
         "knee_": _knee(costs, relative),
         "_models": models,
     }
-
-
-def _stacked(labels: list[Any]) -> Any:
-    """Put labels one under the other; lazy ones stay lazy."""
-    if not is_lazy(labels[0]):
-        return np.stack(labels)
-    import dask.array as da
-
-    return da.stack(labels)
 
 
 def _knee(costs: FloatArray, balances: FloatArray) -> int:

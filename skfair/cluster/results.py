@@ -45,7 +45,7 @@ def clustering_attributes(
         **price_attributes(problem, prices),
         **count_attributes(counts @ problem.membership.T, groups, problem.constraints),
         "_multipliers": multipliers,
-        "labels_": problem.label_rows(clustering.labels),
+        "labels_": clustering.labels.astype(np.int32, copy=False),
         "inertia_": total_cost(problem, clustering.cost),
         "lower_bound_": total_cost(problem, bound),
         "assignment_gap_": (clustering.cost_at_bound - bound) / bound if bound > 0 else 0.0,

@@ -51,7 +51,7 @@ def part_attributes(
         **price_attributes(problem, problem.group_prices(multipliers)),
         **count_attributes(counts, groups, problem.constraints),
         "_multipliers": multipliers,
-        "labels_": problem.label_rows(placed.labels),
+        "labels_": placed.labels,
         "inertia_": total_cost(problem, placed.cost),
         "lower_bound_": total_cost(problem, bound),
         "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,

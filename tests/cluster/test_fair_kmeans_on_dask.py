@@ -1,4 +1,4 @@
-"""Fair k-means on Dask collections: the same clusters as in memory, made where the rows are."""
+"""Fair k-means on Dask collections: the labels of rows in memory, while X stays where it is."""
 
 import numpy as np
 import pandas as pd
@@ -9,115 +9,157 @@ from sklearn.exceptions import NotFittedError
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import in_blocks as partitioned_rows
-from skfair.problems.clustering import placement
 from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
-from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.points_in_partitions import PointsInPartitions
 from skfair.read import read_rows
-from skfair.utils import partitions, pieces
+from skfair.utils import partitions
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-# More rows than these settle on a sample first.
-SMALL, LARGE = 900, 21_000
+# Few rows come here; more, of fifty columns, stay in their partitions.
+SMALL, LARGE, WIDTH = 900, 21_000, 50
 
 
-def people(n=SMALL, seed=0, dtype=float):
+def people(n=LARGE, seed=0):
     """Points in clumps whose groups differ by clump."""
     rng = np.random.default_rng(seed)
     clump = rng.integers(0, 5, n)
-    X = (3 * rng.normal(size=(5, 3)))[clump] + rng.normal(size=(n, 3))
-    return pd.DataFrame(X.astype(dtype), columns=["a", "b", "c"]).assign(
+    X = rng.normal(size=(n, WIDTH))
+    X[:, :3] += (3 * rng.normal(size=(5, 3)))[clump]
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(WIDTH)]).assign(
         sex=np.where(rng.random(n) < 0.3 + 0.1 * clump, "f", "m"),
         race=pd.Categorical(rng.choice(["w", "b", "o"], n, p=[0.6, 0.3, 0.1])),
-        w=rng.uniform(0.5, 2, n),
+        w=rng.uniform(0.5, 2, n) * rng.integers(0, 9, n) ** 2,
     )
 
 
-def chunks(n):
-    """Unequal blocks."""
-    return (n // 10, n // 2, n - n // 10 - n // 2)
+def columns(frame):
+    return frame.iloc[:, :WIDTH]
 
 
-def both(frame, groups=("sex",), weighted=False, **options):
-    """Fit in memory and on blocks of unequal and unknown lengths."""
-    X = frame[["a", "b", "c"]]
+def in_partitions(table, sizes):
+    """Return a collection whose partitions have these sizes, which it does not know."""
+    ends = np.cumsum([0, *sizes])
+    return dd.from_map(lambda i, j: table.iloc[i:j], ends[:-1], ends[1:], meta=table[:0])
+
+
+def both(frame, groups=("sex",), is_weighted=False, sizes=None, model=FairKMeans, **options):
+    """Fit in memory, and where the rows are in partitions."""
+    sizes = sizes or (len(frame) // 10, 0, len(frame) // 2, 1, len(frame) * 2 // 5 - 1)
     groups = frame[groups[0]] if len(groups) == 1 else frame[list(groups)]
-    weights = frame.w if weighted else None
-    model = FairKMeans(3, random_state=0, **options)
-    here = model.fit(X, sensitive_features=groups, sample_weight=weights)
-    ends = np.cumsum([0, *chunks(len(frame))])
+    given = {"sensitive_features": groups} | ({"sample_weight": frame.w} if is_weighted else {})
+    here, there = (model(3, random_state=0, **options) for _ in range(2))
+    here.fit(columns(frame), **given)
+    lazy = {name: in_partitions(column, sizes) for name, column in given.items()}
+    return here, there.fit(in_partitions(columns(frame), sizes), **lazy)
 
-    def lazy(table):
-        return dd.from_map(lambda i, j: table.iloc[i:j], ends[:-1], ends[1:])
 
-    there = FairKMeans(3, random_state=0, **options).fit(
-        lazy(X),
-        sensitive_features=lazy(groups),
-        sample_weight=None if weights is None else lazy(weights),
-    )
-    return here, there
+def assert_same(here, there):
+    assert isinstance(there.labels_, np.ndarray)
+    assert there.labels_.dtype == here.labels_.dtype
+    assert_array_equal(there.labels_, here.labels_)
+    assert_array_equal(there.group_counts_, here.group_counts_)
+    assert there.status_ == here.status_
+    for name in ("cluster_centers_", "prices_", "inertia_", "lower_bound_"):
+        assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("n", "options"),
     [
         (SMALL, {}),
-        (SMALL, {"min_balance": None, "share_bounds": 0.8, "groups": ("race",)}),
+        (SMALL, {"min_balance": 0.99}),
         (LARGE, {"groups": ("race",)}),
         (LARGE, {"groups": ("sex", "race")}),
         (LARGE, {"groups": ("race", "sex"), "sensitive": Sensitive(crossed=False)}),
-        (LARGE, {"weighted": True}),
+        (LARGE, {"is_weighted": True}),
+        (LARGE, {"min_balance": None, "share_bounds": 0.8, "groups": ("race",)}),
         (LARGE, {"min_balance": 0.5, "relative_balance": False, "n_init": 2}),
+        # A far centre attracts nobody.
+        (LARGE, {"min_balance": 0.0, "init": np.eye(3, WIDTH) * [[1], [1], [1e3]]}),
     ],
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The crossed groups keep")
-def test_the_clusters_are_those_of_the_rows_in_memory(n, options):
-    frame = people(n)
-    here, there = both(frame, **options)
-    assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
-    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-6)
-    assert there.status_ == here.status_
-    # Runs that end in the same clusters may number them differently.
-    one, other = (np.sort(model.cluster_centers_, axis=0) for model in (here, there))
-    assert_allclose(other, one, rtol=1e-3, atol=1e-3)
-    assert list(there.groups_) == list(here.groups_)
-    # The counts are those of the labels, and within the limits.
-    labels = there.labels_.compute()
-    assert labels.dtype == np.int32
-    columns = options.get("groups", ("sex",))
-    crossed = options.get("sensitive", Sensitive()).crossed
-    groups = encode_groups(
-        frame[columns[0]] if len(columns) == 1 else frame[list(columns)], intersectional=crossed
+def test_labels_are_those_of_rows_in_memory(n, options):
+    assert_same(*both(people(n), **options))
+
+
+@pytest.mark.parametrize("sizes", [(LARGE,), (1000,) * 21, (7, LARGE - 7)])
+def test_partitions_do_not_matter(sizes):
+    assert_same(*both(people(seed=1), sizes=sizes))
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_very_small_and_large_numbers(factor):
+    frame = people()
+    frame.iloc[:, :WIDTH] *= factor
+    here, there = both(frame)
+    assert_array_equal(there.labels_, here.labels_)
+    assert_allclose(there.cluster_centers_ / factor, here.cluster_centers_ / factor, rtol=1e-6)
+
+
+def test_every_answer_about_points_is_that_of_points_in_memory():
+    frame = people(seed=5)
+    encoding = encode_groups(frame[["sex", "race"]], intersectional=False)
+    limits = balance_constraints(encoding, np.array([0.3, 0.1]))
+    model = FairKMeans(sensitive=Sensitive(crossed=False))
+    data = read_rows(
+        model,
+        da.from_array(columns(frame).to_numpy(), chunks=((5, 8995, 0, 12000), WIDTH)),
+        supervised=False,
+        sensitive_features=frame[["sex", "race"]],
+        sample_weight=frame.w,
     )
-    weights = frame.w.to_numpy() if options.get("weighted") else None
-    counts = groups.cross_counts(labels, 3, weights).T
-    assert_allclose(there.group_counts_, counts, rtol=1e-12)
-    if "share_bounds" not in options:
-        balances = []
-        for i, j in zip(groups.offsets[:-1], groups.offsets[1:], strict=True):
-            total = counts[:, i:j].sum(axis=0)
-            of_data = total.min() / total.max() if options.get("relative_balance", True) else 1
-            balances.append(counts[:, i:j].min(axis=1) / counts[:, i:j].max(axis=1) / of_data)
-        assert np.min(balances) >= options.get("min_balance", 0.8) - 1e-9
+    weights = frame.w.to_numpy()
+    here = RepresentationProblem(columns(frame).to_numpy(), encoding, limits, 3, weights)
+    there = PointsInPartitions(data.X, encoding, limits, 3, weights)
+    assert there.units.scale == here.units.scale
+    assert_array_equal(there.units.mean, here.units.mean)
+    rows = np.array([1, 4, 5, 20_999])
+    assert_array_equal(there.subset(rows).norms, here.subset(rows).norms)
+    rng = np.random.default_rng(0)
+    centers, price = rng.normal(size=(3, WIDTH)), 0.1 * rng.normal(size=(here.n_cells, 3))
+    one, other = here.distances(centers), there.distances(centers)
+    expected, found = (table.told_apart(price, 0.05) for table in (one, other))
+    assert_array_equal(found[1], expected[1])  # the rows near a tie
+    assert 0 < found[1].size < LARGE
+    assert_array_equal(found[2], expected[2])  # their costs, to the last bit
+    for answer in (expected, found):
+        answer[0][answer[1]] = 0  # they have no labels
+    assert_array_equal(found[0], expected[0])
+    for i in (3, 4):
+        assert_allclose(found[i], expected[i], rtol=1e-12)
+    labels = expected[0]
+    assert other.cost(labels) == pytest.approx(one.cost(labels), rel=1e-12)
+    for a, b in zip(there.sums(labels), here.sums(labels), strict=True):
+        assert_allclose(a, b, rtol=1e-12, atol=1e-9)
+    for a, b in zip(
+        there.farthest_points(labels, centers, 3),
+        here.farthest_points(labels, centers, 3),
+        strict=True,
+    ):
+        assert_array_equal(a, b)
+    expected, found = (table.cheapest_moves(labels, 5) for table in (one, other))
+    assert_array_equal(found.size, expected.size)
+    for name in ("row", "cost"):
+        assert_array_equal(
+            getattr(found, name)[found.is_listed], getattr(expected, name)[expected.is_listed]
+        )
 
 
 def test_single_precision_and_arrays_that_are_chunked_differently():
-    frame = people(LARGE, dtype=np.float32)
-    X = frame[["a", "b", "c"]].to_numpy()
-    lazy = da.from_array(X, chunks=(chunks(LARGE), 2))
+    frame = people()
+    X = columns(frame).to_numpy().astype(np.float32)
+    lazy = da.from_array(X, chunks=((2100, 10_500, 8400), 20))
     sex = da.from_array(frame.sex.to_numpy().astype("U1"), chunks=5000)
     here = FairKMeans(3, random_state=1).fit(X, sensitive_features=frame.sex)
     there = FairKMeans(3, random_state=1).fit(lazy, sensitive_features=sex)
-    assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
+    assert_same(here, there)
     assert there.cluster_centers_.dtype == np.float32
-    assert there.labels_.chunks == (chunks(LARGE),)
     # What is fitted predicts lazily, and as in memory.
     for method, options in (
         ("predict", {}),
@@ -139,10 +181,8 @@ def test_single_precision_and_arrays_that_are_chunked_differently():
     assert there.group_counts_.sum() == LARGE + 500
 
 
-def test_rows_are_not_read_again_for_the_labels(monkeypatch):
-    """Without room for the blocks they are read in every pass, but labels are kept."""
-    frame = people(LARGE)
-    n_read = []
+def test_partitions_without_room_are_read_again_and_X_stays_there(monkeypatch):
+    frame, n_read = people(), []
 
     def read(i):
         n_read.append(i)
@@ -150,38 +190,16 @@ def test_rows_are_not_read_again_for_the_labels(monkeypatch):
 
     lazy = dd.from_map(read, range(3), meta=frame[:0])
     monkeypatch.setattr(partitions, "KEPT_BYTES", 1000)
-    model = FairKMeans(3, random_state=0, max_iter=100)
-    model.fit(lazy[["a", "b", "c"]], sensitive_features=lazy.sex)
-    assert len(n_read) > 30
-    n_read.clear()
-    assert_array_equal(np.bincount(model.labels_), model.group_counts_.sum(axis=1))
-    assert not n_read
-    model.predict(lazy[["a", "b", "c"]])
-    assert not n_read
-
-
-def test_labels_that_do_not_fit_are_made_again(monkeypatch):
-    frame = people(LARGE)
-    _, there = both(frame)
-    for module in (partitions, partitioned_rows):
-        monkeypatch.setattr(module, "KEPT_BYTES", 1000)
-    _, again = both(frame)
-    assert len(again.labels_.__dask_graph__()) > len(there.labels_.__dask_graph__())
-    assert_array_equal(again.labels_, there.labels_)
-
-
-def test_what_is_exchanged_does_not_depend_on_the_number_of_rows():
-    found = []
-    for n in (LARGE, 3 * LARGE):
-        _, model = both(people(n))
-        found.append(model.history_["bytes"].max())
-    assert found[1] <= 1.05 * found[0]
-    assert 0 < found[0] < LARGE * 3 * 8
+    model = FairKMeans(3, random_state=0)
+    model.fit(columns(lazy), sensitive_features=lazy.sex)
+    assert len(n_read) > 15
+    assert 0 < model.history_["bytes"].max() < columns(frame).to_numpy().nbytes / 5
+    monkeypatch.undo()
+    assert_array_equal(model.labels_, both(frame)[0].labels_)
 
 
 def test_one_group_and_no_groups():
-    frame = people()
-    X = da.from_array(frame[["a", "b", "c"]].to_numpy(), chunks=300)
+    X = da.from_array(columns(people(SMALL)).to_numpy(), chunks=300)
     with pytest.warns(UserWarning, match="a single group"):
         one = FairKMeans(3, random_state=0).fit(X, sensitive_features=np.full(SMALL, "x"))
     with pytest.warns(UserWarning, match="without sensitive_features"):
@@ -190,59 +208,44 @@ def test_one_group_and_no_groups():
     assert_array_equal(none.labels_, none.predict(X))
 
 
-def test_limits_that_need_whole_people_and_empty_clusters():
-    """Single moves get stuck close to exact proportion; a far centre attracts nobody."""
-    frame = people(90, seed=3)
-    for options in ({"min_balance": 0.99}, {"min_balance": 0.0, "init": np.eye(3) * [1, 1, 1e3]}):
-        here, there = both(frame, **options)
-        assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
-        assert_array_equal(there.labels_, here.labels_)
-        assert there.group_counts_.sum(axis=1).min() > 0
-
-
 @needs_callbacks
-def test_empty_blocks_and_a_callback_that_stops():
+def test_a_callback_that_stops():
     class Stop(QuietCallback):
         def on_fit_task_end(self, estimator, context):
             return context.task_name == "iteration" and context.task_id == 0
 
-    frame = people()
-    lazy = dd.from_map(lambda i, j: frame[i:j], [0, 0, 400, 900], [0, 400, 900, 900])
-    model = FairKMeans(3, init=np.eye(3), random_state=0).set_callbacks(Stop())
-    model.fit(lazy[["a", "b", "c"]], sensitive_features=lazy.sex)
+    lazy = in_partitions(people(), (0, 9000, 12_000, 0))
+    model = FairKMeans(3, init=np.eye(3, WIDTH), random_state=0).set_callbacks(Stop())
+    model.fit(columns(lazy), sensitive_features=lazy.sex)
     assert model.status_ == "stopped"
-    assert model.labels_.shape == (900,)
-    assert model.score(lazy[["a", "b", "c"]]) < 0
+    assert model.labels_.shape == (LARGE,)
+    assert model.score(columns(lazy)) < 0
 
 
 def test_the_front():
-    frame = people(LARGE)
-    X = frame[["a", "b", "c"]].to_numpy()
-    here, there = (ParetoFairKMeans(3, balances=4, n_init=1, random_state=0) for _ in range(2))
-    here.fit(X, sensitive_features=frame.sex)
-    lazy = da.from_array(X, chunks=(chunks(LARGE), 3))
-    there.fit(lazy, sensitive_features=frame.sex)
-    assert_allclose(there.costs_, here.costs_, rtol=1e-6)
-    assert_allclose(there.relative_balances_, here.relative_balances_, rtol=1e-6)
-    assert there.knee_ == here.knee_
-    assert isinstance(there.labels_, da.Array)
+    frame = people()
+    here, there = both(frame, model=ParetoFairKMeans, balances=4, n_init=1)
+    assert isinstance(there.labels_, np.ndarray)
     assert there.labels_.dtype == here.labels_.dtype
-    assert there.labels_.shape == here.labels_.shape
+    assert_array_equal(there.labels_, here.labels_)
+    assert_allclose(there.costs_, here.costs_, rtol=1e-6)
+    assert_array_equal(there.relative_balances_, here.relative_balances_)
     model = there.select(min_balance=0.5)
-    counts = encode_groups(frame.sex).cross_counts(model.labels_.compute(), 3).T
+    counts = encode_groups(frame.sex).cross_counts(model.labels_, 3).T
     assert_array_equal(counts, model.group_counts_)
-    assert isinstance(model.predict(lazy), da.Array)
+    lazy = in_partitions(frame, (LARGE,))
+    assert isinstance(model.predict(columns(lazy)), da.Array)
     with pytest.raises(ValueError, match="solver='swap' needs the rows in memory"):
-        ParetoFairKMeans(3, solver="swap").fit(lazy, sensitive_features=frame.sex)
+        ParetoFairKMeans(3, solver="swap").fit(columns(lazy), sensitive_features=lazy.sex)
 
 
 def test_errors():
-    frame = people()
-    frame.loc[500, "b"] = np.nan
+    frame = people(SMALL)
+    frame.loc[500, "x1"] = np.nan
     lazy = dd.from_pandas(frame, npartitions=3)
-    X, sex = lazy[["a", "b", "c"]], lazy.sex
+    X, sex = columns(lazy), lazy.sex
     model = FairKMeans(3, random_state=0)
-    with pytest.raises(ValueError, match="Partition 1: column 'b' of X has NaN in 1 row"):
+    with pytest.raises(ValueError, match="Partition 1: column 'x1' of X has NaN in 1 row"):
         model.fit(X, sensitive_features=sex)
     assert not hasattr(model, "cluster_centers_")
     X = X.fillna(0)
@@ -255,114 +258,9 @@ def test_errors():
         model.score(X)
     with pytest.raises(TypeError, match="partial_fit takes one part of a stream in memory"):
         model.partial_fit(X, sensitive_features=sex)
-    model.fit(frame[["a", "b", "c"]].fillna(0), sensitive_features=frame.sex)
+    model.fit(columns(frame).fillna(0), sensitive_features=frame.sex)
     with pytest.raises(TypeError, match="assign decides on a whole batch in memory"):
         model.assign(X, sensitive_features=sex)
     other = dd.from_pandas(frame.sex.where(frame.index != 700, "x"), npartitions=3)
     with pytest.raises(ValueError, match="Partition 2: .*x"):
         model.predict(X, sensitive_features=other).compute()
-
-
-@pytest.fixture(scope="module")
-def twins():
-    """The same weighted problem in memory and in blocks, and its labels at some prices."""
-    frame = people(2000, seed=5)
-    X, groups = frame[["a", "b", "c"]].to_numpy(), frame[["sex", "race"]]
-    weights = np.where(np.arange(2000) % 7, np.round(frame.w, 1), 0.0)
-    encoding = encode_groups(groups, intersectional=False)
-    constraints = balance_constraints(encoding, np.array([0.3, 0.1]), weights[weights > 0].min())
-    lazy = da.from_array(X, chunks=(chunks(2000), 3))
-    model = FairKMeans(sensitive=Sensitive(crossed=False))
-    training = read_rows(model, lazy, sensitive_features=groups, sample_weight=weights).blocks
-    here = RepresentationProblem(X, encoding, constraints, 4, weights)
-    return here, PartitionedProblem(training, constraints, 4)
-
-
-@pytest.mark.parametrize("factor", [1e-200, 1.0, 1e200])
-def test_units_of_very_large_and_small_numbers(factor):
-    X = (people(200)[["a", "b", "c"]].to_numpy() + 1e3) * factor
-    codes = np.arange(200) % 2
-    constraints = balance_constraints(encode_groups(codes), np.array([0.5]))
-    training = read_rows(
-        FairKMeans(), da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes
-    ).blocks
-    there = PartitionedProblem(training, constraints, 2)
-    assert there.row_weight == 1
-    assert_allclose(there.units.mean / factor, (X / factor).mean(axis=0), rtol=1e-12)
-    assert there.units.scale / factor == pytest.approx(np.sqrt((X / factor).var(axis=0).sum()))
-
-
-@pytest.mark.parametrize("numbers", [pieces.NUMBERS, 800])
-def test_every_sum_and_list_is_that_of_the_rows_in_memory(twins, numbers, monkeypatch):
-    monkeypatch.setattr(pieces, "NUMBERS", numbers)  # 800: many pieces, and as long as two
-    here, there = twins
-    rng = np.random.default_rng(0)
-    centers, price = rng.normal(size=(4, 3)), 0.1 * rng.normal(size=(here.n_cells, 4))
-    one, other = here.distances(centers), there.distances(centers)
-    assert other.mean_nearest() == pytest.approx(one.mean_nearest())
-    for found, expected in zip(
-        other.soft_counts(price, 0.05), one.soft_counts(price, 0.05), strict=True
-    ):
-        assert_allclose(found, expected, rtol=1e-12)
-    labels, counts, value = one.assigned(price)
-    recipe, their_counts, their_value = other.assigned(price)
-    assert their_value == pytest.approx(value)
-    assert_allclose(their_counts, counts)
-    # Rows that are moved by hand, twice for some of them.
-    for rows in (np.array([0, 199, 200, 1500]), np.array([200, 1999])):
-        clusters = (labels[rows] + 1) % 4
-        labels[rows] = clusters
-        recipe.move(rows, clusters)
-    assert_array_equal(there.label_rows(recipe), labels)
-    assert_allclose(there.counts(recipe), here.counts(labels))
-    assert_allclose(there.means(recipe)[0], here.means(labels)[0])
-    assert there.cost(recipe) == pytest.approx(here.cost(labels))
-    assert other.cost(recipe) == pytest.approx(one.cost(labels))
-    far = there.farthest_points(recipe, centers, 3)
-    for found, expected in zip(far, here.farthest_points(labels, centers, 3), strict=True):
-        assert_allclose(found, expected)
-    lists, expected = other.cheapest_moves(recipe, 5), one.cheapest_moves(labels, 5)
-    assert_array_equal(lists.size, expected.size)
-    is_listed = expected.is_listed
-    assert is_listed.any()
-    assert_allclose(lists.cost[is_listed], expected.cost[is_listed])
-    row, number = expected.row[is_listed], lists.row[is_listed]
-    assert_array_equal(lists.weights[number], here.weights[row])
-    assert_array_equal(lists.labels[number], labels[row])
-    lists.labels[number[0]] = 3 - labels[row[0]]
-    lists.apply()
-    labels[row[0]] = 3 - labels[row[0]]
-    assert_array_equal(there.label_rows(recipe), labels)
-
-
-def test_labels_are_counted_once(twins, monkeypatch):
-    there = twins[1]
-    labels = Labels(np.eye(4)[:, :3], np.zeros((there.n_cells, 4)))
-    there.counts(labels)
-    monkeypatch.setattr(there, "total", None)
-    there.means(labels)
-    there.cost(labels)
-    there.distances(labels.centers).cost(labels)
-    assert there.counts(labels) is not there.tally(labels).counts  # a solver changes its counts
-
-
-def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
-    """Lists that are cut off are renewed, and the moves are those of whole lists."""
-    frame = people(300)
-    X, groups = frame[["a", "b", "c"]].to_numpy(), encode_groups(frame.sex)
-    constraints = balance_constraints(groups, np.array([0.5]))
-    lazy = da.from_array(X, chunks=(chunks(300), 3))
-    training = read_rows(FairKMeans(), lazy, sensitive_features=frame.sex).blocks
-    here = RepresentationProblem(X, groups, constraints, 4)
-    there = PartitionedProblem(training, constraints, 4)
-    centers = here.scaled(np.arange(4))
-    wanted = here.counts(np.random.default_rng(0).integers(0, 4, 300)).astype(int)
-    costs = []
-    for longest, problem in ((256, here), (3, here), (3, there)):
-        monkeypatch.setattr(placement, "_LONGEST_LIST", longest)
-        distances = problem.distances(centers)
-        labels = distances.assigned(np.zeros((2, 4)))[0]
-        Placement(problem, distances, labels).move_to(wanted)
-        assert_array_equal(problem.counts(labels), wanted)
-        costs.append(distances.cost(labels))
-    assert_allclose(costs, costs[0], rtol=1e-12)

@@ -1,9 +1,8 @@
 """Costs of rows in clusters, and the sums over rows that the price method needs.
 
 A solver never sees a row. It asks a table for sums at given prices and for short lists of the
-cheapest moves between clusters. Here the rows are in memory and visited in blocks that fit into the
-cache; where they are elsewhere, the same methods run on pieces of them and the results are added up
-(``problems/clustering/in_blocks.py``).
+cheapest moves between clusters. The rows are visited in blocks that fit into the cache. Where
+points are in partitions, the same methods run there (``points_in_partitions.py``).
 """
 
 from __future__ import annotations
@@ -34,14 +33,7 @@ _LONGEST_LIST = 24
 class Moves:
     """The cheapest moves of rows, by (cluster, target, cell), in order of cost."""
 
-    def __init__(
-        self,
-        rows: GroupedRows,
-        n_kept: int,
-        # Clusters and weights by the number of the row; whoever moves rows changes ``labels``
-        labels: NDArray[Any],
-        weights: FloatArray,
-    ) -> None:
+    def __init__(self, rows: GroupedRows, n_kept: int) -> None:
         shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
         # Row, cost (n_clusters, n_clusters, n_cells, n_kept): number of the row, and what its move
         # costs per unit of weight
@@ -49,15 +41,11 @@ class Moves:
         self.cost = np.empty((*shape, n_kept))
         # (n_clusters, n_clusters, n_cells): number of entries of each list
         self.size = np.zeros(shape, np.int64)
-        self.labels, self.weights = labels, weights
 
     @property
     def is_listed(self) -> BoolArray:
         """Which entries of ``row`` and ``cost`` are filled."""
         return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
-
-    def apply(self) -> None:
-        """Write changed labels back; in memory they are the labels themselves."""
 
     def empty_twin(self) -> Moves:
         """Return empty lists of the same length, of other rows."""
@@ -128,27 +116,33 @@ class CostTable(ABC):
         no_price = np.zeros((self.rows.n_cells, self.rows.n_clusters))
         return CostTable.assigned(self, no_price)[2] / self.rows.total_weight
 
+    def own_costs(self, labels: IntArray) -> NDArray[Any]:
+        """Return what each row pays in its cluster."""
+        return np.concatenate(
+            self.each(lambda part, costs: costs[np.arange(len(costs)), labels[part]])
+        )
+
     def nearest(self) -> IntArray:
         """Return the cheapest cluster of each row."""
         return np.concatenate(self.each(lambda part, costs: costs.argmin(axis=1)))
 
-    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
+    def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        labels = np.empty(self.rows.cells.size, np.int32)
-        _, _, counts, paid = self.told_apart(price, -np.inf, labels)
+        labels, _, _, counts, paid = self.told_apart(price, -np.inf)
         return labels, counts, paid + float((counts.T * price).sum())
 
     def told_apart(
-        self, price: FloatArray, reach: float, labels: NDArray[np.int32]
-    ) -> tuple[IntArray, FloatArray, FloatArray, float]:
+        self, price: FloatArray, reach: float
+    ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
         """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
 
-        Return the numbers of all other rows and their costs; the counts by cell of those with
-        labels, and the sum of their costs.
+        Return the labels; the numbers of all other rows and their costs; the counts by cell of
+        those with labels, and the sum of their costs.
         """
         from skfair._kernels.prices import tell_apart
 
         cells, weights = self.rows.cells, self.rows.weights
+        labels = np.empty(cells.size, np.int32)
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
             counts = self.rows.no_counts()
@@ -158,29 +152,26 @@ class CostTable(ABC):
             return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
 
         numbers, costs, counts, paid = zip(*self.each(of_block), strict=True)
-        return np.concatenate(numbers), np.concatenate(costs), np.sum(counts, axis=0), sum(paid)
+        near = np.concatenate(numbers), np.concatenate(costs)
+        return labels, *near, np.sum(counts, axis=0), sum(paid)
 
-    def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
+    def cheapest_moves(self, labels: IntArray, n_kept: int | None = None) -> Moves:
         """List the cheapest moves away from the labels."""
-        moves = self.no_moves(labels, n_kept)
+        moves = Moves(self.rows, n_kept or self.list_length())
         self.list_moves(labels, moves)
         return moves
 
-    def near_moves(self, labels: Any) -> Moves:
+    def near_moves(self, labels: IntArray) -> Moves:
         """List moves that may help first, and cost less to find than those of all rows."""
         return self.cheapest_moves(labels)
-
-    def no_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
-        """Return empty lists."""
-        return Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
 
     def list_length(self, longest: int = _LONGEST_LIST) -> int:
         """Return how many moves a list may keep so that all lists together stay small."""
         n_lists = self.rows.n_clusters**2 * self.rows.n_cells
         return int(np.clip(4 * NUMBERS // n_lists, 1, longest))
 
-    def list_moves(self, labels: IntArray, moves: Moves, start: int = 0) -> None:
-        """Enter moves into lists; the first row has the number ``start``.
+    def list_moves(self, labels: IntArray, moves: Moves) -> None:
+        """Enter moves into lists.
 
         Each thread fills lists of its own. What they keep together does not depend on which rows
         it saw: the cheapest, and of equally cheap ones the first. To put the lists together takes a
@@ -196,12 +187,12 @@ class CostTable(ABC):
             if thread not in lists:
                 lists[thread] = moves.empty_twin()
             own, cells, weights = lists[thread], rows.cells[part], rows.weights[part]
-            first = start + part.start
-            cheapest_moves(costs, labels[part], cells, weights, first, own.row, own.cost, own.size)
+            lists_of_thread = own.row, own.cost, own.size
+            cheapest_moves(costs, labels[part], cells, weights, part.start, *lists_of_thread)
 
         if rows.cells.size <= BLOCK:
-            for first in range(0, rows.cells.size, self.step):
-                part = slice(first, min(first + self.step, rows.cells.size))
+            for start in range(0, rows.cells.size, self.step):
+                part = slice(start, min(start + self.step, rows.cells.size))
                 of_block(part, self.costs(part))
             return
         self.each(of_block)
@@ -209,7 +200,7 @@ class CostTable(ABC):
             if thread != me:
                 moves.take(other)
 
-    def cost(self, labels: Any) -> float:
+    def cost(self, labels: IntArray) -> float:
         """Return the mean of what the rows pay in their clusters."""
         weights = self.rows.weights
 

@@ -133,8 +133,6 @@ class GroupedRows:
     in terms of groups; ``constraint_order`` says which of the constraints given each of them is.
     """
 
-    has_rows_here = True  # and not in blocks elsewhere
-
     def __init__(
         self,
         groups: GroupEncoding,  # the groups of the rows
@@ -144,18 +142,14 @@ class GroupedRows:
         # (n_clusters, n_groups): weights that the clusters hold already (of a stream):
         # the constraints apply to the sum
         before: FloatArray | None = None,
-        # (n_samples,): where rows stand for several: the first of those that each stands
-        # for
-        first: IntArray | None = None,
     ) -> None:
         self.n_clusters, self.n_attributes = int(n_clusters), groups.n_attributes
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
         # Cells and constraints are put into an order that does not depend on names of groups, so
         # that neither does the result. Sums that differ by rounding only are equal.
-        codes = cells.codes if first is None else cells.codes[np.argsort(first)]
         shares = np.round(cells.weights / cells.weights.sum(), 12)
-        order = np.lexsort((first_rows(codes), shares))
+        order = np.lexsort((first_rows(cells.codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
         self.cells: NDArray[Any] = looked_up(np.argsort(order).astype(np.int32), cells.codes)
@@ -260,13 +254,11 @@ class GroupedRows:
         """Draw rows at random; return their numbers and the same constraints for them.
 
         Cells keep their shares: a sample with too little of a group could not satisfy them. Rows
-        that weigh as much as many are in every sample (of rows in memory), and stand for no others.
+        that weigh as much as many are in every sample, and stand for no others.
         """
-        rows, limit = self.sample_rows(n_rows, random_state), np.inf
-        if self.has_rows_here:
-            limit = _HEAVY * self.total_weight / n_rows
-            heavy = np.flatnonzero(self.weights > limit)
-            rows = np.union1d(rows, heavy) if heavy.size else rows
+        rows, limit = self.sample_rows(n_rows, random_state), _HEAVY * self.total_weight / n_rows
+        heavy = np.flatnonzero(self.weights > limit)
+        rows = np.union1d(rows, heavy) if heavy.size else rows
         part = self.subset(rows)
         mine, drawn = self._light(limit), part._light(limit)
         share = part.total_weight / self.total_weight

@@ -31,10 +31,9 @@ class NearTies:
     def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
         rows, self.price = table.rows, price
         self._reach = (_NEAR + _ROOM) * temperature
-        self.labels: NDArray[Any] = np.empty(rows.cells.size, np.int32)
-        # (n_near,): their numbers, rising
-        self.number, costs, self._counts, self._paid = table.told_apart(
-            price, self._reach, self.labels
+        # ``number`` (n_near,): which rows these are, rising
+        self.labels, self.number, costs, self._counts, self._paid = table.told_apart(
+            price, self._reach
         )
         self._few = _Kept(GroupedRows.subset(rows, self.number), costs)
 
@@ -49,7 +48,7 @@ class NearTies:
         value, counts, curvature = self._few.soft_counts(price, temperature)
         return *self._with_others(price, value, counts), curvature
 
-    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
+    def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
         labels, self.labels = self.labels, np.zeros(0, np.int32)  # whoever asked may change them
         labels[self.number], counts, value = self._few.assigned(price)
@@ -94,17 +93,17 @@ class LargeTable(CostTable):
             self._near = NearTies(self, price, temperature)
         return self._near.soft_counts(price, temperature)
 
-    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
+    def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
         near = self._near
         if near is None or not near.labels.size or not near.cover(price, 0.0):
             return super().assigned(price)
         return near.assigned(price)
 
-    def near_moves(self, labels: Any) -> Moves:
+    def near_moves(self, labels: IntArray) -> Moves:
         """List the cheapest moves of rows near a tie, or of all if they are not told apart."""
         if self._near is None:
             return super().near_moves(labels)
-        moves = self.no_moves(labels)
+        moves = Moves(self.rows, self.list_length())
         self._near.list_moves(labels, moves)
         return moves

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostTable, Moves
@@ -41,9 +42,7 @@ class Placement:
         self,
         problem: GroupedRows,  # the rows and the constraints
         table: CostTable,  # what the rows pay in each cluster
-        # Cluster of each row, in the form that the problem gives to labels; changed in
-        # place
-        labels: Any,
+        labels: NDArray[Any],  # cluster of each row; changed in place
         counts: FloatArray | None = None,  # (n_clusters, n_cells): their counts, if they are known
         # (n_clusters, n_constraints): dual variables whose prices the lower bound is for; None
         # for 0
@@ -100,17 +99,16 @@ class Placement:
 
         The cheapest move from a cluster with too many of a cell to one with too few comes first.
         """
-        counts, unit = self.counts, self.problem.row_weight
+        counts, unit, labels = self.counts, self.problem.row_weight, self.labels
         while (excess := np.rint(counts / unit).astype(np.int64) - target).any():
             longest = min(excess.max(), _LONGEST_LIST)
-            moves = self.table.cheapest_moves(self.labels, self.table.list_length(longest))
+            moves = self.table.cheapest_moves(labels, self.table.list_length(longest))
             for giver, taker, cell, row in _cheapest_first(moves, excess):
-                if moves.labels[row] == giver and excess[giver, cell] > 0 > excess[taker, cell]:
-                    moves.labels[row] = taker
+                if labels[row] == giver and excess[giver, cell] > 0 > excess[taker, cell]:
+                    labels[row] = taker
                     excess[giver, cell] -= 1
                     excess[taker, cell] += 1
-            moves.apply()
-            counts = self.problem.counts(self.labels)
+            counts = self.problem.counts(labels)
         self.counts = counts
         self.violation = self.problem.violation(counts)
 
@@ -122,7 +120,7 @@ class Placement:
         problem = self.problem
         n_unknowns = problem.n_samples * problem.n_clusters
         is_missed = problem.constraints.violation_beyond(self.counts, problem.largest_weight) > 0
-        if not (is_missed and problem.has_rows_here and n_unknowns <= MAX_PLACES):
+        if not (is_missed and n_unknowns <= MAX_PLACES):
             return
         costs = self.table.costs(slice(0, problem.n_samples))
         is_other = self.labels[:, None] != np.arange(problem.n_clusters)
@@ -151,7 +149,7 @@ class Placement:
         listed = np.nonzero(moves.is_listed)
         giver, taker, cell, _ = listed
         row = moves.row[listed]
-        weight = moves.weights[row]
+        weight = problem.weights[row]
         change = weight * moves.cost[listed]
         price = problem.constraints.prices(self.multipliers)
         above = change + weight * (price[cell, taker] - price[cell, giver])
@@ -209,8 +207,8 @@ class Placement:
             least_gain is None,
             problem.constraint_entries,
             values,
-            moves.labels,
-            moves.weights,
+            self.labels,
+            problem.weights,
             self.counts,
             (moves.row, moves.cost, moves.size),
             scratch,
@@ -218,7 +216,6 @@ class Placement:
             problem.rounding,
             np.inf if least_gain is None else -least_gain,
         )
-        moves.apply()
         return int(answer[0]), float(answer[1])
 
 

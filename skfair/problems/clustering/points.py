@@ -6,8 +6,7 @@ offsets nor tiny or huge scales cost digits; the data themselves are never copie
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -120,27 +119,25 @@ class RepresentationProblem(CostedRows):
         # Origin and unit of the scaled coordinates; by default mean and spread of the
         # points
         units: Units | None = None,
-        first: IntArray | None = None,
     ) -> None:
-        super().__init__(groups, constraints, n_clusters, weights, before, first)
+        super().__init__(groups, constraints, n_clusters, weights, before)
         self.X = X
-        # Arrays that the pieces of a block share; two parts of a piece would overwrite each other.
-        self.buffers: dict[str, NDArray[Any]] | None = None
-        # Of this many numbers distances are computed in single precision.
-        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
+        self.is_large = is_large(self.n_samples, n_clusters, X.shape[1])
         self.units = self._measured() if units is None else units
-        dtype = np.float32 if self.is_large else np.float64
-        self.norms: NDArray[Any] | None = None
         self._scaled: NDArray[Any] | None = None  # all rows, where they are few
         if isinstance(X, np.ndarray) and not self.is_large:
             self._scaled = self.scaled(slice(None))
-        parts = self.each(self.lengths)
-        self.norms = np.concatenate([np.empty(0, dtype), *parts], dtype=dtype)
+        self.norms = self._lengths()
 
     def _measured(self) -> Units:
         """Find the mean and the spread of the data without copying them."""
         parts = self.each(lambda rows: Spread.of(self.X[rows], self.weights[rows]))
         return Spread.merged(parts).units()
+
+    def _lengths(self) -> NDArray[Any]:
+        """Return the squared lengths of all scaled rows."""
+        dtype = np.float32 if self.is_large else np.float64
+        return np.concatenate([np.empty(0, dtype), *self.each(self.lengths)], dtype=dtype)
 
     @property
     def masses(self) -> FloatArray:
@@ -155,15 +152,8 @@ class RepresentationProblem(CostedRows):
 
     @property
     def step(self) -> int:
-        """How many rows have numbers that stay in the cache: all of a piece of a block."""
-        if self.buffers is not None:
-            return max(1, int(self.X.shape[0]))
+        """How many rows have numbers that stay in the cache."""
         return piece_rows(int(self.X.shape[0]), max(self.n_clusters, self.width))
-
-    def row_slices(self) -> Iterator[slice]:
-        """Yield slices of rows whose numbers stay in the cache."""
-        for start in range(0, self.X.shape[0], self.step):
-            yield slice(start, min(start + self.step, self.X.shape[0]))
 
     def each(self, function: Callable[[slice], R]) -> list[R]:
         """Return ``function(rows)`` for each slice of rows, on the threads that are allowed."""
@@ -183,12 +173,11 @@ class RepresentationProblem(CostedRows):
 
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
         block, own = self.X[rows], self.X.dtype
-        part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
+        part = np.empty(block.shape, dtype)
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
-        # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0. Without rows (they
-        # are in a Dask collection) there are no weights.
-        if len(part) and (idle := self.weights[rows] == 0).any():
+        # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0.
+        if (idle := self.weights[rows] == 0).any():
             part[idle] = part[idle].clip(-1e12, 1e12)
         return part
 
@@ -200,51 +189,21 @@ class RepresentationProblem(CostedRows):
         """Return scaled rows in double precision, whatever X has."""
         return self.units.inwards(self.X[rows])
 
-    def room(self, name: str, shape: tuple[int, ...], dtype: Any, is_new: bool) -> NDArray[Any]:
-        """Return an array to write to: that of the last piece of a block, if this is one.
-
-        Large arrays come from the system page by page, which for every piece would take as long as
-        to compute it.
-        """
-        if is_new or self.buffers is None:
-            return np.empty(shape, dtype)
-        if name not in self.buffers or self.buffers[name].shape[0] < shape[0]:
-            self.buffers[name] = np.empty(shape, dtype)
-        return self.buffers[name][: shape[0]]
-
-    def norms_of(self, rows: slice, scaled: NDArray[Any]) -> NDArray[Any]:
-        """Return the squared lengths of scaled rows, which are kept for a problem in memory."""
-        return squared_norms(scaled) if self.norms is None else self.norms[rows]
-
-    def with_rows(self, X: NDArray[Any], cells: IntArray, weights: FloatArray) -> Self:
-        """Return the same problem for other points, as part of the same whole."""
-        other = copy.copy(self)
-        other.X, other.cells, other.weights, other.norms = X, cells, weights, None
-        other._scaled = None
-        return other
-
     def subset(self, rows: IntArray) -> Self:
         """Return the problem on some of the points, with the same cells, units and constraints."""
-        part = self.with_rows(self.X[rows], self.cells[rows], self.weights[rows])
-        part.norms = None if self.norms is None else self.norms[rows]
-        part._share_slack(self)
+        part = super().subset(rows)
+        part.X, part.norms, part._scaled = self.X[rows], self.norms[rows], None
         return part
 
     def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
         """Return the problem on a random sample, or on all points if there are no more."""
-        if self.X.shape[0] == self.n_samples <= n_rows:
-            return self
-        return self.sampled(n_rows, random_state)[1]
-
-    def label_rows(self, labels: Any) -> Any:
-        """Return labels as one integer per row."""
-        return labels.astype(np.int32, copy=False)
+        return self if self.n_samples <= n_rows else self.sampled(n_rows, random_state)[1]
 
     def distances(self, target: NDArray[Any]) -> Distances:
         """Return the squared distances to centres (in scaled units)."""
         return Distances(self, target)
 
-    def sums(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
+    def sums(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
         """Return sum (scaled) and weight of each cluster, and the sum of squared norms."""
         from skfair._kernels.prices import cluster_sums
 
@@ -252,7 +211,7 @@ class RepresentationProblem(CostedRows):
             scaled, weights = self.scaled(rows), self.weights[rows]
             sums, mass = np.zeros((self.n_clusters, self.X.shape[1])), np.zeros(self.n_clusters)
             cluster_sums(scaled, labels[rows], weights, sums, mass)
-            return sums, mass, float(np.dot(weights, self.norms_of(rows, scaled)))
+            return sums, mass, float(np.dot(weights, self.norms[rows]))
 
         sums, mass = np.zeros((self.n_clusters, self.X.shape[1])), np.zeros(self.n_clusters)
         squares = 0.0
@@ -260,7 +219,7 @@ class RepresentationProblem(CostedRows):
             sums, mass, squares = sums + part[0], mass + part[1], squares + part[2]
         return sums, mass, squares
 
-    def means_and_cost(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
+    def means_and_cost(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the means (scaled) and weights of the clusters, and the mean squared distance.
 
         An empty cluster has mean 0.
@@ -271,11 +230,11 @@ class RepresentationProblem(CostedRows):
         # Of a cost of 0 rounding may leave less.
         return means, mass, max(0.0, (squares - inner) / self.total_weight)
 
-    def means(self, labels: Any) -> tuple[FloatArray, FloatArray]:
+    def means(self, labels: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
         return self.means_and_cost(labels)[:2]
 
-    def reseeded_means(self, labels: Any, centers: FloatArray, empty: IntArray) -> FloatArray:
+    def reseeded_means(self, labels: IntArray, centers: FloatArray, empty: IntArray) -> FloatArray:
         """Return the means; each empty cluster gets a row that is far from its own centre."""
         seeds = self.farthest_points(labels, centers, empty.size)[1] if empty.size else 0.0
         means, _ = self.means(labels)
@@ -283,20 +242,15 @@ class RepresentationProblem(CostedRows):
         return means
 
     def farthest_points(
-        self, labels: Any, centers: FloatArray, n_points: int
+        self, labels: IntArray, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the largest distances to own centres of rows with weight, and their points."""
-        own = self.distances(centers).each(
-            lambda rows, costs: (
-                np.take_along_axis(costs, labels[rows, None], axis=1)[:, 0]
-                * (self.weights[rows] > 0)
-            )
-        )
-        cost = np.concatenate(own)
+        cost = self.distances(centers).own_costs(labels)
+        cost *= self.weights > 0
         rows = largest(cost, n_points)
         return cost[rows], self.scaled(rows)
 
-    def cost(self, labels: Any) -> float:
+    def cost(self, labels: IntArray) -> float:
         """Return the mean squared distance (scaled) of the points to their clusters' means."""
         return self.means_and_cost(labels)[2]
 
@@ -322,9 +276,8 @@ class Distances(LargeTable):
             return kept
         from skfair._kernels.prices import complete_distances
 
-        problem, norms = self.rows, self._norms
-        shape = min(rows.stop, problem.X.shape[0]) - rows.start, norms.size
-        costs = problem.room("distances", shape, norms.dtype, is_new=False)
+        norms = self._norms
+        costs = np.empty((rows.stop - rows.start, norms.size), norms.dtype)
         complete_distances(costs, norms, self._write_products(rows, costs))
         if self._is_kept:
             self._kept[rows.start] = costs
@@ -334,7 +287,12 @@ class Distances(LargeTable):
         """Write -2 times the products of rows and centres; return the rows' squared lengths."""
         scaled = self.rows.scaled(rows)
         np.matmul(scaled.astype(out.dtype, copy=False), self._minus_two, out=out)
-        return self.rows.norms_of(rows, scaled)
+        return self.rows.norms[rows]
+
+
+def is_large(n_samples: int, n_clusters: int, n_features: int) -> bool:
+    """Whether there are many distances, which are then computed in single precision."""
+    return n_samples * max(n_clusters, n_features) > _MAX_KEPT
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:

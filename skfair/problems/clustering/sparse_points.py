@@ -38,7 +38,8 @@ class SparsePoints(RepresentationProblem):
         """Find the mean and the spread of the data; lengths are taken in units of the largest."""
         unit = float(np.abs(self.X.data).max(initial=0.0)) or 1.0
         masses, mean, squares = self.masses, np.zeros(self.X.shape[1]), 0.0
-        for rows in self.row_slices():
+        for start in range(0, self.X.shape[0], self.step):
+            rows = slice(start, start + self.step)
             part = self.X[rows].astype(np.float64) / unit
             mean += masses[rows] @ part
             squares += float(masses[rows] @ row_norms(part, squared=True))
@@ -56,11 +57,6 @@ class SparsePoints(RepresentationProblem):
         mean = self.units.mean / self.units.scale
         squares = row_norms(part, squared=True) - 2 * (part @ mean) + mean @ mean
         return np.asarray(np.maximum(squares, 0.0))
-
-    def own_lengths(self) -> FloatArray:
-        """Return the squared lengths of all scaled rows, which are kept."""
-        assert self.norms is not None
-        return self.norms
 
     def scaled(self, rows: Any) -> FloatArray:
         """Return rows with all their zeros, relative to the mean and in units of the spread."""
@@ -88,7 +84,7 @@ class SparsePoints(RepresentationProblem):
         mass = np.asarray(np.bincount(labels, self.weights, self.n_clusters), np.float64)
         sums = (members @ self.X).toarray() / self.units.scale
         sums -= np.outer(mass, self.units.mean / self.units.scale)
-        return sums, mass, float(self.weights @ self.own_lengths())
+        return sums, mass, float(self.weights @ self.norms)
 
 
 class SparseDistances(Distances):
@@ -103,4 +99,4 @@ class SparseDistances(Distances):
 
     def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:
         out[:] = self.rows.X[rows] @ self._minus_two - self._of_mean
-        return self.rows.own_lengths()[rows]
+        return self.rows.norms[rows]

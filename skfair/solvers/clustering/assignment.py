@@ -121,7 +121,7 @@ def placed_rows(
 ) -> Clustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     inf = np.inf  # there are no labels yet: any are better
-    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
+    best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]
         placed = place(problem, best.centers, best.multipliers, last, max_iter, search_counts, part)

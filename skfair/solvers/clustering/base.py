@@ -28,6 +28,7 @@ from skfair.solvers.base import Status
 from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.registry import Registry
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.threads import over_blocks
@@ -46,7 +47,7 @@ CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
 class Clustering(NamedTuple):
     """What a clustering solver returns; lengths are those of the problem's own units."""
 
-    labels: Any  # cluster of each row, in the form that the problem gives to labels
+    labels: NDArray[Any]  # cluster of each row
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
     # (n_clusters, n_constraints): dual variables; zeros from a solver that has none
     multipliers: FloatArray
@@ -111,9 +112,9 @@ class ClusteringSolver(BaseEstimator, ABC):
     ----------
     name : str
         Shorthand for the solver with its default parameters.
-    takes_weights, takes_overlaps, takes_sparse, works_in_blocks, has_front : bool
-        Whether it knows sample weights, attributes whose groups overlap, sparse rows, rows that
-        live elsewhere; whether it finds whole fronts.
+    takes_weights, takes_overlaps, takes_sparse, has_front : bool
+        Whether it knows sample weights, attributes whose groups overlap, rows that are sparse or
+        in partitions of a Dask collection; whether it finds whole fronts.
     keeps_balance, keeps_shares : bool
         Whether its labels keep ``min_balance`` wherever it can be kept, and ``share_bounds``.
     trades_by : str
@@ -124,7 +125,6 @@ class ClusteringSolver(BaseEstimator, ABC):
     takes_weights: ClassVar[bool] = True
     takes_overlaps: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
-    works_in_blocks: ClassVar[bool] = False
     has_front: ClassVar[bool] = False
     keeps_balance: ClassVar[bool] = False
     keeps_shares: ClassVar[bool] = False
@@ -210,8 +210,8 @@ def takes_sparse(solver: str | ClusteringSolver) -> bool:
 
 
 def check_rows_suit(solver: ClusteringSolver, data: Any) -> None:
-    """Raise if the rows live elsewhere, or are sparse, and the solver needs them whole."""
-    if data.blocks is not None and not solver.works_in_blocks:
+    """Raise if the rows are in partitions, or sparse, and the solver needs them whole."""
+    if isinstance(data.X, PartitionedRows) and not solver.takes_sparse:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
             "solver='prices', or compute() the collections."

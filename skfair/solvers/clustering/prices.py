@@ -39,7 +39,7 @@ _LAST_ROUNDS = 2
 class Prices(ClusteringSolver):
     """k-means under limits by prices, the dual variables of the cheapest assignment.
 
-    Keeps a balance or shares, of several attributes and with weights. The rows may live elsewhere.
+    Keeps a balance or shares, of several attributes and with weights. Rows may be in partitions.
 
     Notes
     -----
@@ -61,7 +61,6 @@ class Prices(ClusteringSolver):
     name = "prices"
     takes_overlaps = True
     takes_sparse = True
-    works_in_blocks = True
     has_front = True
     keeps_balance = True
     keeps_shares = True
