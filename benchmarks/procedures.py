@@ -45,13 +45,13 @@ def _best(search: Any, start: Any, best: Any) -> Any:
     return best
 
 
-def _first_offsets(search: Any, can_part: bool) -> tuple[Any, float]:
-    from skfair.enforcement.decisions.choose import _searched
+def _first_offsets(search: Any, may_break_ties: bool) -> tuple[Any, float]:
+    from skfair.enforcement.decisions.search import _search_and_repair
 
-    return _searched(search), 0.0
+    return _search_and_repair(search), 0.0
 
 
-STRICT, CHOOSE = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.choose"
+STRICT, SEARCH = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.search"
 PARTIAL = "skfair.enforcement.partial.strict"
 PLACEMENT = "skfair.problems.clustering.placement:Placement"
 PROCEDURES = (
@@ -60,16 +60,16 @@ PROCEDURES = (
     Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
     Procedure("scale of scores", "erm", STRICT, "scaled", _second),
     Procedure(
-        "exact windows of thresholds", "decide", CHOOSE, "window_offsets", lambda *_, **__: None
+        "exact windows of thresholds", "decide", SEARCH, "window_offsets", lambda *_, **__: None
     ),
-    Procedure("parting of tied rows", "decide", CHOOSE, "_offset_search", _first_offsets),
-    Procedure("search with fines", "decide", CHOOSE, "mended", _best),
-    Procedure("random moves of blind decisions", "decide", CHOOSE, "moved", _second),
+    Procedure("parting of tied rows", "decide", SEARCH, "_search_offsets", _first_offsets),
+    Procedure("search with fines", "decide", SEARCH, "repair", _best),
+    Procedure("random moves of blind decisions", "decide", SEARCH, "repair_at_random", _second),
     Procedure(
         "last line searches",
         "decide",
         "skfair.enforcement.decisions.offsets:OffsetSearch",
-        "polished",
+        "exchange",
         _second,
     ),
     Procedure(

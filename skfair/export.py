@@ -170,10 +170,10 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
 
 
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """The decision of largest worth minus offset; the groups are estimated from the row."""
+    """The decision of largest expected utility minus offset; groups are estimated from the row."""
     of_models, decider = iter(inputs), model._decider
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
-    margins = ops("MatMul", chances, np.float64(decider.worth))
+    margins = ops("MatMul", chances, np.float64(decider.utility))
     if decider.offsets.any():
         margins = ops("Sub", margins, _expected_offsets(decider, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)

@@ -47,7 +47,7 @@ class Counted(NamedTuple):
     """What a row counts for, in each constraint."""
 
     weights: np.ndarray  # (n,)
-    values: np.ndarray  # (n, n_classes): what each decision is worth
+    values: np.ndarray  # (n, n_classes): utility of each decision
     classes: np.ndarray  # (n,): the true class
     cells: np.ndarray  # (n_constraints, n): its cell in each constraint
     steps: np.ndarray  # (n_constraints, n): change of the mean of that cell if the row is selected
@@ -61,14 +61,14 @@ def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
 
     Writes gains (n,), cells and steps (n_constraints, n) for the class in place of ``others``, adds
     to ``base`` (n_constraints, n_cells) the change of means if ``before`` makes way for ``others``.
-    Returns the change of worth for that.
+    Returns the change of utility for that.
     """
     weights, values, classes, of_rows, sizes, selecting = counted
-    worth = 0.0
+    utility = 0.0
     for j in range(rows.size):
         i, other, now = rows[j], others[j], before[j]
         gains[j] = weights[i] * (values[i, label] - values[i, other])
-        worth += weights[i] * (values[i, other] - values[i, now])
+        utility += weights[i] * (values[i, other] - values[i, now])
         for k in range(selecting.size):
             chosen = selecting[k] if selecting[k] >= 0 else classes[i]
             size, cell = sizes[k, i], of_rows[k, i]
@@ -76,7 +76,7 @@ def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
             cells[k, j] = cell
             steps[k, j] = (size if label == chosen else 0.0) - of_other
             base[k, cell] += of_other - (size if now == chosen else 0.0)
-    return worth
+    return utility
 
 
 @njit(cache=True)

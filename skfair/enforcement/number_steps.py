@@ -1,4 +1,4 @@
-"""Steps that move predictions of numbers until the limits of all attributes are kept.
+"""Alternating maps: the attributes take turns in moving predictions until all limits are satisfied.
 
 With known groups and one attribute one step is enough. Several attributes take turns, as do the
 expected maps of estimated groups, each of which moves groups only part of the way.

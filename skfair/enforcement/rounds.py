@@ -1,9 +1,10 @@
 """Rounds of strict enforcement: solve, measure, move the bounds, solve again; and random moves.
 
-Bounds on smooth stand-ins are moved by what the truth is seen to be, and every round starts from
-the last solution. Scores of trained models go through them in :mod:`skfair.enforcement.erm.path`,
-decisions of any model in :mod:`skfair.enforcement.decisions.offsets`, limits within an interval in
-:mod:`skfair.enforcement.partial.strict` and rankings in :mod:`skfair.ranking.task`.
+Bounds on smooth values are moved by their difference from the true values, and every round starts
+from the last solution. What is solved and when rounds end differs: trained scores go through them
+in :mod:`skfair.enforcement.erm.path`, decisions of any model in
+:mod:`skfair.enforcement.decisions.offsets` and rankings in :mod:`skfair.ranking.task`. Limits
+within an interval have one tolerance, which is scaled (:mod:`skfair.enforcement.partial.strict`).
 
 True rates are steps: they have no slope, and smooth stand-ins lead near a point within the bounds,
 not always into it. Where little is missed a point that misses nothing is mostly near, and random
@@ -19,7 +20,7 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray, Seed
 
-DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
+DAMPING = 0.7  # share of a newly seen difference of true and smooth values that bounds are moved by
 MAX_ROUNDS = 6  # solves of one problem, whose bounds are moved between them
 
 PATIENCE = 3  # rounds that may pass without gain
@@ -47,7 +48,7 @@ class SolveOptions(TypedDict, total=False):
 def moved_bounds(
     lower: FloatArray,
     upper: FloatArray,
-    offsets: FloatArray,  # true minus smooth values, as far as they are believed
+    offsets: FloatArray,  # by how much bounds are moved: true minus smooth values
     margin: FloatArray | float,  # how far inside is aimed at
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds on smooth values that keep true ones inside; their middle where they cross."""

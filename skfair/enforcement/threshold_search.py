@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
-from skfair.enforcement.truth import RateTable, Threshold, shift_at
+from skfair.enforcement.strict_evaluation import RateTable, Threshold, shift_at
 from skfair.groups.kinds import RowBlock
 from skfair.groups.score_bins import bincount
 from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM, Piece, Task, pieces_of

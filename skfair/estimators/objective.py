@@ -99,8 +99,8 @@ class Ratio(NamedTuple):
     numerator: IntArray
     denominator: IntArray
 
-    def worth(self, level: float) -> FloatArray:
-        """Return what decisions are worth where the ratio is to be above a level."""
+    def utility(self, level: float) -> FloatArray:
+        """Return the utility of decisions if the ratio is to be above a level."""
         return scaled(self.numerator - level * self.denominator)
 
     def value(self, table: FloatArray) -> float:
@@ -113,15 +113,15 @@ class Goal(NamedTuple):
     """An objective of classes of rows, which are in order: of two the positive one last."""
 
     value: Callable[[FloatArray], float]  # of the shares of rows, (true, decided); more is better
-    worth: FloatArray | None  # of decisions (true, decided) if the value is linear in the shares
+    utility: FloatArray | None  # of decisions (true, decided) if the value is linear in the shares
     ratio: Ratio | None = None
     recall: float | None = None
     at_least: float | None = None
-    unit: float = 1.0  # of the value, that worth 1 is
+    unit: float = 1.0  # of the value: what a utility of 1 stands for
 
     def of(self, codes: IntArray, weights: FloatArray, predicted: IntArray) -> float:
         """Return the value of decisions about rows with numbers of their classes."""
-        n = 2 if self.worth is None else self.worth.shape[0]
+        n = 2 if self.utility is None else self.utility.shape[0]
         return self.value(shares_of(np.eye(n)[codes], weights, predicted))
 
     def rank(self, shares: FloatArray) -> float:
@@ -159,8 +159,8 @@ def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -
         has_rows = shares > 0  # the mean recall is of the classes that have rows
         recall = np.divide(1.0, shares, out=np.zeros(n), where=has_rows) / has_rows.sum()
         unit = float(recall.max())
-        worth = np.diag(recall / unit)
-        goal = Goal(lambda table: float(np.diag(table) @ recall), worth, unit=unit)
+        utility = np.diag(recall / unit)
+        goal = Goal(lambda table: float(np.diag(table) @ recall), utility, unit=unit)
     elif not name and not callable(measure):
         costs = read_costs(measure, np.argsort(classes))
         unit = float(np.ptp(costs)) or 1.0
@@ -195,13 +195,13 @@ def read_costs(matrix: Any, order: IntArray) -> FloatArray:
     return np.asarray(costs[np.ix_(order, order)])
 
 
-def scaled(worth: FloatArray) -> FloatArray:
-    """Return worth of decisions from 0 to 1: of the worst and the best true class and decision."""
-    return np.asarray((worth - worth.min()) / (float(np.ptp(worth)) or 1.0))
+def scaled(utility: FloatArray) -> FloatArray:
+    """Return utilities scaled from 0 (the worst true class and decision) to 1 (the best)."""
+    return np.asarray((utility - utility.min()) / (float(np.ptp(utility)) or 1.0))
 
 
-def worth_at(level: float) -> FloatArray:
-    """Return what decisions are worth if rows above a probability are to be selected."""
+def utility_at(level: float) -> FloatArray:
+    """Return the utility of decisions if rows above a probability are to be selected."""
     return np.diag([level, 1.0 - level]) / max(level, 1.0 - level)
 
 
@@ -214,13 +214,13 @@ def _mcc(table: FloatArray) -> float:
 
 def _own(function: Callable[..., Any]) -> Callable[[FloatArray], float]:
     def value(table: FloatArray) -> float:
-        worth = function(*table.ravel().tolist())
+        value = function(*table.ravel().tolist())
         try:
-            return float(worth)
+            return float(value)
         except (TypeError, ValueError):
             raise ValueError(
                 "The function that is the objective must return a number for the shares "
-                f"tn, fp, fn, tp; got {worth!r}."
+                f"tn, fp, fn, tp; got {value!r}."
             ) from None
 
     return value

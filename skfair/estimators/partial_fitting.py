@@ -27,7 +27,7 @@ from skfair.enforcement.partial.strict import (
     solve_partially,
 )
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
-from skfair.enforcement.truth import Verdict
+from skfair.enforcement.strict_evaluation import Verdict
 from skfair.estimators.erm.solve import NEWTON_FEATURES
 from skfair.estimators.partial_prediction import settled
 from skfair.groups.training_data import TrainingData

@@ -17,8 +17,8 @@ from skfair.constraints import (
     PredictiveParity,
 )
 from skfair.enforcement import threshold_search
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.enforcement.threshold_search import ThresholdSearch
-from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
 from skfair.estimators.erm.bind import active_constraints, bind
 from skfair.problems.erm.in_blocks import LinearScores
@@ -295,10 +295,10 @@ def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, digits, con
             )
             search = ThresholdSearch(elsewhere)
             weights = problem.everything.loss_weights
-            scan = Truth.of_scores(problem.constraints, problem.targets, weights).threshold
+            here = StrictEvaluation.of_scores(problem.constraints, problem.targets, weights)
             for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
                 found = search(LinearScores(coef, 0.1), 1e-9)
-                expected = scan(X @ coef + 0.1, 1e-9)
+                expected = here.threshold(X @ coef + 0.1, 1e-9)
                 assert found.verdict.is_feasible == expected.verdict.is_feasible
                 assert found.verdict.excess == pytest.approx(expected.verdict.excess, abs=1e-10)
                 assert found.verdict.merit == pytest.approx(expected.verdict.merit, abs=1e-10)

@@ -9,7 +9,7 @@ import numpy as np
 
 import skfair.metrics
 from skfair.classification import ConstrainedERMClassifier
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 from tests.small_problems import people
 
 ROWS = people(seed=1, n=120, n_levels=(3,))
@@ -96,7 +96,8 @@ def scan_breaches(constraint):
             return []
         scores = np.round(np.random.default_rng(seed).normal(size=36) + 0.5 * rows.signs, 1)
         weights = np.ones(36) if rows.weights is None else rows.weights
-        scan = Truth.of_scores([bound], rows.signs, weights / weights.sum()).threshold(scores, 1e-9)
+        strict = StrictEvaluation.of_scores([bound], rows.signs, weights / weights.sum())
+        scan = strict.threshold(scores, 1e-9)
         levels = np.unique(scores)
         cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
         best = -np.inf

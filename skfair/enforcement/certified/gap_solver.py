@@ -17,7 +17,7 @@ from skfair.enforcement.certified.walk import Peers, RowRates
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Multipliers are in units of worth: an offset of 1 decides against certainty. If groups have one
+# Multipliers are in units of utility: an offset of 1 decides against certainty. If groups have one
 # rate each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small.
 # With several, large offsets would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
@@ -38,7 +38,7 @@ class PathRows(NamedTuple):
     """Rows that paths are found on."""
 
     rates: RowRates  # rates of the constraints
-    # (n_samples,): expected worth of the second decision minus that of the first one
+    # (n_samples,): expected utility of the second decision minus that of the first one
     gains: FloatArray
     shares: Shares  # what rows are expected to add to rates, by feature
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
@@ -51,7 +51,7 @@ class PathRows(NamedTuple):
     # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
     # all differ
     alike: IntArray | None
-    squares: FloatArray | float = 1.0  # expected squares of the same worth; 1 of accuracy
+    squares: FloatArray | float = 1.0  # expected squares of the same utility; 1 of accuracy
 
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""

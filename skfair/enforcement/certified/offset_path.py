@@ -196,7 +196,7 @@ def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> Floa
 
 def starts_with_few(
     rates: RowRates,
-    # (n_samples,): expected worth of the second decision minus that of the first one
+    # (n_samples,): expected utility of the second decision minus that of the first one
     gains: FloatArray,
     is_rare: bool,  # whether the second class is the rarer one
     confidence: float,
@@ -205,11 +205,11 @@ def starts_with_few(
 
     Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
     one, a walk that begins with few selected people may yet end at a true positive rate of one
-    half, and one from the other end may not. The end is taken from which the expected worth of the
-    last certified step is larger; of equals that of the rarer decision.
+    half, and one from the other end may not. The end is taken from which the expected utility of
+    the last certified step is larger; of equals that of the rarer decision.
 
     The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
-    rows, expected worth and the pooled rates of groups under a common threshold. If groups have
+    rows, expected utility and the pooled rates of groups under a common threshold. If groups have
     equal rates, a pooled rate is uncorrelated with each difference of rates: the covariance of
     (n_1 r_1 + n_2 r_2) / n with r_1 - r_2 is r (1 - r) / n - r (1 - r) / n. If their rates differ
     by the limit, a little correlation is left.
@@ -222,7 +222,7 @@ def starts_with_few(
     selected = gains[:, None] > np.quantile(gains, 1 - wanted)
     likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
     constant = max(0.0, float(rates.weights @ gains))
-    worth: list[float] = []
+    utility: list[float] = []
     for chance, gained in zip(
         special.ndtr(likely).reshape(2, -1),
         ((rates.weights * gains) @ selected).reshape(2, -1),
@@ -230,8 +230,8 @@ def starts_with_few(
     ):
         reached = np.minimum.accumulate(chance[1:])  # all steps before pass, too
         before = np.append(constant, gained[1:-1])
-        worth.append(constant + float(reached @ (gained[1:] - before)))
-    few, many = worth
+        utility.append(constant + float(reached @ (gained[1:] - before)))
+    few, many = utility
     return bool(few > many - ROUNDING if is_rare else few > many + ROUNDING)
 
 

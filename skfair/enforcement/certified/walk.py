@@ -22,7 +22,7 @@ from scipy.optimize.elementwise import find_root
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import Pairwise, Ratio
-from skfair.enforcement.truth import ClassConstraint
+from skfair.enforcement.strict_evaluation import ClassConstraint
 from skfair.groups.rates import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
@@ -165,15 +165,15 @@ def row_rates(
         counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
         counts.eliminate_zeros()
         counts.data = np.ones(counts.nnz)
-        low, high = (bound.moment.strict(np.full(weights.size, sign)) for sign in (-1.0, 1.0))
+        if_refused, change = limited.effects
         for own_set in np.unique(bound.compared_sets):
             which = np.flatnonzero(bound.compared_sets == own_set)
             if which.size > 1:
                 peers = Peers(which + len(labels), bound.max_disparity, is_ratio, against_overall)
                 compared.append(peers._replace(constraint=bound.name))
         members.append(counts)
-        refused.append(counts.multiply(low))
-        steps.append(counts.multiply(high - low))
+        refused.append(counts.multiply(if_refused))
+        steps.append(counts.multiply(change))
         labels += [-1 if label is None else label] * len(bound.rate_names)
     who, base, rise = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
     groups = np.concatenate([limited.bound.rate_groups for limited in constraints])

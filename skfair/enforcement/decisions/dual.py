@@ -1,7 +1,7 @@
 r"""Offsets that keep constraints in expectation: the dual of the best soft decisions.
 
-With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for centres r between
-0 and 1, the offsets ``L = C' lam`` minimise
+With expected utility V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for centres r
+between 0 and 1, the offsets ``L = C' lam`` minimise
 
 .. math:: \sum_i w_i \, T \log \sum_c \exp((V - \Phi L)_{ic} / T)
           + u' \lambda^+ - l' \lambda^- + T \, 1' \log(1 + \exp(Z' \lambda / T))
@@ -32,7 +32,7 @@ from skfair.utils.rounding import ROUNDING
 # Fewest iterations for known groups. Estimated ones are less exact, and offsets that follow tight
 # limits on them closely lose more accuracy than offsets that are not found quite.
 _FEWEST_STEPS = 60
-# Limits that contradict each other have multipliers without end; in units of worth, which is at
+# Limits that contradict each other have multipliers without end; in units of utility, which is at
 # most 1, larger ones only round the others away.
 _LARGEST = 1e4
 # A step that gains less than this share of the value is the last, and one after which all slopes
@@ -42,7 +42,7 @@ _LEAST_GAIN, _SMALL_SLOPE = 1e-9, 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SoftRows:
-    """Rows of data as the dual sees them: expected worth, shares and weights."""
+    """Rows of data as the dual sees them: expected utility, shares and weights."""
 
     values: FloatArray
     shares: Shares
@@ -50,7 +50,7 @@ class SoftRows:
 
     @cached_property
     def _leads(self) -> FloatArray:
-        """What each other class is worth more than the first."""
+        """Utility of each other class minus that of the first."""
         return np.ascontiguousarray(self.values[:, 1:] - self.values[:, :1])
 
     @cached_property

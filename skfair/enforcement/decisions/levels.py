@@ -1,21 +1,19 @@
-"""Decisions that are best in what is not linear: searches over what decisions are worth.
+"""Search for decisions under objectives that are not linear in the decisions.
 
 A ratio of linear forms is largest where the numerator minus its value times the denominator is
-(Dinkelbach 1967), so a few searches with linear worth find it. Anything else is tried at levels:
+(Dinkelbach 1967), so a few searches with linear utility find it. Anything else is tried at levels:
 probabilities above which rows would be selected without constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.choose import Chosen
-from skfair.enforcement.truth import Verdict
+from skfair.enforcement.decisions.search import Solution
 from skfair.utils.rounding import ROUNDING
 
 # Ratios end when they grow by less, or after this many searches; 4 are usual.
@@ -27,30 +25,13 @@ _APART, _N_BESIDE = 0.6, 3
 _MOST_CUTS = 400
 
 
-class Weighed(NamedTuple):
-    """Decisions, the worth of decisions that they were found for, and their objective."""
-
-    chosen: Chosen
-    worth: FloatArray
-    rank: float
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict by the objective."""
-        return Verdict(self.rank, self.chosen.verdict.excess)
-
-    def is_better_than(self, other: Weighed | None) -> bool:
-        """Whether these are to be preferred: satisfied limits first, then the objective."""
-        return other is None or self.verdict.is_better_than(other.verdict)
-
-
-def shares_of(believed: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:
+def shares_of(class_shares: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:
     """Return the shares of the rows (true class, decision).
 
-    ``believed`` are the shares (n_samples, n_classes) in which a row counts for true classes.
+    ``class_shares`` (n_samples, n_classes) says in which shares a row counts for each true class.
     """
-    n = believed.shape[1]
-    parts = weights[:, None] * believed
+    n = class_shares.shape[1]
+    parts = weights[:, None] * class_shares
     return np.array([np.bincount(predicted, part, n) for part in parts.T])
 
 
@@ -81,53 +62,54 @@ def best_level(
 
 
 def best_ratio(
-    weigh: Callable[[FloatArray], Weighed], worth: Callable[[float], FloatArray], start: float
-) -> Weighed:
+    search: Callable[[FloatArray], Solution], utility: Callable[[float], FloatArray], start: float
+) -> Solution:
     """Return the decisions with the largest ratio.
 
     Parameters
     ----------
-    weigh : callable
-        Searches decisions for what they are worth.
-    worth : callable
-        What decisions are worth where the ratio is to be above a number.
+    search : callable
+        Searches the decisions of most utility; the merit of what it returns is the ratio.
+    utility : callable
+        Utility of decisions if the ratio is to be above a number.
     start : float
         The number to begin with.
 
     Returns
     -------
-    best : Weighed
+    best : Solution
         The best decisions.
     """
-    best: Weighed | None = None
+    best: Solution | None = None
     level = start
     for k in range(_MOST_RATIOS):
-        weighed = weigh(worth(level))
-        best = weighed if weighed.is_better_than(best) else best
-        if not np.isfinite(weighed.rank) or (k > 0 and weighed.rank <= level + _SETTLED):
+        solution = search(utility(level))
+        ratio = solution.verdict.merit
+        best = solution if best is None or solution.verdict.is_better_than(best.verdict) else best
+        if not np.isfinite(ratio) or (k > 0 and ratio <= level + _SETTLED):
             break
-        level = weighed.rank
+        level = ratio
     assert best is not None
     return best
 
 
 def best_of_levels(
-    weigh: Callable[[FloatArray], Weighed], worth: Callable[[float], FloatArray], start: float
-) -> Weighed:
+    search: Callable[[FloatArray], Solution], utility: Callable[[float], FloatArray], start: float
+) -> Solution:
     """Return the decisions with the largest objective of those at some levels, around a first one.
 
     The parameters are those of :func:`best_ratio`.
     """
-    best: Weighed | None = None
+    best: Solution | None = None
     middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
     steps = sorted(range(-_N_BESIDE, _N_BESIDE + 1), key=abs)
     places, apart = middle + _APART * np.array(steps), _APART
     for _ in range(1 + _N_BESIDE):
         for place in places.tolist():
-            weighed = weigh(worth(float(expit(place))))
-            if best is None or weighed.is_better_than(best):
-                best, middle = weighed, place
-            # What decisions are worth says nothing of whether any are within the limits.
+            solution = search(utility(float(expit(place))))
+            if best is None or solution.verdict.is_better_than(best.verdict):
+                best, middle = solution, place
+            # The utility does not change whether any decisions are within the limits.
             if not best.verdict.is_feasible:
                 return best
         apart /= 2

@@ -1,4 +1,4 @@
-"""Exact line searches over offsets: one moves, and every cutoff that it can pass is judged."""
+"""Exact line searches: an offset moves, and every cutoff at which decisions change is evaluated."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
-from skfair.enforcement.truth import Decisions, Truth, Verdict, shift_at
+from skfair.enforcement.strict_evaluation import Decisions, StrictEvaluation, Verdict, shift_at
 from skfair.utils.rounding import ROUNDING
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
 NEAR, MOST_SORTED = 4_000, 40_000
-# What it costs to visit a row of a line, in units of sorting and judging one.
+# What it costs to visit a row of a line, in units of sorting and evaluating one.
 _VISITED = 0.1
 
 
@@ -24,10 +24,10 @@ class Candidate:
 
     Parameters
     ----------
-    truth : Truth
-        Counts what decisions do.
+    strict : StrictEvaluation
+        Utility and limits, counted on the rows.
     values : ndarray of shape (n_samples, n_classes)
-        Expected worth of each decision.
+        Expected utility of each decision.
     shares : Shares
         What rows are expected to add to rates.
     offsets : ndarray of shape (n_features, n_classes)
@@ -38,18 +38,18 @@ class Candidate:
 
     def __init__(
         self,
-        truth: Truth,
+        strict: StrictEvaluation,
         values: FloatArray,
         shares: Shares,
         offsets: FloatArray,
         columns: FloatArray | sparse.csc_array | None = None,
     ) -> None:
-        self.truth, self.values, self.shares, self.offsets = truth, values, shares, offsets.copy()
+        self.strict, self.values, self.shares, self.offsets = strict, values, shares, offsets.copy()
         self.columns = by_column(shares) if columns is None else columns
         self.margins = margins(values, shares, offsets)
         predicted = decided(self.margins)
-        means = truth.means(predicted)
-        verdict = truth.verdict(means, truth.worth_of(predicted))
+        means = strict.rates.means(predicted)
+        verdict = strict.verdict(means, strict.utility_of(predicted))
         self.decisions = Decisions(predicted, means, verdict)
 
     @property
@@ -62,16 +62,16 @@ class Candidate:
         """The verdict on the decisions."""
         return self.decisions.verdict
 
-    def verdict_of(self, truth: Truth) -> Verdict:
+    def verdict_of(self, strict: StrictEvaluation) -> Verdict:
         """Return the verdict on the decisions under other limits or penalties."""
-        return truth.verdict(self.decisions.means, self.verdict.merit)
+        return strict.verdict(self.decisions.means, self.verdict.merit)
 
     def spread(self) -> float:
-        """Return how much it varies what the second decision is worth more than the first."""
+        """Return the standard deviation of the margin of the second decision over the first."""
         return float(np.std(self.margins[:, 1] - self.margins[:, 0]))
 
-    def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
-        """Move the offset of a class at some features to where the decisions are best.
+    def exchange(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
+        """Exchange decisions for a class with others by its best offset at some features.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Candidate:
         Returns
         -------
         cost : float
-            Rows that were judged.
+            Rows that were evaluated.
         """
         from skfair._kernels.decisions import passing_points
 
@@ -101,7 +101,7 @@ class Candidate:
         else:
             near = points
         cost = _VISITED * rows.size + mine.size
-        best_cut = self.truth.scan(mine, label, others, near, self.decisions)
+        best_cut = self.strict.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
         n_above = best_cut.n_above
         if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
@@ -124,41 +124,41 @@ def decided(margins: FloatArray) -> IntArray:
     return np.asarray(margins.argmax(axis=1))
 
 
-def offset_classes(truth: Truth) -> range:
+def offset_classes(strict: StrictEvaluation) -> range:
     """Return the classes whose offsets are searched: with two classes only the second."""
-    return range(1, 2) if truth.n_classes == 2 else range(truth.n_classes)
+    return range(1, 2) if strict.n_classes == 2 else range(strict.n_classes)
 
 
-def offsets(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
+def offsets(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield the lines along which all rows pay the same for a class."""
     everybody = features.of(features.everyone)
-    for label in offset_classes(truth):
+    for label in offset_classes(strict):
         yield label, everybody
 
 
-def lines(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
+def lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield lines: all rows, then each group, then each group, stratum and true class."""
-    yield from offsets(truth, features)
-    for label in offset_classes(truth):
+    yield from offsets(strict, features)
+    for label in offset_classes(strict):
         for group in features.groups:
             yield label, features.of(np.array([group]))
-    for label in offset_classes(truth):
+    for label in offset_classes(strict):
         for feature in features.of(features.groups):
             yield label, np.array([feature])
 
 
-def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
-    """Search along every line in turn, until no line gains or ``max_rows`` were judged.
+def exchange(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
+    """Search along every line in turn, until no line gains or ``max_rows`` were evaluated.
 
-    While limits are missed, four times as many are.
+    While limits are violated, four times as many are.
     """
-    best = Candidate(start.truth, start.values, start.shares, start.offsets, start.columns)
-    every = list(lines(best.truth, features))
+    best = Candidate(start.strict, start.values, start.shares, start.offsets, start.columns)
+    every = list(lines(best.strict, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:
         is_kept, before = best.verdict.is_feasible, best.verdict
         if n_idle == len(every) or used > (max_rows if is_kept else 4 * max_rows):
             break
-        used += best.improve(label, which, NEAR if is_kept else MOST_SORTED)
+        used += best.exchange(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
-    return Candidate(start.truth, start.values, start.shares, best.offsets, start.columns)
+    return Candidate(start.strict, start.values, start.shares, best.offsets, start.columns)

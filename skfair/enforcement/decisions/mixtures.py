@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.truth import Truth, cuts_of
+from skfair.enforcement.strict_evaluation import StrictEvaluation, cuts_of
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Thresholds of each group that may be mixed. With 300, 64 fits lost .0026 of accuracy.
@@ -46,7 +46,7 @@ class Mixture:
         return any(shares.size > 1 for shares in self.shares)
 
     def values(self, values: FloatArray, groups: IntArray, draws: FloatArray) -> FloatArray:
-        """Return what decisions are worth; the second more than the first where it is chosen."""
+        """Return the utility of decisions; the second more than the first where it is chosen."""
         scores = values[:, 1] - values[:, 0]
         gains = scores - self.usual
         for group, (thresholds, shares) in enumerate(
@@ -61,7 +61,7 @@ class Mixture:
         return np.column_stack([np.zeros_like(gains), gains])
 
     def decides(self, values: FloatArray, groups: IntArray, cuts: FloatArray) -> BoolArray:
-        """Whether a draw decides about rows, if the worth of each group is cut here."""
+        """Whether a draw decides about rows, if the utility of each group is cut here."""
         scores = values[:, 1] - values[:, 0]
         is_chosen = np.zeros(scores.size, dtype=bool)
         for group, cut in enumerate(cuts):
@@ -86,7 +86,7 @@ class _Group(NamedTuple):
 
     cuts: IntArray  # (n_cuts,): how many rows are above
     thresholds: FloatArray  # (n_cuts,)
-    worth: FloatArray  # (n_cuts,)
+    utility: FloatArray  # (n_cuts,)
     effects: FloatArray  # (n_constraints, n_cuts)
 
 
@@ -94,7 +94,7 @@ class Mixed(NamedTuple):
     """A mixture, and what is expected of it over the draws."""
 
     mixture: Mixture
-    worth: float
+    utility: float
     effects: FloatArray  # (n_constraints,): what it adds to the values of the constraints
 
 
@@ -103,37 +103,37 @@ class Mixtures:
 
     Parameters
     ----------
-    truth : Truth
-        Limits, and what decisions are worth.
+    strict : StrictEvaluation
+        Limits, and the utility of decisions.
     groups : ndarray of shape (n_samples,)
         The group of each row.
     values : ndarray of shape (n_samples, 2)
-        Expected worth of each decision. Thresholds are on the difference of the two.
+        Expected utility of each decision. Thresholds are on the difference of the two.
     """
 
-    def __init__(self, truth: Truth, groups: IntArray, values: FloatArray) -> None:
+    def __init__(self, strict: StrictEvaluation, groups: IntArray, values: FloatArray) -> None:
         scores = values[:, 1] - values[:, 0]
-        self._limits = _limits(truth)
-        self._start = truth.worth_of(np.zeros(scores.size, dtype=np.int64))
+        self._limits = _limits(strict)
+        self._start = strict.utility_of(np.zeros(scores.size, dtype=np.int64))
         self._groups = [
-            _cut_group(truth, np.flatnonzero(groups == g), scores) for g in range(groups.max() + 1)
+            _cut_group(strict, np.flatnonzero(groups == g), scores) for g in range(groups.max() + 1)
         ]
-        self._sizes = np.bincount(groups, truth.weights, len(self._groups))
+        self._sizes = np.bincount(groups, strict.weights, len(self._groups))
 
     @staticmethod
-    def suit(truth: Truth, groups: IntArray) -> bool:
+    def suit(strict: StrictEvaluation, groups: IntArray) -> bool:
         """Whether limits are on two linear rates of a group, and not on too many for the rows.
 
         A single rate of each group can be whatever it has to be with one threshold.
         """
-        is_linear = all(bound.quotients is None for bound in truth.bounds)
-        n_constraints = sum(bound.upper.size for bound in truth.bounds)
-        if not is_linear or truth.classes.size * n_constraints > _MOST_EFFECTS:
+        is_linear = all(bound.quotients is None for bound in strict.rates.bounds)
+        n_constraints = sum(bound.upper.size for bound in strict.rates.bounds)
+        if not is_linear or strict.rates.classes.size * n_constraints > _MOST_EFFECTS:
             return False
-        return any(_n_rates(truth, groups, group) > 1 for group in range(groups.max() + 1))
+        return any(_n_rates(strict, groups, group) > 1 for group in range(groups.max() + 1))
 
     def best(self, missed: FloatArray | None = None) -> Mixed | None:
-        """Return the mixture that is worth most within the limits, None if there is none.
+        """Return the mixture of most utility within the limits; None if there is none.
 
         Rows are whole, so what is counted is not quite what is expected: ``missed`` is the
         difference, of each constraint, that was seen at the last mixture.
@@ -153,47 +153,41 @@ class Mixtures:
         every = list(zip(parts, kept, shares, strict=True))
         return Mixed(
             Mixture(thresholds, shares, float(self._sizes @ usual)),
-            self._start + sum(float(w @ part.worth[cuts]) for part, cuts, w in every),
+            self._start + sum(float(w @ part.utility[cuts]) for part, cuts, w in every),
             np.sum([part.effects[:, cuts] @ w for part, cuts, w in every], axis=0),
         )
 
 
-def _n_rates(truth: Truth, groups: IntArray, group: int) -> int:
+def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
     """Return how many rates of a group are limited; one that is limited twice is one."""
-    rows = np.flatnonzero(groups == group)
-    effects = np.vstack(
-        [
-            bound.rates[bound.rate_groups == group][:, cells[rows]].multiply(steps[rows]).toarray()
-            for bound, cells, steps in zip(truth.bounds, truth.cells, truth.steps, strict=True)
-        ]
-    )
+    rows, rates = np.flatnonzero(groups == group), strict.rates
+    own = [bound.rates[bound.rate_groups == group] for bound in rates.bounds]
+    effects = np.vstack([rates.added(k, of_group, rows) for k, of_group in enumerate(own)])
     lengths = np.linalg.norm(effects, axis=1, keepdims=True)
     directions = effects / np.where(lengths > 0, lengths, 1.0)
     return int(np.linalg.matrix_rank(directions @ directions.T, tol=SUM_ROUNDING, hermitian=True))
 
 
-def _cut_group(truth: Truth, rows: IntArray, scores: FloatArray) -> _Group:
+def _cut_group(strict: StrictEvaluation, rows: IntArray, scores: FloatArray) -> _Group:
     """Return the cuts of a group, and what they give."""
-    rows, cuts, worth = cuts_of(truth, rows, scores)
+    rows, cuts, utility = cuts_of(strict, rows, scores)
     some = np.unique(np.linspace(0, cuts.size - 1, _MOST_CUTS).astype(np.int64))
-    cuts, worth = cuts[some], worth[some]
+    cuts, utility = cuts[some], utility[some]
     # Beyond all scores is as far as no probability is.
     ends = np.concatenate([[3.0], scores[rows], [-3.0]])
-    effects = [
-        bound.matrix[:, cells[rows]].multiply(steps[rows]).toarray()
-        for bound, cells, steps in zip(truth.bounds, truth.cells, truth.steps, strict=True)
-    ]
+    bounds = strict.rates.bounds
+    effects = [strict.rates.added(k, bound.matrix, rows) for k, bound in enumerate(bounds)]
     above = np.cumsum(np.vstack(effects), axis=1)
     above = np.hstack([np.zeros((len(above), 1)), above])[:, cuts]
-    return _Group(cuts, 0.5 * (ends[cuts] + ends[cuts + 1]), worth, above)
+    return _Group(cuts, 0.5 * (ends[cuts] + ends[cuts + 1]), utility, above)
 
 
-def _limits(truth: Truth) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _limits(strict: StrictEvaluation) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what all constraints limit: ``matrix @ effects + centers @ free <= most``."""
-    n_centers = [bound.n_centers for bound in truth.bounds]
-    n = sum(bound.upper.size for bound in truth.bounds)
+    n_centers = [bound.n_centers for bound in strict.rates.bounds]
+    n = sum(bound.upper.size for bound in strict.rates.bounds)
     centers, low, high, first, used = np.zeros((n, sum(n_centers))), [], [], 0, 0
-    for bound, start, size in zip(truth.bounds, truth.starts, n_centers, strict=True):
+    for bound, start, size in zip(strict.rates.bounds, strict.rates.starts, n_centers, strict=True):
         has_center = np.flatnonzero(bound.centers >= 0)
         centers[first + has_center, used + bound.centers[has_center]] = -1.0
         fixed = bound.row_values(start)
@@ -210,12 +204,12 @@ def _programme(
     parts: Sequence[_Group], matrix: FloatArray, centers: FloatArray, most: FloatArray
 ) -> Any:
     """Solve the programme over the cuts of each group."""
-    worth = np.concatenate([part.worth for part in parts])
+    utility = np.concatenate([part.utility for part in parts])
     effects = np.hstack([part.effects for part in parts])
     n_free = centers.shape[1]
     owners = np.repeat(np.arange(len(parts)), [part.cuts.size for part in parts])
     is_owner = np.arange(len(parts))[:, None] == owners
     sums = np.hstack([is_owner, np.zeros((len(parts), n_free))]).astype(np.float64)
-    ends: Any = [(0, None)] * worth.size + [(None, None)] * n_free
-    costs, limited = np.append(-worth, np.zeros(n_free)), np.hstack([matrix @ effects, centers])
+    ends: Any = [(0, None)] * utility.size + [(None, None)] * n_free
+    costs, limited = np.append(-utility, np.zeros(n_free)), np.hstack([matrix @ effects, centers])
     return linprog(costs, limited, most, sums, np.ones(len(parts)), ends)

@@ -1,4 +1,4 @@
-"""From constraints to offsets that keep them on the rows: soft offsets first, then strict rounds.
+"""Search for offsets that satisfy limits on the rows: soft offsets, then rounds of moved bounds.
 
 Offsets that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
 the probabilities are not quite right. So the bounds are shifted by what was missed, a few times,
@@ -21,13 +21,13 @@ from skfair.enforcement.decisions.lines import (
     NEAR,
     Candidate,
     decided,
+    exchange,
     offsets,
-    polish,
 )
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
-from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
+from skfair.enforcement.decisions.shares import Shares, by_column, margins, with_ties_broken
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft offsets; few rows will do for the first offsets.
@@ -36,7 +36,7 @@ SAMPLE, FEW = 10_000, 4_000
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows that the last line searches may truth, in all.
+# Rows that the last line searches may strict, in all.
 SEARCHED_ROWS = 1e6
 
 
@@ -46,25 +46,25 @@ class OffsetSearch:
 
     Attributes
     ----------
-    truth : Truth
+    strict : StrictEvaluation
         Constraints, classes and weights.
     features : Features
         How features are numbered.
     kinds : ndarray of shape (n_samples,)
         Stratum and true class of each row, as one number.
     values : ndarray of shape (n_samples, n_classes)
-        Expected worth of each decision.
+        Expected utility of each decision.
     shares : Shares
         What rows are expected to add to rates.
     rng : RandomState
         Draws the sample.
     tie_weight : float, default=0.0
-        Weight of v log v for expected worth v, which is part of the values.
+        Weight of v log v for expected utility v, which is part of the values.
     start : tuple, default=None
         Constraints, sampled rows and multipliers to begin at.
     """
 
-    truth: Truth
+    strict: StrictEvaluation
     features: Features
     kinds: IntArray
     values: FloatArray
@@ -75,7 +75,7 @@ class OffsetSearch:
 
     def candidate(self, offsets: FloatArray) -> Candidate:
         """Return offsets with their decisions."""
-        return Candidate(self.truth, self.values, self.shares, offsets, self._columns)
+        return Candidate(self.strict, self.values, self.shares, offsets, self._columns)
 
     @cached_property
     def _columns(self) -> FloatArray | sparse.csc_array:
@@ -84,7 +84,7 @@ class OffsetSearch:
     @cached_property
     def free(self) -> Candidate:
         """The decisions without constraints."""
-        return self.candidate(np.zeros((self.features.size, self.truth.n_classes)))
+        return self.candidate(np.zeros((self.features.size, self.strict.n_classes)))
 
     def simple(self) -> list[Candidate]:
         """Return the decisions without constraints, and the same one for everybody, each class."""
@@ -97,28 +97,28 @@ class OffsetSearch:
     def one_threshold(self) -> Candidate:
         """Return the decisions by the best threshold for all."""
         best = self.candidate(self.free.offsets)
-        for label, which in offsets(self.truth, self.features):
-            best.improve(label, which, self.kinds.size)
+        for label, which in offsets(self.strict, self.features):
+            best.exchange(label, which, self.kinds.size)
         return best
 
-    def polished(self, best: Candidate) -> Candidate:
+    def exchange(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
         n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
-        return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
+        return exchange(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
-    def parted(self, weight: float) -> OffsetSearch:
-        """Return a search that parts rows by v log v, which offsets alone cannot do.
+    def with_ties_broken(self, weight: float) -> OffsetSearch:
+        """Return a search that breaks ties by v log v, which offsets alone cannot do.
 
         It begins at the multipliers of this one.
         """
         rows, data, multipliers = self._soft
-        data = SoftRows(parted(data.values, weight), data.shares, data.weights)
-        values = parted(self.values, weight)
+        data = SoftRows(with_ties_broken(data.values, weight), data.shares, data.weights)
+        values = with_ties_broken(self.values, weight)
         return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
-    def under(self, truth: Truth) -> OffsetSearch:
+    def under(self, strict: StrictEvaluation) -> OffsetSearch:
         """Return a search under other limits, which begins at the multipliers of this one."""
-        other = replace(self, truth=truth)
+        other = replace(self, strict=strict)
         if other.free.verdict.is_feasible:
             return other
         _, data, multipliers = self._soft
@@ -130,13 +130,13 @@ class OffsetSearch:
         return self.candidate(self._offsets(rows, multipliers))
 
     def lost(self, candidate: Candidate) -> float:
-        """Return how much less decisions are expected to be worth than soft ones."""
+        """Return how much less utility is expected of decisions than of soft ones."""
         data = self._soft[1]
         chosen = decided(margins(data.values, data.shares, candidate.offsets))
         return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
     def outlook(self) -> float:
-        """Return what soft decisions are expected to be worth."""
+        """Return the utility that is expected of soft decisions."""
         rows, data, multipliers = self._soft
         of_classes = margins(data.values, data.shares, self._offsets(rows, multipliers))
         chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
@@ -155,7 +155,7 @@ class OffsetSearch:
             multipliers = solve_dual(some, rows, multipliers, temperature, FIRST_STEPS)
         return rows, data, multipliers
 
-    def run(self) -> Candidate:
+    def search(self) -> Candidate:
         """Return the best offsets found."""
         best = self.free
         if best.verdict.is_feasible:
@@ -166,30 +166,31 @@ class OffsetSearch:
         for n_done in range(MAX_ROUNDS):
             candidate = self.candidate(self._offsets(rows, multipliers))
             missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
-            for label, which in offsets(self.truth, self.features):
-                candidate.improve(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
+            for label, which in offsets(self.strict, self.features):
+                candidate.exchange(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
             n_idle += candidate.verdict.is_feasible
             if candidate.verdict.is_better_than(best.verdict):
                 best, n_idle = candidate, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
             is_idle = is_sampled and n_idle == PATIENCE  # of few rows, late rounds may find much
-            if best.verdict.is_feasible and (is_settled or is_idle):
+            is_last = n_done + 1 == MAX_ROUNDS
+            if is_last or (best.verdict.is_feasible and (is_settled or is_idle)):
                 break
             shift += DAMPING * (missed - shift)
             excess = max(excess, candidate.verdict.excess)
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
-            if any(bound.quotients is not None for bound in self.truth.bounds):
+            if any(bound.quotients is not None for bound in self.strict.rates.bounds):
                 rows = self._rows_near(candidate, data)
             lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
             tighter = rows._replace(lower=lower, upper=upper)
             multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
-        return self.polished(best)
+        return self.exchange(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
         """Return few rows that stand for all, of each cell and class in proportion, and more."""
-        data = SoftRows(self.values, self.shares, self.truth.weights)
-        cells = max(self.truth.cells, key=lambda cells: cells.max())
+        data = SoftRows(self.values, self.shares, self.strict.weights)
+        cells = max(self.strict.rates.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
         if strata.size > 1.25 * SAMPLE:
             data, strata = data.sample(SAMPLE, strata, self.rng)
@@ -200,17 +201,17 @@ class OffsetSearch:
     def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
         is_estimated = isinstance(self.shares, np.ndarray)
         means, totals = candidate.decisions.means, None if is_estimated else data.totals
-        return linear_rows(self.truth, self.features, self.kinds, means, totals)
+        return linear_rows(self.strict, self.features, self.kinds, means, totals)
 
     def _offsets(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return offsets relative to those of the first class: what all cost changes nothing."""
-        shape = self.features.size, self.truth.n_classes
+        shape = self.features.size, self.strict.n_classes
         offsets: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
         return offsets - offsets[:, :1]
 
     def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
         _, table = data.soft_table(candidate.offsets, TEMPERATURES[-1])
-        pairs = zip(self.truth.bounds, candidate.decisions.means, strict=True)
+        pairs = zip(self.strict.rates.bounds, candidate.decisions.means, strict=True)
         strict = np.concatenate([bound.row_values(means) for bound, means in pairs])
         return np.asarray(strict - rows.fixed - rows.matrix @ table.ravel())

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.truth import ClassConstraint, Truth
+from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
 from skfair.utils.rounding import ROUNDING
 
 # Expected weights are believed if they are off by no more than this factor.
@@ -84,7 +84,7 @@ class LinearRows(NamedTuple):
 
 
 def linear_rows(
-    truth: Truth,
+    strict: StrictEvaluation,
     features: Features,
     kinds: IntArray,
     means: Sequence[FloatArray],
@@ -94,7 +94,7 @@ def linear_rows(
 
     Parameters
     ----------
-    truth : Truth
+    strict : StrictEvaluation
         The constraints and rows.
     features : Features
         How features are numbered.
@@ -103,15 +103,15 @@ def linear_rows(
     means : sequence of ndarray
         Cell means near which rates that are quotients are made linear.
     expected : ndarray of shape (n_features,) or None
-        Weight that is expected of each feature. If it is not what was counted, effects make up for
-        it, so that what everybody gets has its effect as counted.
+        Weight that is expected of each feature. Where it differs from the counted weight, effects
+        are scaled, so that a decision for everybody has the effect that was counted.
 
     Returns
     -------
     rows : LinearRows
         They hold in expectation if the constraints do.
     """
-    parts = [_rows_of(truth, k, features, kinds, near, expected) for k, near in enumerate(means)]
+    parts = [_rows_of(strict, k, features, kinds, near, expected) for k, near in enumerate(means)]
     if not parts:
         nothing = sparse.csr_array((0, features.size * features.n_classes))
         return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
@@ -126,14 +126,14 @@ def linear_rows(
 
 
 def _rows_of(
-    truth: Truth,
+    strict: StrictEvaluation,
     k: int,
     features: Features,
     kinds: IntArray,
     near: FloatArray,
     expected: FloatArray | None,
 ) -> LinearRows:
-    constraint: ClassConstraint = truth.constraints[k]
+    constraint: ClassConstraint = strict.rates.constraints[k]
     bound = constraint.bound
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
@@ -141,12 +141,12 @@ def _rows_of(
     compared = bound.comparison.rows(bound.compared_sets, bound.rate_names, bound.max_disparity)
     # What decisions do not change, and what the linear rates miss of the exact ones.
     exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
-    start = truth.starts[k]
+    start = strict.rates.starts[k]
     fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
     fixed = fixed + bound.row_values(near) - exact
-    own = _effects(truth, k, rates, bound.rate_groups, features, kinds, expected)
+    own = _effects(strict, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
-    of_all = _effects(truth, k, overall, nobody, features, kinds, expected)
+    of_all = _effects(strict, k, overall, nobody, features, kinds, expected)
     effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
     row, feature = effects.coords
     label = feature % features.n_classes if constraint.counted is None else constraint.counted
@@ -166,7 +166,7 @@ def _rows_of(
 
 
 def _effects(
-    truth: Truth,
+    strict: StrictEvaluation,
     k: int,
     rates: sparse.csr_array,
     groups: IntArray,
@@ -176,14 +176,14 @@ def _effects(
 ) -> sparse.csr_array:
     """Return what a row with a feature adds to each rate per unit of weight, if it is selected."""
     n_kinds, n_cells = features.n_kinds, rates.shape[1]
-    joint = truth.cells[k] * n_kinds + kinds
-    steps = np.bincount(joint, truth.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
-    counted = truth.weights * (truth.steps[k] != 0)
+    joint = strict.rates.cells[k] * n_kinds + kinds
+    steps = np.bincount(joint, strict.rates.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
+    counted = strict.weights * (strict.rates.steps[k] != 0)
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
     total = members @ weights  # (n_rates, n_kinds)
     # Quotients are linear near given decisions only.
-    if expected is not None and truth.bounds[k].quotients is None:
+    if expected is not None and strict.rates.bounds[k].quotients is None:
         by_group = expected.reshape(features.n_groups, n_kinds)
         of_everyone = by_group[features.everyone].sum(axis=0)
         likely = np.where((groups >= 0)[:, None], by_group[groups], of_everyone)

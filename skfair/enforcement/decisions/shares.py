@@ -68,12 +68,12 @@ def _in_columns(values: FloatArray, first: IntArray, n_columns: int) -> sparse.c
 
 
 def margins(values: FloatArray, shares: Shares, offsets: FloatArray) -> FloatArray:
-    """Return the expected worth of each decision minus its offset, shape (n, n_classes)."""
+    """Return the expected utility of each decision minus its offset, shape (n, n_classes)."""
     return np.asarray(values - shares @ offsets)
 
 
-def parted(values: FloatArray, weight: float) -> FloatArray:
-    """Return expected worth v plus ``weight`` times v log v, which parts tied rows."""
+def with_ties_broken(values: FloatArray, weight: float) -> FloatArray:
+    """Return expected utility v plus ``weight`` times v log v, which breaks ties of rows."""
     return np.asarray(values + weight * xlogy(values, values)) if weight else values
 
 

@@ -13,26 +13,26 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.truth import Truth, cuts_of, shift_at
+from skfair.enforcement.strict_evaluation import StrictEvaluation, cuts_of, shift_at
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 
 def window_offsets(
-    truth: Truth, features: Features, groups: IntArray, values: FloatArray
+    strict: StrictEvaluation, features: Features, groups: IntArray, values: FloatArray
 ) -> FloatArray | None:
     """Return the offsets of the best windows, or None if windows are not the answer.
 
     Constraints that no window describes are left to the caller, who judges the decisions.
     """
     scores = values[:, 1] - values[:, 0]
-    described = [k for k, bound in enumerate(truth.bounds) if is_described(bound)]
-    bounds = [truth.bounds[k] for k in described]
+    described = [k for k, bound in enumerate(strict.rates.bounds) if is_described(bound)]
+    bounds = [strict.rates.bounds[k] for k in described]
     n_sets = sum(int(b.compared_sets.max()) + 1 for b in bounds if b.comparison.is_window)
     if not described or n_sets > 2 or any(bound.quotients is not None for bound in bounds):
         return None
     of_groups = for_groups(
-        lambda g: _group(truth, described, g, np.flatnonzero(groups == g), scores),
+        lambda g: _group(strict, described, g, np.flatnonzero(groups == g), scores),
         range(features.n_groups),
         scores.size,
     )
@@ -54,27 +54,30 @@ def is_described(bound: BoundConstraint) -> bool:
 
 
 def _group(
-    truth: Truth, described: Sequence[int], group: int, rows: IntArray, scores: FloatArray
+    strict: StrictEvaluation,
+    described: Sequence[int],
+    group: int,
+    rows: IntArray,
+    scores: FloatArray,
 ) -> tuple[FloatArray, IntArray, GroupCuts] | None:
     """Return falling scores, how many are above each cut of a group, and what cuts give.
 
     None if one of its rates neither rises nor falls.
     """
-    rows, n_above, worth = cuts_of(truth, rows, scores)
+    rows, n_above, utility = cuts_of(strict, rows, scores)
     rates, n_windows = [], 0
     for k in described:
-        bound = truth.bounds[k]
+        bound = strict.rates.bounds[k]
         is_window = bound.comparison.is_window
         for r in np.flatnonzero(bound.rate_groups == group):
-            shares = bound.rates[[r]].toarray().ravel()
-            effects = shares[truth.cells[k][rows]] * truth.steps[k][rows]
+            (effects,) = strict.rates.added(k, bound.rates[[r]], rows)
             if effects.min(initial=0.0) < 0 < effects.max(initial=0.0):
                 return None
             is_falling = bool(effects.min(initial=0.0) < 0)
-            start = float(shares @ truth.starts[k])
+            (start,) = bound.rates[[r]] @ strict.rates.starts[k]
             curve = (start + np.concatenate([[0.0], np.cumsum(effects)]))[n_above]
             window = n_windows + int(bound.compared_sets[r]) if is_window else -1
             length = bound.max_disparity + ROUNDING
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
         n_windows += int(bound.compared_sets.max()) + 1 if is_window else 0
-    return scores[rows], n_above, GroupCuts(worth, tuple(rates))
+    return scores[rows], n_above, GroupCuts(utility, tuple(rates))

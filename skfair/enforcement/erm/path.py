@@ -15,8 +15,8 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
+from skfair.enforcement.strict_evaluation import StrictEvaluation, Threshold, Verdict, excesses
 from skfair.enforcement.threshold_search import ThresholdSearch
-from skfair.enforcement.truth import Threshold, Truth, Verdict, excesses
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import ConstrainedProblem, Decisions
@@ -38,7 +38,7 @@ PRECISE_TOL = 1e-9
 
 @dataclass(frozen=True)
 class StrictResult:
-    """A solution and what it is worth."""
+    """A solution of a smooth problem, and the verdict on it."""
 
     # The smooth problem that was solved, with its loss, bounds and temperature
     problem: ConstrainedProblem
@@ -116,7 +116,7 @@ class Path:
             return ThresholdSearch(problem)
         assert isinstance(problem, ConstrainedERM)
         weights = problem.everything.loss_weights
-        return Truth.of_scores(problem.constraints, problem.targets, weights).threshold
+        return StrictEvaluation.of_scores(problem.constraints, problem.targets, weights).threshold
 
     def keep(self, problem: ConstrainedProblem, result: SolverResult) -> StrictResult:
         """Measure a solution by its true disparities, at its best threshold, and keep it."""

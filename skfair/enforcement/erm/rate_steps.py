@@ -1,4 +1,4 @@
-r"""Strict enforcement over many groups: steps that see true rates.
+r"""Sequential quadratic programming for strict limits on many groups: steps that see true rates.
 
 Where groups are many, bounds press so much that solutions of smooth problems miss some of the true
 ones by a few rows, again and again; a threshold that keeps all of them is far away, and costs most
@@ -53,17 +53,17 @@ class Stage(NamedTuple):
 
     steepness: float  # for scores whose weights have length 1
     is_true: bool = False  # whether rates and errors are true ones
-    mends: bool = False  # whether only the violation counts, as long as there is one
+    repairs: bool = False  # whether only the violation counts, as long as there is one
 
 
 STEEPEST = 30.0  # smooth rates, whose slopes also serve for true ones
 SMOOTH = tuple(map(Stage, (*STEEPNESSES, STEEPEST)))
-MENDING = Stage(STEEPEST, is_true=True, mends=True)
+REPAIR = Stage(STEEPEST, is_true=True, repairs=True)
 LAST = Stage(STEEPEST, is_true=True)
 
 
 class Seen(NamedTuple):
-    """What a point is worth."""
+    """A point: its constraints and errors, and how far it violates the bounds."""
 
     w: FloatArray  # parameters of the model; the weights have length 1
     constraints: FloatArray
@@ -74,7 +74,7 @@ class Seen(NamedTuple):
         """Return the errors, if they count, plus the penalty of the violation."""
         # Steps of true rates may use all of the bounds, wherever they aim.
         beyond = self.violation + (0.0 if stage.is_true else margin)
-        return (0.0 if stage.mends else self.errors) + penalty * max(beyond, 0.0)
+        return (0.0 if stage.repairs else self.errors) + penalty * max(beyond, 0.0)
 
 
 def suits_rate_steps(problem: ConstrainedProblem) -> bool:
@@ -107,7 +107,7 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     at = smooth.centered(w)
     offsets, _ = path.compare(smooth, at)
     solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
-    model = _Model(solved, w, np.zeros(problem.n_constraints), mends=False)
+    model = _Model(solved, w, np.zeros(problem.n_constraints), repairs=False)
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     solution = SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict())
@@ -136,7 +136,7 @@ class RateSteps:
         for attempt in range(ATTEMPTS):
             for stage in SMOOTH[1:] if attempt else SMOOTH:
                 w = self._at_stage(w, stage, margin)
-            missed = self._mend(w)
+            missed = self._repair(w)
             if self.best is not None or self.is_stopped:
                 break
             # Noise of the rates is about what is missed now: room for it is made.
@@ -145,12 +145,12 @@ class RateSteps:
             w = self._at_stage(self.best.w, LAST, SPARE)
         return w
 
-    def _mend(self, w: FloatArray) -> float:
+    def _repair(self, w: FloatArray) -> float:
         """Look for a point within the true bounds nearby; return the violation at the last one."""
-        w = self._at_stage(w, MENDING, SPARE)
-        return self._see(w if self.best is not None else self._wander(w)).violation
+        w = self._at_stage(w, REPAIR, SPARE)
+        return self._see(w if self.best is not None else self._move_at_random(w)).violation
 
-    def _wander(self, w: FloatArray) -> FloatArray:
+    def _move_at_random(self, w: FloatArray) -> FloatArray:
         """Make random moves that bring rates nearer to the true bounds, until all are kept."""
         rng = np.random.RandomState(0)
         return random_moves(
@@ -174,11 +174,11 @@ class RateSteps:
         problem = _smooth(self.path.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
         current, radius, margin = see(w), LONGEST, rows * self.row
-        penalty = PENALTY if stage.mends else 1.0
-        model = _Model(problem, current.w, self.multipliers, mends=stage.mends)
+        penalty = PENALTY if stage.repairs else 1.0
+        model = _Model(problem, current.w, self.multipliers, repairs=stage.repairs)
         for _ in range(MOST_STEPS):
-            is_mended = stage.mends and self.best is not None
-            if radius <= SHORTEST or self.is_stopped or is_mended:
+            is_repaired = stage.repairs and self.best is not None
+            if radius <= SHORTEST or self.is_stopped or is_repaired:
                 break
             step = model.step(current.constraints, radius, margin)
             self.multipliers = lam = step.multipliers
@@ -193,7 +193,7 @@ class RateSteps:
                 trial = see(current.w + step.d[: current.w.size])
             if trial.cost(stage, penalty, margin) <= enough:
                 radius = min(2 * radius, LONGEST) if size > 0.9 * radius else radius
-                current, model = trial, _Model(problem, trial.w, lam, mends=stage.mends)
+                current, model = trial, _Model(problem, trial.w, lam, repairs=stage.repairs)
                 self._record(model.at.theta, current)
             else:
                 radius = 0.5 * min(radius, size)
@@ -223,14 +223,14 @@ class _Model:
     """A quadratic model of smooth errors, and linear ones of rates, around a point."""
 
     def __init__(
-        self, problem: LinearConstrainedERM, w: FloatArray, lam: FloatArray, *, mends: bool
+        self, problem: LinearConstrainedERM, w: FloatArray, lam: FloatArray, *, repairs: bool
     ) -> None:
         self.problem, self.at = problem, problem.evaluate(problem.centered(w))
         along = np.zeros(problem.n_parameters)
         along[: w.size - 1] = w[:-1]
         across = np.eye(along.size) - np.outer(along, along)
         self.jacobian = self.at.jacobian() @ across
-        if mends:  # the least step
+        if repairs:  # the least step
             self.gradient = np.zeros(along.size)
             self.hessian = np.diag(np.where(np.arange(along.size) < w.size, 1.0, FLAT))
             return
@@ -272,7 +272,7 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
 def _seen(
     problem: ConstrainedProblem, w: FloatArray, constraints: FloatArray, errors: float
 ) -> Seen:
-    """Return what a point is worth."""
+    """Return a point, given its constraints and errors."""
     return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
 
 

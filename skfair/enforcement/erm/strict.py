@@ -6,7 +6,7 @@ and again, each time from the last solution:
 
 - the smooth bounds are shifted by the difference of true and smooth values that was seen, until the
   true values meet the true bounds;
-- every solution's threshold is scanned (:mod:`skfair.enforcement.truth`).
+- every solution's threshold is scanned (:mod:`skfair.enforcement.strict_evaluation`).
 
 These rounds are in :mod:`skfair.enforcement.erm.path`.
 
@@ -39,7 +39,7 @@ from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import PATIENCE, SolveOptions
-from skfair.enforcement.truth import Verdict
+from skfair.enforcement.strict_evaluation import Verdict
 from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import Solver
 

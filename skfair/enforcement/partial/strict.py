@@ -1,4 +1,4 @@
-r"""Bounds on the true disparity within an interval, by solving smooth problems again and again.
+r"""Strict limits within an interval: rounds of smooth problems whose tolerance is scaled.
 
 The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only, and by
 steps that are not sharp, so the disparity of the true scores can be larger. Each round solves the
@@ -37,7 +37,7 @@ from skfair.enforcement.rounds import (
     SolveOptions,
     random_moves,
 )
-from skfair.enforcement.truth import Verdict
+from skfair.enforcement.strict_evaluation import Verdict
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import SAMPLE_ROWS
 from skfair.problems.partial.problem import PartialParityProblem

@@ -55,11 +55,11 @@ from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.decisions.solve import ClassFits
+from skfair.estimators.decisions.solve import ClassFits, disparities
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
 from skfair.estimators.limits import (
@@ -68,7 +68,6 @@ from skfair.estimators.limits import (
     selection_range,
     warn_of_changes,
 )
-from skfair.groups.limits import in_force
 from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
@@ -88,7 +87,7 @@ class Folds:
     chances: FloatArray  # (n_samples, n_classes): by models that have not seen the row
     shares: Shares  # what rows are expected to add to rates, by models that have not seen them
     groups: GroupModels | None  # None if decisions may use the groups
-    truth: Truth  # the constraints, and what decisions are worth
+    strict: StrictEvaluation  # the constraints, and the utility of decisions
     rates: RowRates  # of the constraints
     confidence: float
     wanted: tuple[float, float] | None  # smallest and largest share of selected rows
@@ -113,9 +112,9 @@ class Folds:
 
         They have the shape (n_rows, n_steps); of two classes, whether the second one is chosen.
         """
-        if self.truth.n_classes == 2:
+        if self.strict.n_classes == 2:
             return np.asarray(self.margins(chances, shares, path) > 0)
-        values = chances @ self.truth.worth
+        values = chances @ self.strict.utility
         labels = np.empty((len(values), len(path)), np.int64)
         for step, offsets in enumerate(path):
             labels[:, step] = decided(margins(values, shares, offsets))
@@ -123,7 +122,7 @@ class Folds:
 
     def margins(self, chances: FloatArray, shares: Shares, path: FloatArray) -> FloatArray:
         """Return by how much the second of two classes is ahead, (n_rows, n_steps)."""
-        gains = chances @ (self.truth.worth[:, 1] - self.truth.worth[:, 0])
+        gains = chances @ (self.strict.utility[:, 1] - self.strict.utility[:, 0])
         return np.asarray(gains[:, None] - np.asarray(shares @ path[..., 1].T))
 
     def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
@@ -147,9 +146,9 @@ def certify(
     rows, goal, splits = problem.rows, problem.goal, fits.splits()
     certificate = problem.certificate
     assert certificate is not None
-    assert goal.worth is not None
-    truth = Truth(problem.fair, rows.codes, rows.weights, goal.worth)
-    rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
+    assert goal.utility is not None
+    strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
+    rates = row_rates(strict.rates.constraints, rows.codes, rows.weights).against(certificate.shift)
     # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
@@ -157,14 +156,14 @@ def certify(
     if not group_aware:
         groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
     shares, weights = rows.shares(fits.chances, joint), rows.weights
-    free = decided(fits.chances @ goal.worth)
+    free = decided(fits.chances @ goal.utility)
     share, room = kept_rate(problem.selection_rate, free == 1, weights), 0.0
     if isinstance(problem.selection_rate, str):  # another sample would differ by as much
         room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
     wanted = None if share is None else selection_range(share, float(weights.max()))
     models, chances, confidence = fits.models, fits.chances, certificate.confidence
     folds = Folds(
-        *(data.X, rows, splits, models, chances, shares, groups, truth, rates, confidence),
+        *(data.X, rows, splits, models, chances, shares, groups, strict, rates, confidence),
         *(wanted, room),
     )
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
@@ -173,7 +172,7 @@ def certify(
         warn_of_changes(changes, rows.codes, rows.weights)
     return {
         "changes_": changes,
-        **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
+        **decider_attributes(rows, fits.models, groups, goal.utility, offsets, draws),
         **attributes,
         "mixed_share_": 0.0,
         "train_objective_": goal.of(rows.codes, rows.weights, predicted),
@@ -190,7 +189,7 @@ def _last_certified(
     The decisions are by models and paths that have not seen the rows. All steps up to the last one
     that passes are certified together, so any of them may be taken.
     """
-    truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
+    strict, rates, is_pair = folds.strict, folds.rates, folds.strict.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
     confidence, wanted = folds.confidence, folds.wanted
     paths = (_of_two if is_pair else _of_several)(folds, shares, rng)
@@ -201,15 +200,15 @@ def _last_certified(
     n_passed = walked.step + 1
     mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
-    worth = np.array([truth.worth_of(labels.astype(np.int64)) for labels in decisions.T])
-    constant = float((weights @ truth.values).max())
+    utility = np.array([strict.utility_of(labels.astype(np.int64)) for labels in decisions.T])
+    constant = float((weights @ strict.values).max())
     actual, by_folds = (
-        np.bincount(labels.astype(np.int64), weights, truth.n_classes).astype(np.float64)
+        np.bincount(labels.astype(np.int64), weights, strict.n_classes).astype(np.float64)
         for labels in (codes, decisions[:, chosen])
     )
     if wanted is None:
         is_useless = (
-            worth[chosen] <= constant < worth.max()
+            utility[chosen] <= constant < utility.max()
             or is_nearly_constant(by_folds, actual)
             or is_nearly_constant(by_mean[:, chosen], actual)
         )
@@ -218,26 +217,22 @@ def _last_certified(
     is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
     reason = "" if is_certified else _warn(folds, decisions[:, step], step, walked, chosen >= 0)
-    labels = decisions[:, step].astype(np.int64)
-    names = [bound.name for bound in truth.bounds]
-    disparities = dict(zip(names, truth.disparities(labels), strict=True))
+    labels, free = decisions[:, step].astype(np.int64), decided(folds.chances @ strict.utility)
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "_reason": reason,
-        "_limits": in_force(disparities, [bound.max_disparity for bound in truth.bounds]),
+        **disparities(strict, labels, len(strict.rates.bounds)),
         **walked.reported(step),
         "path_": {
-            "accuracy": worth,
-            "selection_rate": weights @ decisions if is_pair else np.full(worth.size, np.nan),
+            "accuracy": utility,
+            "selection_rate": weights @ decisions if is_pair else np.full(utility.size, np.nan),
             "disparity": walked.disparities,
             "bound": walked.bounds,
             "p_value": walked.p_values,
-            "is_certified": np.arange(worth.size) <= chosen,
+            "is_certified": np.arange(utility.size) <= chosen,
         },
         "method_": "path",
-        "train_disparities_": disparities,
-        "train_disparity_": max(disparities.values(), default=0.0),
-        "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
+        "price_of_fairness_": strict.utility_of(free) - utility[step],
     }
     return attributes, (mean if step < len(mean) else paths.mean(axis=0))[step], labels
 
@@ -245,9 +240,10 @@ def _last_certified(
 @one_blas_thread
 def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
     """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
-    rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
+    rates, codes, utility = folds.rates, folds.rows.codes, folds.strict.utility
     of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
-    gains, wanted, threshold = worth[:, 1] - worth[:, 0], folds.wanted, 0.0
+    values, wanted, threshold = folds.chances @ utility, folds.wanted, 0.0
+    gains = values[:, 1] - values[:, 0]
     if wanted is not None:
         threshold = float(_thresholds(gains[:, None], weights, *wanted)[0])
     gains -= threshold
@@ -276,7 +272,7 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
         from_few,
         of_fold[some],
         None if alike is None else alike[some],
-        (folds.chances @ (folds.truth.worth[:, 1] - folds.truth.worth[:, 0]) ** 2)[some],
+        (folds.chances @ (utility[:, 1] - utility[:, 0]) ** 2)[some],
     )
     second = offset_paths(rows)
     paths = np.stack([np.zeros_like(second), second], axis=-1)
@@ -315,10 +311,10 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
 
     The last step is without offsets: it passes if decisions satisfy the limits as they are.
     """
-    truth, rows = folds.truth, folds.rows
-    n_classes, offsets = truth.n_classes, rows.groups.offsets
+    strict, rows = folds.strict, folds.rows
+    n_classes, offsets = strict.n_classes, rows.groups.offsets
     features = Features(rows.groups.n_groups, rows.n_strata, n_classes, np.arange(offsets[1]))
-    values = folds.chances @ truth.worth
+    values = folds.chances @ strict.utility
     paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, n_classes))
     seed = rng.randint(np.iinfo(np.int32).max)
     for path, (_, test) in zip(paths, folds.splits, strict=True):
@@ -329,9 +325,10 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
             fitted_on = np.sort(of_fold.choice(fitted_on, MOST_ROWS, replace=False))
         bound = [
             replace(limited, bound=limited.bound.refitted(fitted_on, rows.counts))
-            for limited in truth.constraints
+            for limited in strict.rates.constraints
         ]
-        whole = Truth(bound, rows.codes[fitted_on], rows.counts[fitted_on], truth.worth)
+        columns = rows.codes[fitted_on], rows.counts[fitted_on]
+        whole = StrictEvaluation.of(bound, *columns, strict.utility)
         search = OffsetSearch(
             whole,
             features,
@@ -342,8 +339,8 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
         )
         # From small offsets to large ones: nearest to the free decisions.
         for step, share in reversed(list(enumerate(SHARES))):
-            search = search.under(whole.tightened(share))
-            path[step] = search.run().offsets
+            search = search.under(replace(whole, rates=whole.rates.scaled(share)))
+            path[step] = search.search().offsets
     return paths
 
 
@@ -372,7 +369,7 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
     gained = [rates.gained(labels, rates.weights) for labels in (of_mean, *by_folds)]
     total = rates.totals()[:, None]
     changes = (gained[0] - np.mean(gained[1:], axis=0)) / np.where(total > 0, total, 1.0)
-    by_mean = [rates.weights @ (of_mean == k) for k in range(folds.truth.n_classes)]
+    by_mean = [rates.weights @ (of_mean == k) for k in range(folds.strict.n_classes)]
     return mean, changes, np.stack(by_mean)
 
 

@@ -20,7 +20,7 @@ from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.levels import best_level
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
-from skfair.enforcement.truth import ClassConstraint, Truth
+from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
 from skfair.estimators.certified.certificate import Certificate, check_no_floors
 from skfair.estimators.classes import encode_classes, positive_class, read_positive
 from skfair.estimators.erm.bind import active_constraints
@@ -34,7 +34,7 @@ from skfair.estimators.limits import (
     rates_before,
     unique_names,
 )
-from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, worth_at
+from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, utility_at
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Change, Limit, change_of
 from skfair.groups.strata import Strata
@@ -131,10 +131,10 @@ class LabelledRows:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """The best decisions without constraints, and the worth of decisions that makes them."""
+    """The best decisions without constraints, and the utility of decisions that leads to them."""
 
     predicted: IntArray
-    worth: FloatArray
+    utility: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +160,15 @@ class DecisionProblem:
 
     def before(self, chances: FloatArray) -> Before:
         """Return the best decisions without constraints, given probabilities of the classes."""
-        rows, goal, worth = self.rows, self.goal, self.goal.worth
-        if worth is None:
+        rows, goal, utility = self.rows, self.goal, self.goal.utility
+        if utility is None:
             positives = np.asarray(rows.codes == 1, dtype=np.float64)
             level = best_level(goal.rank, chances[:, 1], positives, rows.weights, goal.recall)
-            worth = worth_at(level)
-        return Before(decided(chances @ worth), worth)
+            utility = utility_at(level)
+        return Before(decided(chances @ utility), utility)
 
-    def truth(self, before: Before) -> Truth:
-        """Return the truth about decisions under the constraints, floors and budgets.
+    def evaluation(self, before: Before) -> StrictEvaluation:
+        """Return the strict evaluation of decisions under the constraints, floors and budgets.
 
         The recall of the objective is a constraint, too.
         """
@@ -191,7 +191,7 @@ class DecisionProblem:
             missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
             limits.append((of_everybody(missed, against, 1.0 - self.goal.recall, "recall"), 1))
         bound = [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
-        return Truth([*self.fair, *bound], rows.codes, rows.counts, before.worth)
+        return StrictEvaluation.of([*self.fair, *bound], rows.codes, rows.counts, before.utility)
 
 
 def bind(
@@ -230,7 +230,7 @@ def bind(
     problem = DecisionProblem(rows, constraints, limit, goal, min_rate, selection_rate, certificate)
     if problem.is_certified:
         check_no_floors(min_rate, selection_rate, classes.size == 2)
-        if goal.worth is None or goal.at_least is not None:
+        if goal.utility is None or goal.at_least is not None:
             raise ValueError(
                 "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
                 f"are sought, not objective={objective!r}. Set confidence=None, or use one of "

@@ -22,7 +22,7 @@ from skfair.enforcement.decisions.shares import (
     estimated_shares,
     known_shares,
     margins,
-    parted,
+    with_ties_broken,
 )
 from skfair.estimators.decisions.bind import LabelledRows
 from skfair.estimators.group_chances import GroupModels
@@ -34,7 +34,7 @@ from skfair.groups.named_columns import take_columns
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """Decides each row for the class with the largest expected worth minus offset.
+    """Decides each row for the class with the largest expected utility minus offset.
 
     Classes are in order: of two classes the positive one is the last.
     """
@@ -42,12 +42,12 @@ class Decider:
     groups: GroupLevels  # of the fit
     strata: GroupLevels | None  # of the control features, if limits hold within them
     marginals: FloatArray  # (n_groups,): shares of the groups, which unseen ones count as
-    worth: FloatArray  # (n_classes, n_classes): of decisions (column) by true class
+    utility: FloatArray  # (n_classes, n_classes): of decisions (column) by true class
     offsets: FloatArray  # (n_groups, n_strata, n_classes, n_classes): by true class, of decisions
     # Returns a number between 0 and 1 for each row, which decides between thresholds of a mixture
     draws: Callable[[Any], FloatArray]
     group_models: GroupModels | None  # None if groups are known, or of no use
-    tie_weight: float = 0.0  # of v log v for expected worth v, which parts tied rows
+    tie_weight: float = 0.0  # of v log v for expected utility v, which breaks ties of rows
     corrections: GroupCorrections | None = None  # of the probabilities within groups
     mixture: Mixture | None = None  # of thresholds
 
@@ -61,13 +61,13 @@ class Decider:
     def margins(
         self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
     ) -> FloatArray:
-        """Return the expected worth of each decision minus its offset, (n_samples, n_classes).
+        """Return the expected utility of each decision minus its offset, (n_samples, n_classes).
 
         ``chances`` are the probabilities of the classes; groups are None where they are not used.
         """
         if self.corrections is not None:
             chances = self.corrections(chances, None if groups is None else groups[0])
-        values = parted(np.asarray(chances @ self.worth), self.tie_weight)
+        values = with_ties_broken(np.asarray(chances @ self.utility), self.tie_weight)
         if self.mixture is not None:
             assert groups is not None
             values = self.mixture.values(values, groups[0], self.draws(rows))
@@ -114,7 +114,7 @@ class Decider:
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): whose offsets add up
         names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
         # Margins if the true class were certain.
-        at_end = self.worth[None, None] - self.offsets[cells].sum(axis=1)
+        at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
         low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
         slope = high - low
@@ -137,7 +137,7 @@ def decider_attributes(
     rows: LabelledRows,
     models: list[Any],  # of the classes
     group_models: GroupModels | None,
-    worth: FloatArray,
+    utility: FloatArray,
     offsets: FloatArray,
     draws: Callable[[Any], FloatArray],
     **parts: Any,  # further ones of the decider
@@ -148,7 +148,7 @@ def decider_attributes(
     marginals /= marginals[groups.offsets[0] : groups.offsets[1]].sum()
     offsets = offsets.reshape(groups.n_groups, rows.n_strata, n_classes, n_classes)
     levels = None if strata is None else strata.levels
-    decider = Decider(groups, levels, marginals, worth, offsets, draws, group_models, **parts)
+    decider = Decider(groups, levels, marginals, utility, offsets, draws, group_models, **parts)
     order = np.argsort(rows.classes)
     return {
         "_decider": decider,

@@ -16,12 +16,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
-from skfair.enforcement.decisions.choose import Chosen, choose, contradiction, no_worse_than_simple
-from skfair.enforcement.decisions.levels import Weighed, best_of_levels, best_ratio, shares_of
+from skfair.enforcement.decisions.levels import best_of_levels, best_ratio, shares_of
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
+from skfair.enforcement.decisions.search import (
+    Solution,
+    contradiction,
+    no_worse_than_simple,
+    search_decisions,
+)
 from skfair.enforcement.decisions.shares import Shares
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation, Verdict
 from skfair.estimators.decisions.bind import Before, DecisionProblem, LabelledRows, clash, in_order
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_chances import GroupModels
@@ -40,7 +45,7 @@ from skfair.estimators.inner_scores import (
     with_probabilities,
 )
 from skfair.estimators.limits import warn_of_changes
-from skfair.estimators.objective import worth_at
+from skfair.estimators.objective import utility_at
 from skfair.groups.limits import in_force
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
@@ -133,23 +138,21 @@ def search(
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
     rows, chances, joint, models = problem.rows, fits.chances, None, None
-    before = problem.before(chances)
-    truth = problem.truth(before)
-    order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
-    if not (group_aware or rows.groups.is_vacuous or truth(before.predicted).is_feasible):
-        models, joint = fit_groups(fits.models, data, rows.codes, chances, fits.splits())
-        distinct, chances, joint, order, places = in_order(rows, chances, joint)
-        problem = replace(problem, rows=distinct)
-        before = problem.before(chances)
-        truth = problem.truth(before)
     corrections, codes = None, rows.groups.codes[0]
     if group_aware and rows.groups.n_attributes == 1:  # probabilities given the group
         n_groups, rng = rows.groups.n_groups, check_random_state(random_state)
         corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
-        if corrections is not None:
-            chances = corrections(chances, codes)
-            before = problem.before(chances)  # what is known of the group counts without limits too
-            truth = problem.truth(before)
+        # What is known of the group counts without limits too.
+        chances = chances if corrections is None else corrections(chances, codes)
+    before = problem.before(chances)
+    strict = problem.evaluation(before)
+    order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
+    if not (group_aware or rows.groups.is_vacuous or strict(before.predicted).is_feasible):
+        models, joint = fit_groups(fits.models, data, rows.codes, chances, fits.splits())
+        distinct, chances, joint, order, places = in_order(rows, chances, joint)
+        problem = replace(problem, rows=distinct)
+        before = problem.before(chances)
+        strict = problem.evaluation(before)
     may_draw = group_aware and group_aware != "thresholds"
     drawn = cache(lambda: draws(data.X)) if may_draw else None
     shares = problem.rows.shares(chances, joint)
@@ -157,15 +160,14 @@ def search(
         problem, before, chances, shares, bool(group_aware), drawn, random_state
     )
     if problem.goal.at_least is None:
-        weighed = decisions.best(truth)
+        solution = decisions.best(strict)
     else:
-        truth, weighed = decisions.smallest()
-    chosen = weighed.chosen
-    offsets = chosen.offsets.reshape(places.size, -1)[places]
-    attributes, predicted = report(problem, truth, chosen, before), chosen.predicted[order]
+        strict, solution = decisions.smallest()
+    offsets = solution.offsets.reshape(places.size, -1)[places]
+    attributes, predicted = report(problem, strict, solution, before), solution.predicted[order]
     changes = rows.changes(before.predicted[order], predicted, data.first_rows)
-    if attributes["status_"] == "converged" and len(truth.bounds) == problem.n_fair:
-        is_capped = any(bound.comparison.is_cap for bound in truth.bounds)
+    if attributes["status_"] == "converged" and len(strict.rates.bounds) == problem.n_fair:
+        is_capped = any(bound.comparison.is_cap for bound in strict.rates.bounds)
         warn_of_changes(changes, rows.codes, rows.sample_weight, is_capped=is_capped)
     return {
         **attributes,
@@ -174,12 +176,12 @@ def search(
             rows,
             fits.models,
             models,
-            weighed.worth,
+            solution.utility,
             offsets,
             draws,
-            tie_weight=chosen.tie_weight,
+            tie_weight=solution.tie_weight,
             corrections=corrections,
-            mixture=chosen.mixture,
+            mixture=solution.mixture,
         ),
         "train_predictions_": rows.classes[predicted[data.first_rows]],
     }
@@ -198,8 +200,8 @@ class DecisionSearch:
     drawn: Callable[[], FloatArray] | None
     random_state: Seed
 
-    def best(self, truth: Truth) -> Weighed:
-        """Return the best decisions within the limits of a truth.
+    def best(self, strict: StrictEvaluation) -> Solution:
+        """Return the best decisions within the limits of an evaluation.
 
         With known groups decisions are compared by expected shares, too, which overfits less; but
         not where a value must be reached, which is counted.
@@ -207,102 +209,97 @@ class DecisionSearch:
         goal, rows, groups = self.problem.goal, self.problem.rows, self.problem.rows.groups
         order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
         everyone = np.arange(groups.offsets[0], groups.offsets[1])
-        features = Features(groups.n_groups, rows.n_strata, truth.n_classes, everyone, order)
+        features = Features(groups.n_groups, rows.n_strata, strict.n_classes, everyone, order)
         is_partition = self.is_aware and groups.n_attributes == 1 and rows.n_strata == 1
         codes = groups.codes[0] if is_partition else None
-        counted = np.eye(truth.n_classes)[truth.classes]
-        is_expected = self.is_aware and goal.at_least is None
-        believed = truth.believed(self.chances) if is_expected else counted
+        chances = self.chances if self.is_aware and goal.at_least is None else None
+        expecting = replace(strict, chances=chances)
 
-        def counted_rank(predicted: IntArray) -> float:
-            return goal.rank(shares_of(counted, truth.weights, predicted))
+        def value(evaluation: StrictEvaluation, predicted: IntArray) -> float:
+            return goal.rank(shares_of(evaluation.class_shares, strict.weights, predicted))
 
-        def weigh(worth: FloatArray) -> Weighed:
-            of_rows = truth.valuing(worth)
-            valuing = of_rows.expecting(self.chances) if is_expected else of_rows
-            values, rng = self.chances @ worth, check_random_state(self.random_state)
-            search = OffsetSearch(valuing, features, rows.kinds, values, self.shares, rng)
-            chosen = choose(search, codes, self.drawn)
-            chosen = no_worse_than_simple(replace(search, truth=of_rows), chosen, counted_rank)
-            rank = goal.rank(shares_of(believed, truth.weights, chosen.predicted))
-            return Weighed(chosen, worth, rank)
+        def search(utility: FloatArray) -> Solution:
+            values, rng = self.chances @ utility, check_random_state(self.random_state)
+            own = replace(expecting, utility=utility)
+            offsets = OffsetSearch(own, features, rows.kinds, values, self.shares, rng)
+            solution = search_decisions(offsets, codes, self.drawn)
+            offsets = replace(offsets, strict=replace(own, chances=None))
+            solution = no_worse_than_simple(offsets, solution, partial(value, strict))
+            excess = solution.verdict.excess
+            return solution._replace(verdict=Verdict(value(expecting, solution.predicted), excess))
 
-        if goal.worth is not None:
-            return weigh(goal.worth)
-        if not self.is_aware and truth(self.before.predicted).is_feasible:
-            return weigh(self.before.worth)
+        if goal.utility is not None:
+            return search(goal.utility)
+        if not self.is_aware and strict(self.before.predicted).is_feasible:
+            return search(self.before.utility)
         if goal.ratio is not None:
-            rank = goal.rank(shares_of(believed, truth.weights, self.before.predicted))
-            return best_ratio(weigh, goal.ratio.worth, rank if np.isfinite(rank) else 0.5)
-        return best_of_levels(weigh, worth_at, self.before.worth[0, 0] / self.before.worth.sum())
+            ratio = value(expecting, self.before.predicted)
+            return best_ratio(search, goal.ratio.utility, ratio if np.isfinite(ratio) else 0.5)
+        free = self.before.utility
+        return best_of_levels(search, utility_at, free[0, 0] / free.sum())
 
-    def smallest(self) -> tuple[Truth, Weighed]:
+    def smallest(self) -> tuple[StrictEvaluation, Solution]:
         """Return the decisions with the smallest disparity at an objective of at least a value.
 
-        They come after the truth under the smallest limit. If nothing reaches the value, they are
-        the decisions that are best in the objective.
+        They come after the evaluation under the smallest limit. If nothing reaches the value, they
+        are the decisions that are best in the objective.
         """
 
-        def truth_of(limit: float) -> Truth:
-            return replace(self.problem, limit=limit).truth(self.before)
+        def evaluation_under(limit: float) -> StrictEvaluation:
+            return replace(self.problem, limit=limit).evaluation(self.before)
 
-        def disparity(truth: Truth, predicted: IntArray) -> float:
-            return max(truth.disparities(predicted)[: self.problem.n_fair], default=0.0)
+        def disparity(strict: StrictEvaluation, predicted: IntArray) -> float:
+            return max(strict.rates.disparities(predicted)[: self.problem.n_fair], default=0.0)
 
-        strictest = truth_of(0.0)
+        strictest = evaluation_under(0.0)
         low, high = 0.0, disparity(strictest, self.before.predicted)
-        truth = truth_of(high)
-        weighed = self.best(truth)
-        if not self._reaches(truth, weighed):  # decisions within a limit may count for more
-            high, within = 0.5 * high, truth_of(0.5 * high)
+        strict = evaluation_under(high)
+        solution = self.best(strict)
+        if not self._reaches(strict, solution):  # decisions within a limit may count for more
+            high, within = 0.5 * high, evaluation_under(0.5 * high)
             tried = self.best(within)
             if not self._reaches(within, tried):
-                return truth, weighed
-            truth, weighed = within, tried
+                return strict, solution
+            strict, solution = within, tried
         limit = 0.0  # first of all: perhaps there is nothing to give up
         while high - low > _CLOSE:
-            other = truth_of(limit)
+            other = evaluation_under(limit)
             tried = self.best(other)
             if self._reaches(other, tried):
-                truth, weighed = other, tried
-                high = min(limit, disparity(other, tried.chosen.predicted))
+                strict, solution = other, tried
+                high = min(limit, disparity(other, tried.predicted))
             else:
                 low = limit
             limit = 0.5 * (low + high)
-        return truth, weighed
+        return strict, solution
 
-    def _reaches(self, truth: Truth, weighed: Weighed) -> bool:
+    def _reaches(self, strict: StrictEvaluation, solution: Solution) -> bool:
         goal = self.problem.goal
         assert goal.at_least is not None
-        value = goal.of(truth.classes, truth.weights, weighed.chosen.predicted)
-        return weighed.chosen.verdict.is_feasible and value >= goal.at_least - ROUNDING
+        value = goal.of(strict.rates.classes, strict.weights, solution.predicted)
+        return solution.verdict.is_feasible and value >= goal.at_least - ROUNDING
 
 
 def report(
-    problem: DecisionProblem, truth: Truth, chosen: Chosen, before: Before
+    problem: DecisionProblem, strict: StrictEvaluation, solution: Solution, before: Before
 ) -> dict[str, Any]:
     """Return attributes about limits and objective; warn if either is not what was asked for."""
-    n_fair = problem.n_fair  # the others are floors and budgets
-    disparities = truth.disparities(chosen.predicted)
-    names = [bound.name for bound in truth.bounds]
-    by_constraint = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
-    limits = [bound.max_disparity for bound in truth.bounds]
-    is_satisfied = truth(chosen.predicted).is_feasible
+    is_satisfied = strict(solution.predicted).is_feasible
     if not is_satisfied:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "
-            f"{contradiction(truth, chosen.predicted, names)}. Relax one of these.{clash(problem)}",
+            f"{contradiction(strict, solution.predicted)}. Relax one of these.{clash(problem)}",
             ConvergenceWarning,
         )
-    if chosen.mixed_share > MUCH_MIXED:
+    if solution.mixed_share > MUCH_MIXED:
         warn_user(
-            f"The decision of {chosen.mixed_share:.1%} of the training rows follows from a number "
-            "that is made of their columns, not from their scores alone: two similar people may "
+            f"The decision of {solution.mixed_share:.1%} of the training rows follows from a number"
+            " that is made of their columns, not from their scores alone: two similar people may "
             "be decided differently. Pass group_aware='thresholds' to forbid that."
         )
     goal, rows = problem.goal, problem.rows
     value, free = (
-        goal.of(rows.codes, rows.weights, decisions.predicted) for decisions in (chosen, before)
+        goal.of(rows.codes, rows.weights, decisions.predicted) for decisions in (solution, before)
     )
     if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
         is_satisfied = False
@@ -312,12 +309,21 @@ def report(
             ConvergenceWarning,
         )
     return {
-        "mixed_share_": chosen.mixed_share,
-        "train_disparities_": by_constraint,
-        "_limits": in_force(by_constraint, limits[:n_fair]),
-        "train_disparity_": max(by_constraint.values(), default=0.0),
+        **disparities(strict, solution.predicted, problem.n_fair),
+        "mixed_share_": solution.mixed_share,
         "train_objective_": value,
         "price_of_fairness_": free - value,
         "status_": "converged" if is_satisfied else "infeasible",
-        "method_": chosen.method,
+        "method_": solution.method,
+    }
+
+
+def disparities(strict: StrictEvaluation, predicted: IntArray, n_fair: int) -> dict[str, Any]:
+    """Return attributes about the disparities of constraints; the others are floors and budgets."""
+    bounds, values = strict.rates.bounds[:n_fair], strict.rates.disparities(predicted)[:n_fair]
+    by_constraint = dict(zip([bound.name for bound in bounds], values, strict=True))
+    return {
+        "train_disparities_": by_constraint,
+        "train_disparity_": max(values, default=0.0),
+        "_limits": in_force(by_constraint, [bound.max_disparity for bound in bounds]),
     }

@@ -14,7 +14,7 @@ from skfair._typing import Callback, FloatArray, Seed
 from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
-from skfair.enforcement.truth import Verdict
+from skfair.enforcement.strict_evaluation import Verdict
 from skfair.models.units import Units
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import ConstrainedProblem as Problem

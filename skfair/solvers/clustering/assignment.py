@@ -1,4 +1,4 @@
-"""The cheapest assignment to fixed centres under constraints, by prices (our own method, DESIGN 5).
+"""The cheapest assignment to fixed centres under constraints: dual multipliers become prices.
 
 For fixed centres the cheapest assignment under linear constraints on clusters' counts is a linear
 programme whose dual has one multiplier per cluster and constraint:

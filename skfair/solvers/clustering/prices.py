@@ -1,4 +1,4 @@
-"""The default solver: k-means under constraints by prices (our own method, DESIGN section 5).
+"""The default solver of k-means under constraints: prices of placing each group in each cluster.
 
 A round assigns every row at prices that satisfy limits (``assignment.py``) and moves the centres to
 the means (``lloyd.py``). Neighbouring balances share their prices (``price_front.py``).

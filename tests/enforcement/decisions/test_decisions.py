@@ -8,20 +8,20 @@ from scipy.special import softmax
 from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
-from skfair.enforcement.decisions.choose import choose
 from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
-from skfair.enforcement.decisions.shares import known_shares, margins, parted
-from skfair.enforcement.truth import ClassConstraint, Truth
+from skfair.enforcement.decisions.search import search_decisions
+from skfair.enforcement.decisions.shares import known_shares, margins, with_ties_broken
+from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import decisions as naive
 
 
 def small(constraint, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
-    """A truth, features, kinds, probabilities and shares of simulated rows."""
+    """A strict evaluation, features, kinds, probabilities and shares of simulated rows."""
     rng = np.random.default_rng(seed)
     groups = rng.choice(names, n)
     chances = softmax(
@@ -34,10 +34,16 @@ def small(constraint, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
         targets = np.where(y == label, 1.0, -1.0)
         rows = TrainingRows(encoding, targets, None, loss, ("no", "yes"))
         constraints.append(ClassConstraint(constraint.prepare(rows, limit), label))
-    truth = Truth(constraints, y, np.full(n, 1 / n), np.eye(n_classes))
+    strict = StrictEvaluation.of(constraints, y, np.full(n, 1 / n), np.eye(n_classes))
     n_groups = len(names)
     shares = known_shares(encoding.codes, n_groups, None, 1, chances)
-    return truth, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
+    return strict, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
+
+
+def rows_near(strict, features, predicted, data):
+    """The constraints as linear rows near decisions."""
+    rates = strict.rates
+    return linear_rows(strict, features, rates.classes, rates.means(predicted), data.totals)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.03, 1.0])
@@ -93,10 +99,10 @@ def test_what_a_line_exchanges():
 @pytest.mark.parametrize("constraint", [DemographicParity(), EqualizedOdds()])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_offsets_keep_the_constraints_in_expectation(constraint, n_classes):
-    truth, features, _, chances, shares = small(constraint, 0.05, n=400, n_classes=n_classes)
+    strict, features, _, chances, shares = small(constraint, 0.05, n=400, n_classes=n_classes)
     predicted = chances.argmax(axis=1)
-    data = SoftRows(chances, shares, truth.weights)
-    rows = linear_rows(truth, features, truth.classes, truth.means(predicted), data.totals)
+    data = SoftRows(chances, shares, strict.weights)
+    rows = rows_near(strict, features, predicted, data)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
     offsets = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
     values = rows.matrix @ data.soft_table(offsets, 0.05)[1].ravel()
@@ -108,16 +114,16 @@ def test_offsets_keep_the_constraints_in_expectation(constraint, n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
-    truth, features, _, chances, shares = small(
+    strict, features, _, chances, shares = small(
         DemographicParity(), 0.15, n=60, n_classes=n_classes
     )
     rng = np.random.default_rng(1)
-    start = Candidate(truth, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
-    for label, which in lines(truth, features):
+    start = Candidate(strict, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
+    for label, which in lines(strict, features):
         best, before = start.verdict, start.offsets.copy()
-        start.improve(label, which)
+        start.exchange(label, which)
         found = start.verdict
-        assert found.rank == pytest.approx(truth(start.predicted).rank, abs=1e-12)
+        assert found.rank == pytest.approx(strict(start.predicted).rank, abs=1e-12)
         again = margins(chances, shares, start.offsets).argmax(axis=1)
         assert np.array_equal(start.predicted, again)
         decisions = set()  # 1501 shifts, but few that decide otherwise than the one before
@@ -126,7 +132,7 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
             offsets[which, label] += shift
             decisions.add(tuple(margins(chances, shares, offsets).argmax(axis=1)))
         for predicted in decisions:
-            other = truth(np.array(predicted))
+            other = strict(np.array(predicted))
             best = other if other.is_better_than(best) else best
         assert not best.is_better_than(found)
 
@@ -144,25 +150,25 @@ def unlike(n=3000, seed=0):
     for label in range(3):
         rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
         constraints.append(ClassConstraint(EqualizedOdds().prepare(rows, 0.05), label))
-    truth = Truth(constraints, y, np.full(n, 1 / n), np.eye(3))
+    strict = StrictEvaluation.of(constraints, y, np.full(n, 1 / n), np.eye(3))
     shares = known_shares(encoding.codes, 2, None, 1, chances)
     features = Features(2, 1, 3, np.arange(2))
-    return OffsetSearch(truth, features, y, chances, shares, np.random.RandomState(0)), codes
+    return OffsetSearch(strict, features, y, chances, shares, np.random.RandomState(0)), codes
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_offsets_leave_tied_are_parted(seed):
     search, codes = unlike(seed=seed)
-    chosen = choose(search, codes)
+    chosen = search_decisions(search, codes)
     assert chosen.tie_weight > 0
     assert chosen.verdict.is_feasible
-    plain, best = search.run().verdict, best_random(search, codes)
+    plain, best = search.search().verdict, best_random(search, codes)
     assert not plain.is_feasible or chosen.verdict.merit > plain.merit + 0.01
     assert chosen.verdict.merit > best - 0.03
-    values = parted(search.values, chosen.tie_weight)
+    values = with_ties_broken(search.values, chosen.tie_weight)
     again = margins(values, search.shares, chosen.offsets).argmax(axis=1)
     assert np.array_equal(chosen.predicted, again)
-    assert choose(search, None).tie_weight == 0  # groups that are not known
+    assert search_decisions(search, None).tie_weight == 0  # groups that are not known
 
 
 def best_random(search, codes):
@@ -187,19 +193,19 @@ def test_a_sample_keeps_the_weight_of_every_stratum():
 
 def test_what_everybody_gets_has_the_effect_that_was_counted():
     """Although the probabilities of classes are off."""
-    truth, features, names, chances, _ = small(EqualizedOdds(), 0.05, n=200, n_classes=3)
+    strict, features, names, chances, _ = small(EqualizedOdds(), 0.05, n=200, n_classes=3)
     wrong = chances**2 + [0.0, 0.1, 0.3]
     groups = encode_groups(names).codes
     shares = known_shares(groups, 2, None, 1, wrong / wrong.sum(axis=1, keepdims=True))
-    data = SoftRows(chances, shares, truth.weights)
-    rows = linear_rows(truth, features, truth.classes, truth.means(truth.classes), data.totals)
+    data = SoftRows(chances, shares, strict.weights)
+    rows = rows_near(strict, features, strict.rates.classes, data)
     for label in range(3):
         everybody = np.full(200, label)
         table = np.zeros((features.size, 3))
         table[:, label] = data.totals
         counted = [
             bound.row_values(mean)
-            for bound, mean in zip(truth.bounds, truth.means(everybody), strict=True)
+            for bound, mean in zip(strict.rates.bounds, strict.rates.means(everybody), strict=True)
         ]
         expected = rows.matrix @ table.ravel() + rows.fixed
         assert expected == pytest.approx(np.concatenate(counted), abs=1e-9)

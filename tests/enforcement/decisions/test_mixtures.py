@@ -11,7 +11,7 @@ from skfair.constraints import (
     EqualOpportunity,
 )
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
@@ -26,9 +26,10 @@ def people(n, seed, n_groups=2):
     return y, groups, 1 / (1 + np.exp(-scores))
 
 
-def judged(constraint, limit, y, groups, weights=None):
+def strict_of(constraints, limit, y, groups, weights=None):
     rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), weights, None)
-    return Truth(class_constraints([constraint], rows, limit), y, rows.weights, np.eye(2))
+    bound = class_constraints(constraints, rows, limit)
+    return StrictEvaluation.of(bound, y, rows.weights, np.eye(2))
 
 
 def best_of_all(limit, y, groups, chances, weights):
@@ -62,41 +63,40 @@ def best_of_all(limit, y, groups, chances, weights):
 def test_the_best_mixture_is_that_of_a_programme_over_all_thresholds(limit, n_groups):
     y, groups, chances = people(400, n_groups, n_groups)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 400)
-    truth = judged(EqualizedOdds(), limit, y, groups, weights)
+    strict = strict_of([EqualizedOdds()], limit, y, groups, weights)
     values = np.column_stack([1 - chances, chances])
-    found = Mixtures(truth, groups, values).best()
+    found = Mixtures(strict, groups, values).best()
     wanted = best_of_all(limit, y, groups, chances, weights / weights.sum())
-    assert found.worth == pytest.approx(wanted, abs=1e-7)
+    assert found.utility == pytest.approx(wanted, abs=1e-7)
 
 
 def test_shares_of_draws_are_those_of_the_mixture():
     """What is expected of a mixture is what many draws give."""
     y, groups, chances = people(400, 5)
-    truth = judged(EqualizedOdds(), 0.01, y, groups)
+    strict = strict_of([EqualizedOdds()], 0.01, y, groups)
     values = np.column_stack([1 - chances, chances])
-    found = Mixtures(truth, groups, values).best()
+    found = Mixtures(strict, groups, values).best()
     assert found.mixture.is_needed
     rng = np.random.default_rng(0)
-    worths, effects = [], []
-    start = np.concatenate(
-        [b.row_values(s) for b, s in zip(truth.bounds, truth.starts, strict=True)]
-    )
+    utilities, effects, bounds = [], [], strict.rates.bounds
+
+    def values_of(means):
+        return np.concatenate([b.row_values(m) for b, m in zip(bounds, means, strict=True)])
+
     for _ in range(2000):
         drawn = found.mixture.values(values, groups, rng.random(400))
         predicted = (drawn[:, 1] > 0).astype(np.int64)
-        worths.append(truth.worth_of(predicted))
-        means = truth.means(predicted)
-        effects.append(
-            np.concatenate([b.row_values(m) for b, m in zip(truth.bounds, means, strict=True)])
-        )
-    assert np.mean(worths) == pytest.approx(found.worth, abs=2e-3)
-    assert np.mean(effects, axis=0) - start == pytest.approx(found.effects, abs=5e-3)
+        utilities.append(strict.utility_of(predicted))
+        effects.append(values_of(strict.rates.means(predicted)))
+    assert np.mean(utilities) == pytest.approx(found.utility, abs=2e-3)
+    gained = np.mean(effects, axis=0) - values_of(strict.rates.starts)
+    assert gained == pytest.approx(found.effects, abs=5e-3)
 
 
 def test_higher_scores_are_never_worse_with_the_same_draw():
     y, groups, chances = people(400, 5)
     values = np.column_stack([1 - chances, chances])
-    mixture = Mixtures(judged(EqualizedOdds(), 0.01, y, groups), groups, values).best().mixture
+    mixture = Mixtures(strict_of([EqualizedOdds()], 0.01, y, groups), groups, values).best().mixture
     for draw in (0.0, 0.3, 0.9):
         drawn = mixture.values(values, groups, np.full(400, draw))[:, 1]
         for g in (0, 1):
@@ -126,6 +126,4 @@ def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
         ([EqualizedOdds()], True),
         ([DemographicParity(), floor], True),
     ):
-        rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), None, None)
-        truth = Truth(class_constraints(constraints, rows, 0.05), y, rows.weights, np.eye(2))
-        assert Mixtures.suit(truth, groups) is is_suited
+        assert Mixtures.suit(strict_of(constraints, 0.05, y, groups), groups) is is_suited

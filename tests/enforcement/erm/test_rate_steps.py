@@ -94,7 +94,7 @@ def test_random_moves_miss_fewer_rows(seed, monkeypatch):
         w = steps._at_stage(w, stage, 0.0)
     assert steps.best is None
     before = steps._see(w)
-    found = steps._see(steps._wander(w))
+    found = steps._see(steps._move_at_random(w))
     assert steps.best is not None or steps._missed(found) < 0.5 * steps._missed(before)
     missed = np.abs(before.constraints) - path.problem.upper
     beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)

@@ -1,14 +1,16 @@
-"""Decisions that miss the limits by little are mended at little cost: search in small steps.
+"""Repair of decisions that violate limits by little: random steps, then exact line searches.
 
 With several classes many rates are limited at once. Where the limits are tighter than what chance
 does to few rows, rounds of soft offsets come near the limits and do not arrive, and the decisions
-found first that satisfy all limits are next to constant. So violated limits are weighed against
-worth here. A step is random; exact line searches follow it, and what is worse after penalties is
-dropped. The same is done where decisions without the group lose much. Few rows of three groups and
-more are moved at random besides.
+found first that satisfy all limits are next to constant. So repair weighs violated limits against
+utility: it takes a random step of the offsets, searches along every line exactly, and drops what is
+worse after penalties. The same is done where decisions without the group lose much utility. The
+offsets of few rows in three or more groups are also moved at random (:func:`repair_at_random`).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,25 +19,25 @@ from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.rounds import LONGEST, random_moves
 
 # Rows that line searches may scan, and steps.
-_JUDGED_ROWS, _MOST_STEPS = 6e6, 100
+_EVALUATED_ROWS, _MOST_STEPS = 6e6, 100
 # Longest step, and the lengths of steps as multiples of what is missed.
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 
 # Rows for which random moves are made, rows that those from one start may scan, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
-# What a rate beyond its limit costs on the way to the limits, in units of worth.
+# What a rate beyond its limit costs on the way to the limits, in units of utility.
 _STEEP = 5.0
 
 
-def mended(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate:
-    """Return decisions within the limits that are worth more than the best ones, or the latter.
+def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate:
+    """Return decisions within the limits of more utility than the best ones, or the latter.
 
     Parameters
     ----------
     search : OffsetSearch
         Rows and constraints.
     start : Candidate
-        Decisions that are worth more than the best ones, and miss the limits by little.
+        Decisions of more utility than the best ones that violate the limits by little.
     best : Candidate
         The best ones known.
 
@@ -48,19 +50,19 @@ def mended(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
     -----
     A step takes O(n log n) for each line that is searched.
     """
-    rng, truth = np.random.RandomState(0), search.truth
-    every = list(lines(truth, search.features))
-    if search.kinds.size * truth.n_classes * (2 + truth.n_classes) > _JUDGED_ROWS / 4:
+    rng, strict = np.random.RandomState(0), search.strict
+    every = list(lines(strict, search.features))
+    if search.kinds.size * strict.n_classes * (2 + strict.n_classes) > _EVALUATED_ROWS / 4:
         return best  # lines of everybody, of each group and of each true class: too few steps
     known = best.verdict.merit if best.verdict.is_feasible else 0.0
     current, used = start, 0.0
     for k in range(_MOST_STEPS):
-        if current.verdict.is_feasible or used > _JUDGED_ROWS:
+        if current.verdict.is_feasible or used > _EVALUATED_ROWS:
             break
-        missed = current.verdict_of(truth.penalising(1.0)).penalty or 0.0
+        missed = current.verdict_of(replace(strict, penalty=1.0)).penalty or 0.0
         # The penalty is at least 1, or half the accuracy lost by the best feasible point.
         lost = 0.5 * max(current.verdict.merit - known, 0.0)
-        penalised = truth.penalising(max(lost / missed, 1.0))
+        penalised = replace(strict, penalty=max(lost / missed, 1.0))
         step = np.zeros_like(current.offsets)
         if k > 0:  # first line searches alone
             # Steps aimed by a linear programme gained nothing (120 fits of 3 and 4 classes).
@@ -71,14 +73,14 @@ def mended(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
             penalised, current.values, current.shares, current.offsets + step, current.columns
         )
         for j in rng.permutation(len(every)):
-            used += trial.improve(*every[j])
+            used += trial.exchange(*every[j])
         if not current.verdict_of(penalised).is_better_than(trial.verdict):
             current = trial
-    candidate = search.polished(search.candidate(current.offsets))
+    candidate = search.exchange(search.candidate(current.offsets))
     return candidate if candidate.verdict.is_better_than(best.verdict) else best
 
 
-def moved(search: OffsetSearch, best: Candidate) -> Candidate:
+def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
     """Return better decisions by random moves, or the given ones.
 
     Where limits are tighter than what chance does to few rows, soft offsets rise and rise. Moves go
@@ -108,7 +110,7 @@ def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
 
 def _moved(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
     """Move offsets at random as long as that loses nothing; the offset follows each move."""
-    steep, goal = _STEEP * float(np.ptp(search.truth.worth)), search.free.verdict.merit
+    steep, goal = _STEEP * float(np.ptp(search.strict.utility)), search.free.verdict.merit
 
     def missed(candidate: Candidate) -> float:
         lost = goal - candidate.verdict.merit
@@ -121,10 +123,10 @@ def _moved(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -
         step[search.features.of(search.features.groups), 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
         trial = search.candidate(candidate.offsets + length * candidate.spread() / change * step)
-        for label, which in offsets(search.truth, search.features):
-            trial.improve(label, which, search.kinds.size)
+        for label, which in offsets(search.strict, search.features):
+            trial.exchange(label, which, search.kinds.size)
         return trial
 
     most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
     trial = random_moves(start, missed, move, most=most, longest=LONGEST)
-    return search.polished(trial)
+    return search.exchange(trial)

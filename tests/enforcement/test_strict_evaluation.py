@@ -6,7 +6,7 @@ import pytest
 from skfair._kernels import thresholds as kernels
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.constraints.rates import RateParity
-from skfair.enforcement.truth import Truth
+from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
@@ -92,7 +92,7 @@ def test_finds_the_best_threshold(names, reference, comparison, seed):
     bound = 0.173  # no rate of so few people is exactly there
     constraints = bind(names, bound, targets, columns, weights, reference, comparison)
     w = np.ones(len(scores)) if weights is None else weights
-    found = Truth.of_scores(constraints, targets, w / w.sum()).threshold(scores, 1e-9)
+    found = StrictEvaluation.of_scores(constraints, targets, w / w.sum()).threshold(scores, 1e-9)
     expected = best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison)
     assert found.verdict.is_feasible == (expected is not None)
     shifted = scores + found.shift
@@ -107,7 +107,7 @@ def test_finds_the_best_threshold(names, reference, comparison, seed):
 def test_gaps_that_rounding_could_close_are_not_used():
     scores = np.array([1.0, 0.3 + 1e-12, 0.3, -1.0])
     targets = np.array([1.0, 1.0, -1.0, -1.0])
-    scan = Truth.of_scores([], targets, np.full(4, 0.25)).threshold
+    scan = StrictEvaluation.of_scores([], targets, np.full(4, 0.25)).threshold
     fine, coarse = scan(scores, 1e-15), scan(scores, 1e-9)
     assert (fine.verdict.merit, coarse.verdict.merit) == (1.0, 0.75)
     assert np.abs(scores + coarse.shift).min() > 1e-3
@@ -123,7 +123,8 @@ def test_an_own_constraint_whose_rates_are_bounded():
     groups = encode_groups(columns[0])
     rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), (0, 1))
     constraint = Capped(comparison="bounded").prepare(rows, 0.1)
-    found = Truth.of_scores([constraint], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
+    strict = StrictEvaluation.of_scores([constraint], targets, np.full(40, 1 / 40))
+    found = strict.threshold(scores, 1e-9)
     rates = [
         (scores + found.shift > 0)[(targets < 0) & (columns[0] == group)].mean()
         for group in range(3)

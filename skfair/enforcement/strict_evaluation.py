@@ -1,17 +1,17 @@
-"""The truth about decisions: what they are worth, and by how much they exceed the limits.
+"""Strict evaluation of decisions: their utility, and by how much they exceed the limits.
 
 Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows, for
 trained models and for decisions of any model alike. With several classes a constraint on selection
-is kept for each class against the rest; one on right predictions (accuracy parity) is a single
+is satisfied for each class against the rest; one on right predictions (accuracy parity) is a single
 constraint for all classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +24,9 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
-# With this many rows expected worth is trusted as much as counted worth.
-BELIEVED = 6_000
+# With this many rows the utility that is expected counts as much as that of the true classes: the
+# decisions that are best for the true classes of few rows are in part best for the noise in them.
+_EQUAL_WEIGHT = 6_000
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,16 @@ class ClassConstraint:
 
     bound: BoundConstraint
     counted: int | None
+
+    @cached_property
+    def effects(self) -> tuple[FloatArray, FloatArray]:
+        """What each row counts for if it is refused, and what selecting it adds, (n_samples,).
+
+        This is the one place that says what a decision does to the rates of a constraint.
+        """
+        n, moment = self.bound.cells.size, self.bound.moment
+        refused, chosen = (moment.strict(np.full(n, sign)) for sign in (-1.0, 1.0))
+        return refused, chosen - refused
 
     @property
     def limits_something(self) -> bool:
@@ -119,48 +130,44 @@ class LineScan:
         ]
 
 
-class Truth:
-    """Counts what decisions do on the rows."""
+@dataclass(frozen=True, eq=False)
+class StrictRates:
+    """Constraints on rates, and what the decision about each row adds to their cell means."""
 
-    penalty: float | None = None  # for exceeding a limit by 1, instead of that limits come first
-
-    def __init__(
-        self,
-        constraints: Sequence[ClassConstraint],
-        classes: IntArray,  # (n_samples,): number of the true class of each row
-        weights: FloatArray,  # (n_samples,): whole numbers count as this many rows each
-        # (n_classes, n_classes): what it is worth to decide for a class (column), given the true
-        # one (row): from 0 to 1
-        worth: FloatArray,
-    ) -> None:
-        self.constraints = [limited for limited in constraints if limited.bound.compared_sets.size]
-        self.classes, self.weights, self.worth = classes, weights / weights.sum(), worth
-        is_whole = not np.any(weights % 1)
-        self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
-        self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
-        self.bounds = [limited.bound for limited in self.constraints]
-        # The decision that each constraint counts as selection; -1 for the true class.
-        counted = [-1 if own.counted is None else own.counted for own in self.constraints]
-        self._selecting = np.array(counted, dtype=np.int64)
-        self._table = RateTable(self.bounds)
-        self.cells, self.steps, self.starts = self._table.steps_of_rows(classes.size)
+    constraints: Sequence[ClassConstraint]
+    classes: IntArray  # (n_samples,): number of the true class of each row
+    # (n_constraints,): the decision that each constraint counts as selection; -1: the true class
+    selecting: IntArray
+    cells: IntArray  # (n_constraints, n_samples): the cell of each row in each constraint
+    steps: FloatArray  # (n_constraints, n_samples): what selecting the row adds to its mean
+    starts: Sequence[FloatArray]  # cell means of each constraint if nobody is selected
 
     @classmethod
-    def of_scores(
-        cls, constraints: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
-    ) -> Self:
-        """Return the truth about scores whose sign is to be that of the targets."""
-        selecting = [ClassConstraint(bound, 1) for bound in constraints]
-        return cls(selecting, (targets > 0).astype(np.int64), weights, np.eye(2))
+    def of(cls, constraints: Sequence[ClassConstraint], classes: IntArray) -> StrictRates:
+        """Return the rates that constraints compare; those without rates are left out."""
+        limiting = [limited for limited in constraints if limited.bound.compared_sets.size]
+        counted = [-1 if limited.counted is None else limited.counted for limited in limiting]
+        shape = len(limiting), classes.size
+        cells, steps = np.zeros(shape, np.int64), np.zeros(shape)
+        for k, limited in enumerate(limiting):
+            cells[k] = limited.bound.cells
+            steps[k] = limited.bound.row_weights * limited.effects[1]
+        starts = [limited.bound.means(limited.effects[0]) for limited in limiting]
+        return cls(limiting, classes, np.array(counted, dtype=np.int64), cells, steps, starts)
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.worth.shape[0])
+    def bounds(self) -> list[BoundConstraint]:
+        """The constraints on the rows, whatever decision they count."""
+        return [limited.bound for limited in self.constraints]
+
+    @cached_property
+    def table(self) -> RateTable:
+        """The constraints as the kernels read them."""
+        return RateTable(self.bounds)
 
     def means(self, predicted: IntArray) -> list[FloatArray]:
         """Return the cell means of each constraint."""
-        chosen = [self.classes if label < 0 else label for label in self._selecting.tolist()]
+        chosen = [self.classes if label < 0 else label for label in self.selecting.tolist()]
         every = zip(chosen, self.starts, self.cells, self.steps, strict=True)
         return [
             start + np.bincount(cells, steps * (predicted == label), start.size)
@@ -172,59 +179,97 @@ class Truth:
         means = self.means(predicted)
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 
-    def expecting(self, chances: FloatArray) -> Truth:
-        """Return the truth with expected worth counted as well, given probabilities of the classes.
+    def added(self, k: int, combinations: sparse.csr_array, rows: IntArray) -> FloatArray:
+        """Return what selecting some rows adds to combinations of the cell means of a constraint.
 
-        Rates, and so the limits, are counted as before.
+        The combinations are (n_combinations, n_cells), the result (n_combinations, n_rows).
         """
-        return self._with(values=self.values + self._belief * (chances @ self.worth - self.values))
+        of_rows = combinations[:, self.cells[k][rows]]
+        return np.asarray(of_rows.multiply(self.steps[k][rows]).toarray())
 
-    def believed(self, chances: FloatArray) -> FloatArray:
-        """Return how much each row counts for each class where expected worth counts, too."""
-        counted = np.eye(self.n_classes)[self.classes]
-        return counted + self._belief * (chances - counted)
-
-    @property
-    def _belief(self) -> float:
-        """How much probabilities count, as much as the classes of ``BELIEVED`` rows.
-
-        The decisions that are best for the true classes of few rows are in part best for the noise
-        in them.
-        """
-        return BELIEVED / (BELIEVED + self.n_rows)
-
-    def valuing(self, worth: FloatArray) -> Truth:
-        """Return the truth where decisions are worth something else."""
-        return self._with(worth=worth, values=worth[self.classes])
-
-    def penalising(self, penalty: float) -> Truth:
-        """Return the truth with a penalty on violated limits, to be weighed against merit."""
-        return self._with(penalty=penalty)
-
-    def _with(self, **changes: Any) -> Truth:
-        other = copy(self)
-        vars(other).update(changes)
-        return other
-
-    def tightened(self, share: float, *, keep_caps: bool = False) -> Truth:
-        """Return the truth about a share of the limits, or only of those between groups."""
+    def scaled(self, share: float, *, keep_caps: bool = False) -> StrictRates:
+        """Return the rates with a share of the limits, or of those between groups only."""
         bounds = [b if keep_caps and b.comparison.is_cap else b.scaled(share) for b in self.bounds]
         constraints = [replace(c, bound=b) for c, b in zip(self.constraints, bounds, strict=True)]
-        return self._with(constraints=constraints, bounds=bounds, _table=RateTable(bounds))
+        return replace(self, constraints=constraints)
 
-    def worth_of(self, predicted: IntArray) -> float:
-        """Return what decisions are worth."""
+
+@dataclass(frozen=True, eq=False)
+class StrictEvaluation:
+    """Evaluates decisions on the rows. Other utilities, limits and penalties: ``replace``."""
+
+    rates: StrictRates
+    weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
+    # As how many rows they count: weights that are whole numbers count as this many rows each
+    n_rows: float
+    # (n_classes, n_classes): utility of deciding for a class (column), given the true one (row):
+    # from 0 to 1
+    utility: FloatArray
+    # (n_samples, n_classes): probabilities of the classes, where the utility that they let expect
+    # counts as well. Rates, and so the limits, are always those of the true classes
+    chances: FloatArray | None = None
+    penalty: float | None = None  # for exceeding a limit by 1, instead of that limits come first
+
+    @classmethod
+    def of(
+        cls,
+        constraints: Sequence[ClassConstraint],
+        classes: IntArray,  # (n_samples,): number of the true class of each row
+        weights: FloatArray,  # (n_samples,)
+        utility: FloatArray,
+    ) -> StrictEvaluation:
+        """Return the evaluation of decisions about rows, in classes and with weights."""
+        n = float(np.count_nonzero(weights) if np.any(weights % 1) else weights.sum())
+        return cls(StrictRates.of(constraints, classes), weights / weights.sum(), n, utility)
+
+    @classmethod
+    def of_scores(
+        cls, constraints: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
+    ) -> StrictEvaluation:
+        """Return the evaluation of scores whose sign is to be that of the targets."""
+        selecting = [ClassConstraint(bound, 1) for bound in constraints]
+        return cls.of(selecting, (targets > 0).astype(np.int64), weights, np.eye(2))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.utility.shape[0])
+
+    @property
+    def _share_expected(self) -> float:
+        """How much probabilities count, where they do; the true classes count for the rest."""
+        return _EQUAL_WEIGHT / (_EQUAL_WEIGHT + self.n_rows)
+
+    @cached_property
+    def class_shares(self) -> FloatArray:
+        """In which shares each row counts for each class, (n_samples, n_classes)."""
+        counted = np.eye(self.n_classes)[self.rates.classes]
+        if self.chances is None:
+            return counted
+        return np.asarray(counted + self._share_expected * (self.chances - counted))
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The utility of each decision about each row, (n_samples, n_classes)."""
+        values = self.utility[self.rates.classes]
+        if self.chances is None:
+            return values
+        expected = self.chances @ self.utility
+        return np.asarray(values + self._share_expected * (expected - values))
+
+    def utility_of(self, predicted: IntArray) -> float:
+        """Return the mean utility of decisions."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])
 
     def __call__(self, predicted: IntArray) -> Verdict:
         """Return the verdict on the decision of every row."""
-        return self.verdict(self.means(predicted), self.worth_of(predicted))
+        return self.verdict(self.rates.means(predicted), self.utility_of(predicted))
 
-    def verdict(self, means: Sequence[FloatArray], worth: float) -> Verdict:
-        """Return the verdict on cell means and worth."""
-        over = excesses(self.bounds, means)
+    def verdict(self, means: Sequence[FloatArray], utility: float) -> Verdict:
+        """Return the verdict on cell means and a mean utility."""
+        over = excesses(self.rates.bounds, means)
         penalty = None if self.penalty is None else self.penalty * np.maximum(over, 0.0).sum()
-        return Verdict(worth, float(over.max(initial=-np.inf)), penalty)
+        return Verdict(utility, float(over.max(initial=-np.inf)), penalty)
 
     def threshold(self, scores: FloatArray, min_gap: float) -> Threshold:
         """Return the most accurate shift of scores within the limits, or the least violated one.
@@ -233,7 +278,7 @@ class Truth:
         elsewhere cannot move a row across.
         """
         nobody = np.zeros(scores.size, np.int64)
-        refused = Decisions(nobody, self.starts, Verdict(self.worth_of(nobody)))
+        refused = Decisions(nobody, self.rates.starts, Verdict(self.utility_of(nobody)))
         best = self.scan(np.arange(scores.size), 1, nobody, scores, refused, min_gap)
         ordered = scores[best.entries.order]
         shift = shift_at(best.n_above, ordered, ordered, min_gap)
@@ -256,36 +301,36 @@ class Truth:
         ordered = points[order]
         gaps = ordered[:-1] - ordered[1:]
         least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
-        n_constraints = len(self.constraints)
+        rates, n_constraints = self.rates, len(self.rates.constraints)
         gains, steps = np.empty(rows.size), np.empty((n_constraints, rows.size))
         cells = np.empty((n_constraints, rows.size), np.int64)
-        added = np.zeros((n_constraints, max((start.size for start in self.starts), default=0)))
+        added = np.zeros((n_constraints, max((start.size for start in rates.starts), default=0)))
         counted = Counted(
-            self.weights, self.values, self.classes, self.cells, self.steps, self._selecting
+            self.weights, self.values, rates.classes, rates.cells, rates.steps, rates.selecting
         )
-        worth = now.verdict.merit + exchanged(
+        utility = now.verdict.merit + exchanged(
             counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
         )
         means = [
             mean + effects[: mean.size] for mean, effects in zip(now.means, added, strict=True)
         ]
         entries = SortedRows(order, gaps > least, gains, cells, steps)
-        return LineScan(*self._table.scan(entries, means, worth, self.penalty), entries, means)
+        return LineScan(*rates.table.scan(entries, means, utility, self.penalty), entries, means)
 
 
 def cuts_of(
-    truth: Truth, rows: IntArray, scores: FloatArray
+    strict: StrictEvaluation, rows: IntArray, scores: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return rows by falling score, how many are above each cut between them, and its worth.
+    """Return rows by falling score, how many are above each cut between them, and its utility.
 
-    The worth is what the second of two classes adds to that of the first for the rows above.
+    The utility is what the second of two classes adds to that of the first for the rows above.
     """
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     ordered = scores[rows]
     is_cut = np.ones(rows.size + 1, dtype=bool)
     is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
     n_above = np.flatnonzero(is_cut)
-    gains = truth.weights[rows] * (truth.values[rows, 1] - truth.values[rows, 0])
+    gains = strict.weights[rows] * (strict.values[rows, 1] - strict.values[rows, 0])
     return rows, n_above, np.concatenate([[0.0], np.cumsum(gains)])[n_above]
 
 
@@ -323,22 +368,6 @@ class RateTable:
             are_quotients=np.array([own.quotients is not None for own in self.bounds], dtype=bool),
             bounds=self.limits,
         )
-
-    def steps_of_rows(self, n: int) -> tuple[IntArray, FloatArray, list[FloatArray]]:
-        """Return what each of ``n`` rows changes if it is selected, and what is there before.
-
-        That is, by constraint, the cell of each row, the change of its mean, and the cell means
-        with nobody selected.
-        """
-        cells = np.zeros((len(self.bounds), n), np.int64)
-        steps = np.zeros((len(self.bounds), n))
-        start_means = []
-        for k, bound in enumerate(self.bounds):
-            refused, chosen = (bound.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
-            cells[k] = bound.cells
-            steps[k] = bound.row_weights * (chosen - refused)
-            start_means.append(bound.means(refused))
-        return cells, steps, start_means
 
     def scan(
         self,
