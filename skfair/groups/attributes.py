@@ -46,8 +46,6 @@ MAX_NUMERIC_LEVELS = 50
 MAX_LEVELS = 1000
 # What has no labels of rows.
 _WITHOUT_INDEX = (np.ndarray, type(None))
-# A list of at most this many texts may be a list of names of columns.
-_MOST_NAMES = 10
 
 
 def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
@@ -80,11 +78,10 @@ def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = Non
     return columns
 
 
-def _hint_on_names(table: object, role: Role) -> str:
+def _hint_on_names(table: Any, role: Role) -> str:
     """Say where the names of columns go, if a few texts stand where values are expected."""
-    if not isinstance(table, list | tuple) or not all(isinstance(name, str) for name in table):
-        return ""
-    if len(table) > _MOST_NAMES:
+    is_short = isinstance(table, list | tuple) and len(table) <= 10
+    if not is_short or not all(isinstance(name, str) for name in table):
         return ""
     names = repr(table) if role is SENSITIVE else f"Sensitive(within={table!r})"
     return f" If {listed(table)} are names of columns of X, set sensitive={names} of the estimator."

@@ -35,18 +35,12 @@ GREY = "#595959"
 
 # Letters of a line of a name, and entries of a column of a legend.
 _LINE, _COLUMN = 38, 18
-# Letters that are shown of the beginning and of the end of a longer name: three lines of it. With
-# twice as many a name takes six, with half as many names that are read in full today are cut.
-_HEAD, _TAIL = 60, 30
 # Inches of a letter of a label or legend (10 points, the default), and of the sample in a legend
 # with the space around both.
 LETTER, _SAMPLE = 0.085, 0.8
 
 # More groups than these have a legend beside the axes: they are as many as there are colours.
 _MOST_INSIDE = len(PALETTE)
-
-# Points of a line that are all marked.
-_FEW_POINTS = 3
 
 # Marks the artists of data series, so that a second plot on the same axes can count them.
 _SERIES = "skfair-series"
@@ -74,7 +68,7 @@ def look(number: int) -> Look:
 
 def marker_of_few(style: Look, n_points: int) -> str:
     """Return the marker of a line of few points: a line of one point has no length."""
-    return style.marker if n_points <= _FEW_POINTS else ""
+    return style.marker if n_points <= 3 else ""
 
 
 def check_matplotlib(caller: str) -> None:
@@ -151,8 +145,10 @@ def plain(text: str) -> str:
     a formula, and leaves labels that begin with an underscore out of legends.
     """
     text = visible(text.replace("\n", " "))
-    if len(text) > _HEAD + _TAIL:
-        text = f"{text[:_HEAD]}…{text[-_TAIL:]}"
+    # Three lines. With twice as many letters a name takes six, with half as many names are cut that
+    # are read in full today.
+    if len(text) > 90:
+        text = f"{text[:60]}…{text[-30:]}"
     lines = textwrap.fill(text, _LINE).replace("$", r"\$")
     return f" {lines}" if lines.startswith("_") else lines
 

@@ -20,9 +20,6 @@ from skfair.inspection._display import (
 )
 from skfair.utils.validation import check_labels, check_names, check_weights
 
-# A new figure is not made wider than these inches, a printed page, for the sake of upright labels.
-_MAX_INCHES = 10.0
-
 
 @documented
 class ClusterCompositionDisplay(Display):
@@ -185,7 +182,8 @@ class ClusterCompositionDisplay(Display):
         entries = [_style.plain(name) for name in self.group_names]
         column = _style.LETTER * max(12, _style.longest_line(entries)) + 0.7
         beside = column * _style.legend_columns(len(entries) + 1)
-        inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
+        # Not wider than a printed page, 10 inches, for the sake of upright labels.
+        inches = min(max(room, 2.5), max(10.0 - beside, 5.0))
         ax, _ = self._start(
             ax,
             (0.9 + inches + beside, 4.2),  # with room for the axis on the left

@@ -28,10 +28,6 @@ _AXES = {"iteration": "Iteration", "passes": "Passes over the rows", "seconds": 
 _DEFAULT_COLUMNS = ("objective", "max_violation")
 # Columns with one of these words in their name go to zero and need a logarithmic scale.
 _TO_ZERO = ("violation", "residual", "gap")
-# A logarithmic scale that must show 0 covers at most this range; the rest is drawn linearly.
-_MAX_RANGE = 1e8
-# With fewer iterations than this each one gets a marker.
-_MAX_MARKED = 40
 
 
 @documented
@@ -158,7 +154,7 @@ class ConvergenceDisplay(Display):
             recorded = np.isfinite(values) & np.isfinite(steps)
             n_recorded = int(np.count_nonzero(recorded))
             options: dict[str, Any] = {"marker": style.marker, "markersize": 4}
-            if n_recorded > _MAX_MARKED:
+            if n_recorded > 40:  # else each iteration has a marker
                 options |= {"markevery": n_recorded // 8}
             if model is not None:
                 options["label"] = model
@@ -229,4 +225,4 @@ def _scale_towards_zero(ax: Axes) -> None:
         ax.set_yscale("log")
         return
     # Smallest positive value, or what is small enough to be called 0 beside the largest.
-    ax.set_yscale("symlog", linthresh=max(positive.min(), positive.max() / _MAX_RANGE))
+    ax.set_yscale("symlog", linthresh=max(positive.min(), positive.max() / 1e8))

@@ -45,8 +45,6 @@ _KNOWN_RATES = (
 _DEFAULT_RATES = _KNOWN_RATES[:3]
 # Models on the same axes differ by how their markers are filled.
 _FILLS = ("full", "none", "left", "top")
-# Models on the same axes stand below each other.
-_MODEL_STEP = 0.08
 _WHY = ", one row per rate and one column per group"
 
 
@@ -336,7 +334,8 @@ class GroupRatesDisplay(Display):
         self.undefined_: list[Any] = []
         step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
         for i in range(n_rates):
-            rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
+            # Models on the same axes stand below each other.
+            rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * 0.08
             self._draw_rate(i, rows, step if kind == "bar" else None, n_models, name, kwargs)
         for row in range(n_rows - 1):  # the whole sample is set off more strongly
             ax.axhline(row + 0.5, color=_style.GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)

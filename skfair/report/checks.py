@@ -34,8 +34,6 @@ _CONDITION = re.compile(
 )
 # What a condition must say in place of one that would fail the models that are fair.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-# With more rows than this many times those of the audit, the estimate is as good as at the limit.
-_MOST_TIMES = 1000
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
@@ -221,4 +219,5 @@ def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | Non
     if value == at or end == value:
         return None
     times = (wider * (end - value) / (at - value)) ** 2
-    return int(np.ceil(times * n_rows)) if times <= _MOST_TIMES else None
+    # With more than a thousand times the rows, the estimate is as good as at the limit.
+    return int(np.ceil(times * n_rows)) if times <= 1000 else None

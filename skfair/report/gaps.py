@@ -29,13 +29,6 @@ from skfair.utils.rounding import ROUNDING
 
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
 _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
-# A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
-# selected are often barely beyond it; a verdict then speaks of a pair of large groups instead.
-_CLEARLY = 5
-# The most extreme pair of a gap is as rare as that of this many independent ones as extreme
-# in these shares of the simulations: the largest number, for a long tail must not outweigh others.
-_SHARES = np.array([0.9, 0.95, 0.99])
-_MOST_DEVIATIONS = 37.0  # the normal distribution is 0 in double precision above it
 
 
 class Gap(NamedTuple):
@@ -114,7 +107,10 @@ class Simulated(NamedTuple):
     ) -> Simulated:
         """Return what the most extreme deviations of simulations say about others."""
         every = np.append(largest, np.nan_to_num(deviations).max(initial=0.0))
-        rare = -np.log(_SHARES) / _rarity(np.quantile(every, _SHARES))
+        # The most extreme pair is as rare as that of this many independent ones as extreme in these
+        # shares: the largest number, for a long tail must not outweigh others.
+        shares = np.array([0.9, 0.95, 0.99])
+        rare = -np.log(shares) / _rarity(np.quantile(every, shares))
         return cls(deviations, spread, largest, float(rare.max(initial=1.0)), most)
 
     @property
@@ -142,7 +138,8 @@ class Simulated(NamedTuple):
 
 def _rarity(deviations: FloatArray) -> FloatArray:
     """Return minus the logarithm of how often a normal variable deviates less; 0 is rarest."""
-    outside = 2 * special.ndtr(-np.clip(deviations, 0.0, _MOST_DEVIATIONS))
+    # The normal distribution is 0 in double precision above 37.
+    outside = 2 * special.ndtr(-np.clip(deviations, 0.0, 37.0))
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log1p(-outside))
 
@@ -213,9 +210,10 @@ class Compared:
             upper = noise[worst]
         elif worst is not None and by_chance.size:  # the smallest ratio that chance would show
             upper = np.quantile(by_chance, own_level)
+        # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who
+        # were all selected are often barely beyond it: a pair of large groups is named instead.
         clear = (
-            self._worst_place(p_values <= limit + ROUNDING)
-            for limit in (level / _CLEARLY, level, 1.0)
+            self._worst_place(p_values <= limit + ROUNDING) for limit in (level / 5, level, 1.0)
         )
         clear_place = next((place for place in clear if place is not None), None)
         first, second = self._named_pair(worst)

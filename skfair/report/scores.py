@@ -18,8 +18,6 @@ from skfair.utils.rounding import SUM_ROUNDING
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
-# Calibration is shown in this many bins that hold about as many rows of the group each.
-_N_SHOWN_BINS = 10
 
 
 def binned_scores(
@@ -87,7 +85,7 @@ class ScoreTables:
             names, self.sums.transpose(1, 0, 2), self.per_weight, strict=True
         ):
             n_rows = sums[0] * per_weight
-            bin_of = _bins(n_rows, max(least, n_rows.sum() / _N_SHOWN_BINS))
+            bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))  # ten with about as many rows
             weight, target, score = _wider(sums, bin_of)
             last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
             low, high = np.full((2, weight.size), np.nan)
