@@ -21,6 +21,11 @@ METRICS = {
 }
 each_metric = pytest.mark.parametrize("name", sorted(METRICS))
 each_comparison = pytest.mark.parametrize("name", sorted(set(METRICS) - set(OF_CLUSTERS)))
+# Rates of a group of negatives that are predicted negative.
+ALWAYS_DEFINED = {
+    *("selection_rate", "false_positive_rate", "accuracy"),
+    *("negative_predictive_value", "false_omission_rate"),
+}
 few = settings(deadline=None, max_examples=8)
 by_seed = given(seed=st.integers(0, 2**31))
 
@@ -103,6 +108,35 @@ def test_a_single_group_has_nothing_to_compare(name):
     rows, _ = random_rows(0)
     value = measured(name, rows.assign(g="x"))
     assert "largest" in name or value == same(float(METRICS[name][1]))
+
+
+# Metrics of rows of one class or prediction, and the options with which those of losses are.
+UNDEFINED = [
+    (name, {"subset": subset} if "subset" in signature(metric).parameters else {})
+    for name, (metric, _) in sorted(METRICS.items())
+    if "zero_division" in signature(metric).parameters
+    for subset in ("positive", "class")
+]
+
+
+@pytest.mark.parametrize(("name", "options"), UNDEFINED)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_what_a_group_lacks_is_an_error_or_nan_and_never_zero(name, options, is_weighted):
+    """Group x has only negatives that are predicted negative, or others without a weight."""
+    rows, _ = random_rows(3)
+    is_lacking = (rows["g"] == "x") & ((rows["y"] == 1) | (rows["p"] == 1))
+    kept = rows if is_weighted else rows[~is_lacking].reset_index(drop=True)
+    weights = {"sample_weight": np.where(is_lacking, 0.0, 2.0)} if is_weighted else {}
+    spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
+    if spec is not None and ALWAYS_DEFINED.issuperset(spec.rates):
+        assert np.isfinite(measured(name, kept, **weights)) or spec.kind == "ratio"
+        return
+    said = r"Group 'x' has no row.*zero_division=numpy.nan"
+    with pytest.raises(ValueError, match=said):
+        measured(name, kept, zero_division="raise", **weights, **options)
+    assert np.isnan(measured(name, kept, **weights, **options))
+    if "agg" in signature(METRICS[name][0]).parameters:
+        assert np.isnan(measured(name, kept, agg="mean", **weights, **options))
 
 
 @each_metric

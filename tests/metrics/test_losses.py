@@ -208,24 +208,6 @@ def test_large_scores_do_not_overflow():
     assert value == pytest.approx(1e5)
 
 
-def test_a_class_that_a_group_lacks():
-    y, z, g = [1, 0, 0, 0], [1.0, 2, 3, 4], list("aabb")
-    for metric in (loss_parity_difference, largest_group_loss):
-        assert metric(y, z, sensitive_features=g) > 0
-        for which in ("positive", "class"):
-            with pytest.raises(ValueError, match="Group 'b' has no row of the positive class"):
-                metric(y, z, sensitive_features=g, subset=which)
-            value = metric(y, z, sensitive_features=g, subset=which, zero_division=np.nan)
-            assert np.isnan(value)
-        with pytest.raises(ValueError, match="Group 'b' has no row of the negative class"):
-            metric([1, 0, 1, 1], z, sensitive_features=g, subset="class")
-        # A row of weight 0 does not make a cell.
-        with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
-            metric(
-                [1, 0, 1, 0], z, sensitive_features=g, subset="positive", sample_weight=[0, 1, 1, 1]
-            )
-
-
 @pytest.mark.parametrize("metric", METRICS[:2])
 @pytest.mark.parametrize(
     ("y", "options", "message"),

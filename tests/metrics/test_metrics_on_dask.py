@@ -103,51 +103,35 @@ def value(result):
     return result.to_numpy() if isinstance(result, pd.DataFrame) else result
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_equal_to_memory_with_weights(name):
-    frame, metric = people(), getattr(metrics, name)
-    lazy = lazy_frame(frame)
-    expected = metric(**arguments(name, frame), sample_weight=frame.w, **options(name))
-    found = metric(**arguments(name, lazy), sample_weight=lazy.w, **options(name))
-    assert type(found) is type(expected)
-    assert_allclose(value(found), value(expected), rtol=0, atol=1e-12)
+# The groups of each kind of call, and its options by the columns that they are.
+KINDS = {
+    "weights": ("sex", {"sample_weight": "w"}),
+    "crossed": (["sex", "race"], {"intersectional": True}),
+    "apart": (["sex", "race"], {"intersectional": False}),
+    "stratum": ("sex", {"control_features": "job"}),
+    "strata": ("sex", {"control_features": ["job", "grade"], "sample_weight": "w"}),
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "intersectional"),
-    [(name, k % 2 == 0) for k, name in enumerate(METRICS) if name != "suggest_interval"],
+    ("name", "kind"),
+    [
+        (name, kind)
+        for name in METRICS
+        for kind, (_, given) in KINDS.items()
+        if given.keys() <= {*parameters(name)}
+    ],
 )
-def test_several_attributes(name, intersectional):
-    frame, metric = people(1500), getattr(metrics, name)
-    extra = {"intersectional": intersectional, **options(name)}
-    if "zero_division" in parameters(name):
-        extra["zero_division"] = np.nan
-    expected = metric(**arguments(name, frame, ["sex", "race"]), **extra)
-    found = metric(**arguments(name, lazy_frame(frame), ["sex", "race"]), **extra)
-    assert_allclose(value(found), value(expected), rtol=0, atol=1e-12)
-
-
-IN_STRATA = [name for name in METRICS if "control_features" in parameters(name)]
-
-
-@pytest.mark.parametrize("name", IN_STRATA)
-def test_control_features(name):
-    frame, metric = people(1500), getattr(metrics, name)
-    lazy = lazy_frame(frame)
-    extra = options(name)
-    if "zero_division" in parameters(name):
-        extra["zero_division"] = np.nan
-    for columns, weight in (("job", None), (["job", "grade"], "w")):
-        expected, found = (
-            metric(
-                **arguments(name, of),
-                control_features=of[columns],
-                sample_weight=None if weight is None else of[weight],
-                **extra,
-            )
-            for of in (frame, lazy)
-        )
-        assert_allclose(found, expected, rtol=0, atol=1e-12)
+def test_equal_to_memory(name, kind):
+    groups, given = KINDS[kind]
+    extra = {"zero_division": np.nan} if "zero_division" in parameters(name) else {}
+    frame, results = people(1500), []
+    for rows in (frame, lazy_frame(frame)):
+        read = {key: v if isinstance(v, bool) else rows[v] for key, v in given.items()}
+        call = arguments(name, rows, groups) | read | extra | options(name)
+        results.append(getattr(metrics, name)(**call))
+    assert type(results[0]) is type(results[1])
+    assert_allclose(*map(value, results), rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:Dask currently has limited support")

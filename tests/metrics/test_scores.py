@@ -137,16 +137,6 @@ def test_extreme_scales(metric):
         assert metric(y, np.exp(s), sensitive_features=g) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("metric", [inter_group_pairwise_gap, intra_group_pairwise_gap])
-def test_a_class_that_a_group_lacks(metric):
-    y, s, g = [1, 0, 1, 1], [1, 2, 3, 4], list("aabb")
-    with pytest.raises(ValueError, match="Group 'b' has no row of the negative class"):
-        metric(y, s, sensitive_features=g)
-    assert np.isnan(metric(y, s, sensitive_features=g, zero_division=np.nan))
-    with pytest.raises(ValueError, match="Group 'b' has no row of the positive class"):
-        metric([0, 1, 0, 0], s, sensitive_features=g)
-
-
 def test_float32_scores_and_lists():
     s = np.array([0.1, 0.4, 0.35, 0.8], dtype=np.float32)
     for scores in (s, s.tolist(), pd.Series(s), s[:, None], pd.Series(s, dtype="Float64")):
