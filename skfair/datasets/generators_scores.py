@@ -136,11 +136,8 @@ def _check_shares(group_shares: Sequence[float] | None, n_groups: int) -> list[f
     if group_shares is None:
         return [1 / n_groups] * n_groups
     shares = check_numbers(group_shares, "group_shares")
-    if (
-        shares.shape != (n_groups,)
-        or (shares < 0).any()
-        or not math.isclose(shares.sum(), 1, abs_tol=1e-6)
-    ):
+    is_whole = math.isclose(shares.sum(), 1, abs_tol=1e-6)
+    if shares.shape != (n_groups,) or (shares < 0).any() or not is_whole:
         raise ValueError(
             f"group_shares={group_shares!r} does not fit: distributions names {n_groups} "
             "group(s). Pass one share from 0 to 1 per group, summing to 1."

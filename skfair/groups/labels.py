@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.probabilities import GroupArguments
 from skfair.groups.table import GroupTable
@@ -33,6 +33,7 @@ def count_labels(
     pos_label: ClassLabel = None,
     *,
     ignores_true: bool = False,
+    squares: bool = True,  # whether squared weights are added up, too: no metric needs them
     # Twice the true plus the predicted class of each row
     outcomes_by: Callable[[Any, Any, ClassLabel], IntArray] = outcomes_of,
 ) -> GroupTable:
@@ -52,11 +53,11 @@ def count_labels(
     options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
     people = compared.cells.people
-    columns: list[FloatArray | None] = [people]
-    if weights is not None:
-        squares = weights**2 if rows.squares is None else rows.squares
+    columns = [people if weights is None else weights]
+    if weights is not None and squares:
+        squared = weights**2 if rows.squares is None else rows.squares
         # Who is in a group with probability p counts as p people, not as p^2.
-        columns = [weights, squares if people is None else squares / people]
+        columns.append(squared if people is None else squared / people)
     sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
     return GroupTable.of_groups(compared, np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2))
 
@@ -66,6 +67,7 @@ def count_correct(
     y_pred: ColumnLike,
     groups: GroupArguments,
     *,
+    squares: bool = True,  # as of count_labels
     are_numbers: bool = False,  # which may all differ
 ) -> GroupTable:
     """Count right and wrong predictions, for any number of classes.
@@ -83,4 +85,4 @@ def count_correct(
         same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
         return np.asarray(2 + (true.codes == same_code[predicted.codes]))
 
-    return count_labels(y_true, y_pred, groups, outcomes_by=right_or_wrong)
+    return count_labels(y_true, y_pred, groups, squares=squares, outcomes_by=right_or_wrong)

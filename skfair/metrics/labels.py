@@ -11,7 +11,7 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
@@ -141,7 +141,6 @@ class LabelMetric(Protocol):
 def _comparison(about: Callable[[], None]) -> LabelMetric:
     """Make the metric of ``LABEL_METRICS`` that has the name and the docstring of a function."""
     kind, rates = spec = LABEL_METRICS[about.__name__]
-    ignores_true = not spec.uses_y_true
 
     def metric(
         y_true: ColumnLike | None,
@@ -157,10 +156,12 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = sensitive_features, control_features, sample_weight, intersectional
+        how: Any = {"squares": False}
         if rates == ("accuracy",):
-            table = count_correct(y_true, y_pred, groups)
+            table = count_correct(y_true, y_pred, groups, **how)
         else:
-            table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=ignores_true)
+            how["ignores_true"] = not spec.uses_y_true
+            table = count_labels(y_true, y_pred, groups, pos_label, **how)
         return table.compare(kind, rates, reference, agg, zero_division)
 
     for name in ("__name__", "__qualname__", "__doc__"):
@@ -585,7 +586,7 @@ def largest_selection_rate(
     0.75
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True, squares=False)
     return table.largest("selection_rate", zero_division)
 
 
@@ -615,7 +616,7 @@ def largest_false_positive_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label, squares=False)
     return table.largest("false_positive_rate", zero_division)
 
 
@@ -645,5 +646,5 @@ def largest_false_negative_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label, squares=False)
     return table.largest("false_negative_rate", zero_division)

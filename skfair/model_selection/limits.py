@@ -32,11 +32,6 @@ def limits_of(max_disparity: Any) -> Limits | None:
     return dict(max_disparity)
 
 
-def multiplied(limits: Limits, factor: float) -> Limits:
-    """Return the limits of a step."""
-    return {name: None if limit is None else limit * factor for name, limit in limits.items()}
-
-
 def multiple_within(wanted: Limits, limits: Limits | None) -> float:
     """Return the largest multiple of the limits that is within others."""
     if limits is None:

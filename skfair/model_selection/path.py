@@ -34,7 +34,6 @@ from skfair.model_selection.limits import (
     in_multiples,
     limits_of,
     multiple_within,
-    multiplied,
 )
 from skfair.model_selection.search import best_within
 from skfair.model_selection.splits import StratifiedSensitiveShuffleSplit
@@ -274,7 +273,9 @@ def fairness_path(
     model = clone(estimator)
     models = []
     for bound in bounds.tolist():
-        wanted = bound if limits is None else multiplied(limits, bound)
+        wanted: Any = bound
+        if limits is not None:
+            wanted = {name: own and own * bound for name, own in limits.items()}
         model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **fit_params)
         models.append(deepcopy(model))
 
@@ -357,10 +358,8 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
 
 def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     """Return the distinct bounds, from the loosest to the strictest."""
-    listed_limits = [max_disparities] if isinstance(max_disparities, Mapping) else max_disparities
-    if isinstance(listed_limits, list | tuple) and any(
-        isinstance(limits, Mapping) for limits in listed_limits
-    ):
+    given = max_disparities if isinstance(max_disparities, list | tuple) else [max_disparities]
+    if any(isinstance(limits, Mapping) for limits in given):
         raise ValueError(
             "max_disparities must be numbers: one limit for all attributes of a model, or what the "
             "limits of estimator.set_params(max_disparity={...}) are multiplied by."

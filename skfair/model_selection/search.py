@@ -57,11 +57,8 @@ class BestWithin:
         for name, limit in self.limit.items():
             values = np.abs(_mean_scores(cv_results, name))
             low, high = limit if isinstance(limit, tuple) else (None, limit)
-            over = np.zeros(scores.size)
-            if high is not None:
-                over = np.maximum(over, values - high)
-            if low is not None:
-                over = np.maximum(over, low - values)
+            low, high = -np.inf if low is None else low, np.inf if high is None else high
+            over = np.maximum(0.0, np.maximum(values - high, low - values))
             # A candidate whose fairness is unknown is not within any limit.
             excess = np.maximum(excess, np.where(np.isnan(values), np.inf, over))
         excess[np.isnan(scores)] = np.inf

@@ -149,11 +149,8 @@ def check_limits(limit: Any, groups: Any, argument: str) -> None:
         raise ValueError(
             f"groups is a dict by attribute, so {argument} must have a limit for each, too."
         )
-    if (
-        is_dict
-        and groups is not None
-        and not (isinstance(groups, Mapping) and set(groups) == set(limit))
-    ):
+    is_fitting = isinstance(groups, Mapping) and is_dict and set(groups) == set(limit)
+    if is_dict and groups is not None and not is_fitting:
         raise ValueError(
             "With a limit for each attribute, groups must be None or a dict of the groups of each "
             f"of {listed(list(limit))}; got {groups!r}."
