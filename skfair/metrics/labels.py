@@ -141,6 +141,7 @@ class LabelMetric(Protocol):
 def _comparison(about: Callable[[], None]) -> LabelMetric:
     """Make the metric of ``LABEL_METRICS`` that has the name and the docstring of a function."""
     kind, rates = spec = LABEL_METRICS[about.__name__]
+    how: Any = {"ignores_true": not spec.uses_y_true, "squares": False}
 
     def metric(
         y_true: ColumnLike | None,
@@ -156,11 +157,9 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = sensitive_features, control_features, sample_weight, intersectional
-        how: Any = {"squares": False}
         if rates == ("accuracy",):
-            table = count_correct(y_true, y_pred, groups, **how)
+            table = count_correct(y_true, y_pred, groups, squares=False)
         else:
-            how["ignores_true"] = not spec.uses_y_true
             table = count_labels(y_true, y_pred, groups, pos_label, **how)
         return table.compare(kind, rates, reference, agg, zero_division)
 

@@ -273,9 +273,7 @@ def fairness_path(
     model = clone(estimator)
     models = []
     for bound in bounds.tolist():
-        wanted: Any = bound
-        if limits is not None:
-            wanted = {name: own and own * bound for name, own in limits.items()}
+        wanted = bound if limits is None else {n: v and v * bound for n, v in limits.items()}
         model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **fit_params)
         models.append(deepcopy(model))
 
