@@ -356,8 +356,8 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
 
 def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     """Return the distinct bounds, from the loosest to the strictest."""
-    listed_bounds = max_disparities if isinstance(max_disparities, list | tuple) else [max_disparities]
-    if any(isinstance(limits, Mapping) for limits in listed_bounds):
+    every = max_disparities if isinstance(max_disparities, list | tuple) else [max_disparities]
+    if any(isinstance(limits, Mapping) for limits in every):
         raise ValueError(
             "max_disparities must be numbers: one limit for all attributes of a model, or what the "
             "limits of estimator.set_params(max_disparity={...}) are multiplied by."
