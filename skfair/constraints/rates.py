@@ -148,7 +148,7 @@ class FalseNegativeParity(RateParity):
     subset = "positive"
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return _rejections(rows)
+        return Rate(np.full(rows.targets.size, -1.0))
 
 
 @CONSTRAINTS.register("equalized_odds")
@@ -221,11 +221,4 @@ class BoundedFalseNegativeRate(_BoundedRate):
 
     metric = "largest_false_negative_rate"
     subset = "positive"
-
-    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return _rejections(rows)
-
-
-def _rejections(rows: TrainingRows) -> Moment:
-    """Return the share of negative predictions."""
-    return Rate(np.full(rows.targets.size, -1.0))
+    moment = FalseNegativeParity.moment

@@ -499,10 +499,8 @@ def _number_text(value: float, digits: int) -> str:
 
 
 def _interval_text(row: tuple[float, ...], digits: int) -> str:
-    value, low, high = row
-    if pd.isna(value) or pd.isna(low):
-        return _number_text(value, digits)
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    value, low, high = (_number_text(number, digits) for number in row)
+    return value if "-" in (value, low) else f"{value} [{low}, {high}]"
 
 
 class ListedCells:

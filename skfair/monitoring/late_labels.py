@@ -44,14 +44,11 @@ class LatePredictions(dict[Any, Kind]):
         known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self.kinds()}
+        each = {id(kind): kind for kind in self.values()}.values()
+        kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in each}
         for row_id, label, *row in zip(*columns, *rows, strict=True):
             own = tuple(zip(encoding.levels.attributes, row, strict=True))
             self[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
-
-    def kinds(self) -> list[Kind]:
-        """Return the predictions and groups of the rows that wait, each once."""
-        return list({id(kind): kind for kind in self.values()}.values())
 
     def rows(self, ids: list[Any]) -> tuple[Any, dict[str, Any]]:
         """Return the predictions of rows, and their groups by attribute."""
