@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import euclidean_distances
@@ -25,10 +25,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.limits import representation_constraints
-from skfair.cluster.results import count_attributes, missed_by, warn_of_missed
-from skfair.groups.encoding import GroupEncoding, encode_groups
-from skfair.groups.named_columns import take_columns
+from skfair.cluster.prediction import read_batch
+from skfair.cluster.results import FairClusterMixin, count_attributes, missed_by, warn_of_missed
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
@@ -39,13 +39,12 @@ from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few, over_blocks
-from skfair.utils.validation import check_weights, weight_range
 
 CostFunction = Callable[[Any, Any], Any]
 
 
 @documented
-class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
+class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
     """Clusters of any clusterer, with labels that keep the groups in proportion.
 
     Rows are assigned so that each cluster satisfies the limits and the total cost is least: squared
@@ -193,12 +192,13 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         others = {"sensitive_features": sensitive_features}
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         costs = cost_table(self.clusterer_, data.X, self.costs)
-        problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
+        problem = self._problem(data, costs.shape[1])
         placement = assign(problem, costs)
         if placement.is_feasible:
             placement.settle()  # few rows, or heavy ones, have no cheap single moves
         self.labels_ = np.asarray(placement.labels, dtype=np.int32)
-        self.cost_ = mean_cost(costs, self.labels_, problem.weights)
+        own = costs[np.arange(len(costs)), self.labels_]
+        self.cost_ = float(np.average(own, weights=problem.weights))
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))
         self.prices_ = problem.group_prices(placement.multipliers)
         counts = problem.counts(placement.labels) @ problem.membership.T
@@ -251,15 +251,11 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             inner.set_params(random_state=seed)
         return inner.fit(X, **fit_arguments(self, inner, sample_weight, metadata, others))
 
-    def _problem(
-        self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
-    ) -> CostProblem:
+    def _problem(self, data: TrainingData, n_clusters: int) -> CostProblem:
         """Turn the limits into constraints for rows."""
         limits = self.min_balance, self.relative_balance, self.share_bounds
-        sums = groups.sums(weights)
-        constraints = representation_constraints(
-            groups, n_clusters, sums, limits, weight_range(weights)
-        )
+        groups, weights = data.groups, data.sample_weight
+        constraints = representation_constraints(groups, n_clusters, limits, weights)
         return CostProblem(groups, constraints, n_clusters, weights)
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
@@ -317,52 +313,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         check_is_fitted(self)
-        rows = read_features(self, X, **self._checks())
-        if sensitive_features is None and self._sensitive.columns is not None:
-            sensitive_features = take_columns(X, self._sensitive.columns)
-        if sensitive_features is None:
-            raise ValueError("assign needs the groups of the rows: pass sensitive_features.")
-        costs = cost_table(self.clusterer_, rows, self.costs)
-        groups = encode_groups(
-            sensitive_features,
-            n_samples=costs.shape[0],
-            intersectional=self._sensitive.crossed,
-            like=X,
-        )
-        weights = check_weights(sample_weight, costs.shape[0])
-        problem = self._problem(groups, weights, costs.shape[1])
+        data = read_batch(self, X, sensitive_features, sample_weight, **self._checks())
+        costs = cost_table(self.clusterer_, data.X, self.costs)
+        problem = self._problem(data, costs.shape[1])
         placement = assign(problem, costs, exact=True)
         self._status(problem, placement)
         return np.asarray(placement.labels, dtype=np.int32)
-
-    def fit_predict(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        **fit_params: Any,
-    ) -> NDArray[np.int32]:
-        """Fit, and return the labels within the limits.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        y : object
-            Not used; exists for compatibility.
-        **fit_params : dict
-            What ``clusterer.fit`` takes besides.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        return self.fit(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, **fit_params
-        ).labels_
 
 
 def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
@@ -424,8 +380,3 @@ def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> 
             f"the shape {costs.shape}."
         )
     return costs
-
-
-def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> float:
-    """Return the mean of what the rows pay in their clusters."""
-    return float(np.average(costs[np.arange(labels.size), labels], weights=weights))

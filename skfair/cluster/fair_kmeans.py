@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
     TransformerMixin,
 )
 from sklearn.utils import Tags, check_random_state
@@ -41,7 +40,12 @@ from skfair.cluster.prediction import (
     labels_at_prices,
     score_block,
 )
-from skfair.cluster.results import center_attributes, clustering_attributes, warn_of_result
+from skfair.cluster.results import (
+    FairClusterMixin,
+    center_attributes,
+    clustering_attributes,
+    warn_of_result,
+)
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import part_attributes
 from skfair.groups.attributes import check_aligned
@@ -54,8 +58,7 @@ from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
     RunSettings,
-    check_limits,
-    check_rows_suit,
+    check_suits,
     clustering_solver,
     takes_sparse,
 )
@@ -67,6 +70,9 @@ from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
+# The 80 percent constraint.
+_DEFAULT_BALANCE = 0.8
+
 
 @documented
 class FairKMeans(
@@ -74,7 +80,7 @@ class FairKMeans(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    ClusterMixin,
+    FairClusterMixin,
     BaseEstimator,
 ):
     r"""k-means clustering whose clusters keep the groups in proportion.
@@ -209,7 +215,7 @@ class FairKMeans(
         self,
         n_clusters: int = 8,
         *,
-        min_balance: float | None = 0.8,
+        min_balance: float | None = _DEFAULT_BALANCE,
         relative_balance: bool = True,
         share_bounds: Any = None,
         sensitive: SensitiveLike = None,
@@ -430,30 +436,6 @@ class FairKMeans(
         )
         return batch_labels(problem, self.cluster_centers_)
 
-    def fit_predict(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-    ) -> NDArray[np.int32]:
-        """Cluster X within the limits and return the labels.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows to cluster.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        return self.fit(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        ).labels_
-
     def fit_transform(
         self,
         X: MatrixLike,
@@ -486,9 +468,8 @@ class FairKMeans(
 
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
     """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
-    check_rows_suit(solver, data)
     groups, min_balance = data.groups, model.min_balance
-    is_default = min_balance == type(model)().min_balance
+    is_default = min_balance == _DEFAULT_BALANCE
     if min_balance is not None and is_default and not solver.keeps_balance:
         warn_user(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
@@ -496,17 +477,14 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
             "or use solver='prices' for a limit that is kept."
         )
         min_balance = None
-    check_limits(solver, data, min_balance, model.share_bounds)
+    check_suits(solver, data, min_balance, model.share_bounds)
     if groups.is_vacuous and groups.levels.attributes:
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
             "active and this is plain k-means."
         )
     limits = min_balance, model.relative_balance, model.share_bounds
-    sums = groups.sums(data.sample_weight)
-    constraints = representation_constraints(
-        groups, model.n_clusters, sums, limits, data.weight_range
-    )
+    constraints = representation_constraints(groups, model.n_clusters, limits, data.sample_weight)
     check_enough(data.n_samples, model.n_clusters)
     return constraints
 

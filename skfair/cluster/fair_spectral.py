@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +28,7 @@ from skfair.cluster.embedding import (
     graph_checks,
 )
 from skfair.cluster.limits import check_enough, representation_constraints
+from skfair.cluster.results import FairClusterMixin
 from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
@@ -55,7 +56,7 @@ def _knows_new_rows(self: FairSpectralClustering) -> bool:
 
 @documented
 class FairSpectralClustering(
-    SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator
+    SensitiveFeaturesMixin, CallbackSupportMixin, FairClusterMixin, BaseEstimator
 ):
     r"""Spectral clustering whose clusters keep the groups in proportion.
 
@@ -307,29 +308,6 @@ class FairSpectralClustering(
         )
         return self._prediction.labels(rows, codes)
 
-    def fit_predict(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-    ) -> NDArray[np.int32]:
-        """Cluster X within the limits and return the labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows to cluster, or their weights if precomputed.
-        y : object
-            Not used; exists for compatibility.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        return self.fit(X, y, sensitive_features=sensitive_features).labels_
-
 
 def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:
     """Return the limits as constraints; only fair labels have any."""
@@ -337,4 +315,4 @@ def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:
     limits = model.min_balance, model.relative_balance, model.share_bounds
     if model.assign_labels != "fair":
         limits = None, model.relative_balance, None
-    return representation_constraints(groups, model.n_clusters, groups.sums(), limits)
+    return representation_constraints(groups, model.n_clusters, limits)

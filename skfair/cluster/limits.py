@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,7 +13,7 @@ from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Units, is_large
+from skfair.problems.clustering.points import MAX_KEPT, RepresentationProblem, Units
 from skfair.problems.clustering.points_in_partitions import PointsInPartitions
 from skfair.problems.clustering.sparse_points import SparsePoints
 from skfair.read import ROW_CHECKS
@@ -41,11 +40,6 @@ def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
         )
     parts = np.split(sums, groups.offsets[1:-1])
     return np.array([part.min() / part.max() for part in parts])
-
-
-def count_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
-    """Balance of each cluster, from its counts by group: the smallest over the attributes."""
-    return np.asarray(attribute_balances(counts, groups).min(axis=1))
 
 
 def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
@@ -88,16 +82,21 @@ def warn_of_crossing(
 def representation_constraints(
     groups: GroupEncoding,
     n_clusters: int,
-    sums: FloatArray,  # total weight of each group
     limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
-    extreme_weights: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
+    weights: FloatArray | None = None,  # (n_samples,): sample weights
+    # (n_clusters, n_groups): weight that the clusters hold already; limits apply to the sum
+    held: FloatArray | None = None,
 ) -> Constraints:
     """Check the limits against the data and return them as constraints.
 
     Limits that no clustering can meet are errors that name what can be met.
     """
+    sums, members = groups.sums(weights), groups.counts
+    if held is not None:
+        sums = held.sum(axis=0) + sums
+        members = members_known(held, groups, sums)
+    smallest_weight, largest_weight = weight_range(weights)
     min_balance, relative_balance, share_bounds = limits
-    smallest_weight, largest_weight = extreme_weights
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(
@@ -122,15 +121,15 @@ def representation_constraints(
                 f"{attained[short]:.6g}, and some cluster is never above it. Lower min_balance, or "
                 "set relative_balance=True to ask for a share of what the data allow."
             )
-    check_group_sizes(groups, n_clusters)
+    check_group_sizes(groups, n_clusters, members)
     return balance_constraints(groups, betas, smallest_weight)
 
 
-def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:
+def check_group_sizes(groups: GroupEncoding, n_clusters: int, members: IntArray) -> None:
     """Every cluster needs a member of every group, so a group must have enough of them."""
-    small = np.flatnonzero(groups.counts < n_clusters)
+    small = np.flatnonzero(members < n_clusters)
     if small.size:
-        named = listed([f"'{groups.names[g]}' ({groups.counts[g]} rows)" for g in small])
+        named = listed([f"'{groups.names[g]}' ({members[g]} rows)" for g in small])
         raise ValueError(
             f"A positive balance needs a member of each group in each of {n_clusters} clusters, "
             f"but some groups are smaller: {named}. Ask for fewer clusters, merge these groups, or "
@@ -196,43 +195,23 @@ def row_checks(X: MatrixLike) -> dict[str, Any]:
     return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
 
 
-def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
-    """Return the type of problem for rows in memory, dense or sparse."""
-    return SparsePoints if sparse.issparse(X) else RepresentationProblem
-
-
 def clustering_problem(
-    data: TrainingData, constraints: Constraints, n_clusters: int
-) -> RepresentationProblem:
-    """Return the problem for rows that were read; those of small partitions come here."""
-    X, others = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
-    if isinstance(X, PartitionedRows):
-        # Solvers visit few rows often, and every visit of partitions takes milliseconds. Samples of
-        # more rows come here in any case.
-        if len(X) > LARGE and is_large(len(X), n_clusters, X.shape[1]):
-            return PointsInPartitions(X, *others)
-        X = X.taken(np.arange(len(X)))
-    return problem_type(X)(X, *others)
-
-
-def joining_problem(
-    rows: Any,
-    groups: GroupEncoding,
-    weights: FloatArray | None,
+    data: TrainingData,
+    constraints: Constraints,
     n_clusters: int,
-    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
     held: FloatArray | None = None,  # (n_clusters, n_groups): weight that the clusters hold
     units: Units | None = None,
 ) -> RepresentationProblem:
-    """Return the problem of rows that join clusters, within limits on all that these hold then."""
-    sums, of_all = groups.sums(weights), groups
-    if held is not None:
-        sums = held.sum(axis=0) + sums
-        of_all = replace(groups, counts=members_known(held, groups, sums))
-    constraints = representation_constraints(
-        of_all, n_clusters, sums, limits, weight_range(weights)
-    )
-    return problem_type(rows)(rows, groups, constraints, n_clusters, weights, held, units)
+    """Return the problem for rows that were read; those of small partitions come here."""
+    X, of_rows = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
+    if isinstance(X, PartitionedRows):
+        # Solvers visit few rows often, and every visit of partitions takes milliseconds. Samples of
+        # more rows come here in any case.
+        if len(X) > LARGE and len(X) * max(n_clusters, X.shape[1]) > MAX_KEPT:
+            return PointsInPartitions(X, *of_rows)
+        X = X.taken(np.arange(len(X)))
+    kind = SparsePoints if sparse.issparse(X) else RepresentationProblem
+    return kind(X, *of_rows, held, units)
 
 
 def check_enough(n_samples: int, n_clusters: int) -> None:

@@ -44,8 +44,7 @@ from skfair.solvers.clustering.base import (
     Front,
     FrontPoint,
     RunSettings,
-    check_limits,
-    check_rows_suit,
+    check_suits,
     clustering_solver,
     for_each,
     takes_sparse,
@@ -300,12 +299,11 @@ def bind(
     model: ParetoFairKMeans, data: TrainingData, solver: ClusteringSolver
 ) -> tuple[FloatArray, FloatArray]:
     """Return the shares of the sample's balance to ask for, and that balance for each attribute."""
-    check_rows_suit(solver, data)
+    check_suits(solver, data)
     targets = target_shares(model.balances)
     attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
     check_enough(data.n_samples, model.n_clusters)
-    check_group_sizes(data.groups, model.n_clusters)
-    check_limits(solver, data)
+    check_group_sizes(data.groups, model.n_clusters, data.groups.counts)
     return targets, attained
 
 

@@ -6,6 +6,7 @@ Centres and prices are those in the units of the problem of the fit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -14,13 +15,15 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_array
+from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
-from skfair.cluster.limits import joining_problem
+from skfair.cluster.limits import clustering_problem, representation_constraints
 from skfair.cluster.results import missed_by
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
+from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.points import RepresentationProblem, Units, squared_norms
 from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import assign
@@ -31,6 +34,7 @@ from skfair.utils.validation import check_number, check_weights
 from skfair.utils.warn import warn_user
 
 if TYPE_CHECKING:
+    from skfair.cluster.fair_assignment import FairAssignment
     from skfair.cluster.fair_kmeans import FairKMeans
 
 R = TypeVar("R")
@@ -127,6 +131,31 @@ def score_block(block: dict[str, Any], estimator: FairKMeans) -> float:
     return float(estimator.score(block["X"], sample_weight=weights))
 
 
+def read_batch(
+    estimator: FairKMeans | FairAssignment,  # fitted
+    X: MatrixLike,
+    sensitive_features: ColumnsLike | None,
+    sample_weight: ColumnLike | None,
+    **check_params: Any,
+) -> TrainingData:
+    """Return a batch of new rows, checked, with groups of its own."""
+    if is_lazy(X, sensitive_features, sample_weight):
+        raise TypeError(
+            "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
+            "that were computed, or use predict with sensitive_features."
+        )
+    check_aligned(X=X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    asked = estimator._sensitive
+    if sensitive_features is None and asked.columns is not None:
+        sensitive_features = take_columns(X, asked.columns)
+    if sensitive_features is None:
+        raise ValueError("assign needs sensitive_features, got None.")
+    rows = read_features(estimator, X, **check_params)
+    n = _num_samples(rows)
+    groups = encode_groups(sensitive_features, n_samples=n, intersectional=asked.crossed, like=X)
+    return TrainingData(rows, None, check_weights(sample_weight, n), groups)
+
+
 def batch_problem(
     estimator: FairKMeans,  # fitted
     X: MatrixLike,
@@ -140,36 +169,24 @@ def batch_problem(
 
     Without limits of its own the batch has those of the fit.
     """
-    if is_lazy(X, sensitive_features, sample_weight):
-        raise TypeError(
-            "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
-            "that were computed, or use predict with sensitive_features."
-        )
-    check_aligned(X=X, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    sensitive = estimator._sensitive
-    if sensitive_features is None:
-        if sensitive.columns is None:
-            raise ValueError("assign needs sensitive_features, got None.")
-        sensitive_features = take_columns(X, sensitive.columns)
-    rows = read_features(estimator, X, **ROW_CHECKS)
+    data = read_batch(estimator, X, sensitive_features, sample_weight, **ROW_CHECKS)
     if min_balance is not None:
         check_number(min_balance, "min_balance", 0, 1)
     elif share_bounds is None:
         min_balance, share_bounds = estimator.min_balance, estimator.share_bounds
-    groups = encode_groups(
-        sensitive_features, n_samples=rows.shape[0], intersectional=sensitive.crossed, like=X
-    )
-    n_clusters = estimator.n_clusters
-    lacks_rows = groups.counts.min() < n_clusters or set(groups.names) < set(estimator.groups_)
+    n_clusters, names = estimator.n_clusters, set(data.groups.names)
+    lacks_rows = data.groups.counts.min() < n_clusters or names < set(estimator.groups_)
     if before is None and min_balance and lacks_rows:
         before = "fit"
     held = None
     if before is not None:
-        groups = read_part_groups(estimator, X, sensitive_features)
+        data = replace(data, groups=read_part_groups(estimator, X, sensitive_features))
         held = counts_before(before, estimator.group_counts_)
     limits = min_balance, estimator.relative_balance, share_bounds
-    weights = check_weights(sample_weight, rows.shape[0])
-    return joining_problem(rows, groups, weights, n_clusters, limits, held)
+    constraints = representation_constraints(
+        data.groups, n_clusters, limits, data.sample_weight, held
+    )
+    return clustering_problem(data, constraints, n_clusters, held)
 
 
 def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:

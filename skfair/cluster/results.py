@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair._typing import FloatArray
-from skfair.cluster.limits import attribute_balances, count_balances
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
+from skfair.cluster.limits import attribute_balances
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import InForce, in_force
 from skfair.problems.clustering.counts import Constraints, GroupedRows
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
+
+
+class FairClusterMixin(ClusterMixin):
+    """Clusterers that have labels within limits."""
+
+    fit: Callable[..., Any]
+
+    def fit_predict(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        **fit_params: Any,
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to cluster, of any kind that ``fit`` takes.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups. Read from the columns of X that ``sensitive`` names, if any.
+        **fit_params : dict
+            What ``fit`` takes besides.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        labels: NDArray[np.int32] = self.fit(
+            X, y, sensitive_features=sensitive_features, **fit_params
+        ).labels_
+        return labels
 
 
 def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
@@ -29,35 +68,37 @@ def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> di
 
 
 def clustering_attributes(
-    problem: RepresentationProblem, groups: GroupEncoding, clustering: Clustering
+    problem: RepresentationProblem,
+    groups: GroupEncoding,
+    clustering: Clustering,
+    held: FloatArray | float = 0.0,  # (n_clusters, n_groups): weight that the clusters held before
 ) -> dict[str, Any]:
     """Return all attributes of a fit."""
-    prices, bound = clustering.prices, clustering.lower_bound
+    prices, bound, units = clustering.prices, clustering.lower_bound, problem.units
     if prices is None:
         prices = problem.group_prices(clustering.multipliers)
     # In the order in which the constraints were made, which is that of a stream's later parts.
     multipliers = np.empty_like(clustering.multipliers)
     multipliers[:, problem.constraint_order] = clustering.multipliers
     is_missed = missed_by(problem, clustering.labels) > 0
-    counts = problem.counts(clustering.labels)
+    counts = held + problem.counts(clustering.labels) @ problem.membership.T
+    # Means of squared distances as sums over the rows, in units of the data.
+    sums = np.array([clustering.cost, bound]) * problem.total_weight
+    cost, least = units.squared_outwards(sums).tolist()
     return {
         **center_attributes(problem, clustering.centers),
-        **price_attributes(problem, prices),
-        **count_attributes(counts @ problem.membership.T, groups, problem.constraints),
+        **count_attributes(counts, groups, problem.constraints),
+        "prices_": units.squared_outwards(prices),
+        "_scaled_prices": prices,
         "_multipliers": multipliers,
         "labels_": clustering.labels.astype(np.int32, copy=False),
-        "inertia_": total_cost(problem, clustering.cost),
-        "lower_bound_": total_cost(problem, bound),
+        "inertia_": cost,
+        "lower_bound_": least,
         "assignment_gap_": (clustering.cost_at_bound - bound) / bound if bound > 0 else 0.0,
         "n_iter_": clustering.n_iter,
         "history_": clustering.history,
         "status_": "infeasible" if is_missed else clustering.status,
     }
-
-
-def total_cost(problem: RepresentationProblem, mean: float) -> float:
-    """Return a mean squared distance as the sum over rows, in units of the data."""
-    return float(problem.units.squared_outwards(np.asarray(mean * problem.total_weight)))
 
 
 def missed_by(problem: GroupedRows, labels: NDArray[Any]) -> float:
@@ -102,16 +143,11 @@ def warn_of_result(
         )
 
 
-def price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict[str, Any]:
-    """Return the prices of the groups, in scaled units and in those of the data."""
-    return {"_scaled_prices": prices, "prices_": problem.units.squared_outwards(prices)}
-
-
 def count_attributes(
     counts: FloatArray, groups: GroupEncoding, constraints: Constraints
 ) -> dict[str, Any]:
     """Return what is said of the counts of the groups."""
-    balances = count_balances(counts, groups)
+    balances = attribute_balances(counts, groups).min(axis=1)
     return {
         "group_counts_": counts,
         "cluster_balances_": balances,

@@ -60,7 +60,7 @@ def starting_centers(
     has_all_columns = points.shape[1] == problem.X.shape[1]
     starts = [plain.cluster_centers_ if has_all_columns else part.means(plain.labels_)[0]]
     for kmeans in apart:
-        means, mass = part.means(kmeans.labels_)
+        means, mass, _ = part.means(kmeans.labels_)
         both = np.bincount(plain.labels_ * mass.size + kmeans.labels_, minlength=mass.size**2)
         n_shared = both.reshape(mass.size, -1).max(axis=1).sum()
         if mass.min() > 0 and n_shared <= _SAME * weights.size:
@@ -94,16 +94,11 @@ def best_runs(
         )
         # OpenMP counts the threads of each thread of Python by itself. The rows are checked.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return _fitted(kmeans, seen[i], weights)
+            return one_thread(kmeans.fit)(seen[i], sample_weight=weights)
 
     # Fewer distinct points than clusters are no reason to warn.
     with hidden("Number of distinct clusters", ConvergenceWarning):
         return over_blocks(runs, len(seen), 1)
-
-
-@one_thread
-def _fitted(kmeans: KMeans, points: NDArray[Any], weights: FloatArray) -> KMeans:
-    return kmeans.fit(points, sample_weight=weights)
 
 
 def spread_rows(

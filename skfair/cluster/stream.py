@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike
-from skfair.cluster.limits import joining_problem
-from skfair.cluster.results import center_attributes, count_attributes, price_attributes, total_cost
+from skfair.cluster.limits import clustering_problem, representation_constraints
+from skfair.cluster.results import clustering_attributes
+from skfair.groups.training_data import TrainingData
 from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import place
+from skfair.solvers.clustering.base import Clustering
 from skfair.utils.validation import check_weights
 
 if TYPE_CHECKING:
@@ -31,29 +33,30 @@ def part_attributes(
     rows = read_features(estimator, X, **ROW_CHECKS)
     weights, held = check_weights(sample_weight, rows.shape[0]), estimator.group_counts_
     limits = estimator.min_balance, estimator.relative_balance, estimator.share_bounds
-    problem = joining_problem(
-        rows, groups, weights, estimator.n_clusters, limits, held, estimator._units
-    )
+    n_clusters, data = estimator.n_clusters, TrainingData(rows, None, weights, groups)
+    constraints = representation_constraints(groups, n_clusters, limits, weights, held)
+    problem = clustering_problem(data, constraints, n_clusters, held, estimator._units)
     centers, multipliers = estimator._scaled_centers, estimator._multipliers
     if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
         multipliers = problem.no_multipliers()
     placed = place(problem, centers, multipliers)
     before = held[:, : int(groups.offsets[1])].sum(axis=1)  # one attribute counts every row once
-    means, mass = problem.means(placed.labels)
+    means, mass, _ = problem.means(placed.labels)
     share = mass / np.where(before + mass > 0, before + mass, 1.0)
     centers = centers + share[:, None] * (means - centers)
     step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
     multipliers = multipliers + step * (placed.multipliers - multipliers)
-    bound = placed.lower_bound
-    counts = held + problem.counts(placed.labels) @ problem.membership.T
-    return {
-        **center_attributes(problem, centers),
-        **price_attributes(problem, problem.group_prices(multipliers)),
-        **count_attributes(counts, groups, problem.constraints),
-        "_multipliers": multipliers,
-        "labels_": placed.labels,
-        "inertia_": total_cost(problem, placed.cost),
-        "lower_bound_": total_cost(problem, bound),
-        "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
-        "n_iter_": estimator.n_iter_ + 1,
-    }
+    clustering = Clustering(
+        placed.labels,
+        centers,
+        multipliers,
+        cost=placed.cost,
+        cost_at_bound=placed.cost,
+        lower_bound=placed.lower_bound,
+        violation=placed.violation,
+        n_iter=estimator.n_iter_ + 1,
+        status=estimator.status_,
+        history=estimator.history_,
+    )
+    attributes = clustering_attributes(problem, groups, clustering, held)
+    return attributes | {"status_": estimator.status_}  # of fit, as is its history

@@ -473,7 +473,7 @@ def test_limits_out_of_reach_are_said():
     [
         ({"n_clusters": 0}, InvalidParameterError, "n_clusters"),
         ({"min_balance": 1.5}, InvalidParameterError, "min_balance"),
-        ({"solver": "magic"}, InvalidParameterError, "solver"),
+        ({"solver": "magic"}, ValueError, "no clustering solver 'magic'"),
         ({"share_bounds": 0.8}, ValueError, "Pass min_balance=None"),
         ({"min_balance": None, "share_bounds": 1.5}, ValueError, r"factor f in \(0, 1\]"),
         ({"min_balance": None, "share_bounds": 0.0}, ValueError, r"factor f in \(0, 1\]"),

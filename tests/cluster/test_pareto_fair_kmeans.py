@@ -188,7 +188,7 @@ def test_callbacks_may_stop_the_sweep():
         ({"balances": 1}, InvalidParameterError, "balances"),
         ({"balances": [0.5, 1.5]}, ValueError, r"balances must lie in \[0, 1\]"),
         ({"balances": [np.nan]}, ValueError, r"balances must lie in \[0, 1\]"),
-        ({"solver": "magic"}, InvalidParameterError, "solver"),
+        ({"solver": "magic"}, ValueError, "no clustering solver 'magic'"),
         ({"n_clusters": 500}, ValueError, "should be >= n_clusters"),
     ],
 )

@@ -234,7 +234,19 @@ class CostProblem(CostedRows):
         return np.asarray(target[rows])
 
 
-class Costs(CostTable):
+class GivenCosts(CostTable):
+    """A table of costs that are known."""
+
+    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
+        super().__init__(rows)
+        self._costs = costs
+
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+        return self._costs[rows]
+
+
+class Costs(GivenCosts):
     """A table of costs that looks like distances to a solver.
 
     Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
@@ -242,8 +254,7 @@ class Costs(CostTable):
     """
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
-        super().__init__(rows)
-        self._above = above = np.empty(costs.shape)
+        super().__init__(rows, above := np.empty(costs.shape))
 
         def of_block(start: int, stop: int) -> FloatArray:
             cheapest = costs[start:stop].min(axis=1)
@@ -258,7 +269,3 @@ class Costs(CostTable):
         # Costs may have any sign: less than nothing is no measure of what there is to gain.
         self.surplus = self.unit - max(paid / rows.total_weight, 0.0)
         over_blocks(lift, len(above))
-
-    def costs(self, rows: slice) -> NDArray[Any]:
-        """Return what some rows pay in all clusters."""
-        return self._above[rows]

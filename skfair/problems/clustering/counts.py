@@ -26,7 +26,7 @@ from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
 from skfair.utils.rounding import SUM_ROUNDING
-from skfair.utils.threads import added, looked_up
+from skfair.utils.threads import added
 from skfair.utils.validation import weight_range
 
 # More constraints than this per cluster cannot be priced one by one.
@@ -152,7 +152,7 @@ class GroupedRows:
         order = np.lexsort((first_rows(cells.codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
-        self.cells: NDArray[Any] = looked_up(np.argsort(order).astype(np.int32), cells.codes)
+        self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]
         self.membership = cells.membership.toarray()[:, order]  # (n_groups, n_cells)
         self._set_constraints(constraints, before)
         self.total_weight = float(self.weights.sum())

@@ -8,13 +8,11 @@ take the costs of these few, and are the same numbers up to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.cost_table import CostTable, Moves, SoftCounts
+from skfair.problems.clustering.cost_table import CostTable, GivenCosts, Moves, SoftCounts
 from skfair.problems.clustering.counts import GroupedRows
 
 # How far above the cheapest cluster another still has a share of a row, and how far prices may move
@@ -35,7 +33,7 @@ class NearTies:
         self.labels, self.number, costs, self._counts, self._paid = table.told_apart(
             price, self._reach
         )
-        self._few = _Kept(GroupedRows.subset(rows, self.number), costs)
+        self._few = GivenCosts(GroupedRows.subset(rows, self.number), costs)
 
     def cover(self, price: FloatArray, temperature: float) -> bool:
         """Return whether all other rows are still far from a tie at other prices."""
@@ -66,18 +64,6 @@ class NearTies:
         """Add what the other rows pay, and their counts."""
         value += self._paid + float((self._counts.T * price).sum())
         return value, counts + self._counts
-
-
-class _Kept(CostTable):
-    """A table of few rows with their costs."""
-
-    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
-        super().__init__(rows)
-        self._costs = costs
-
-    def costs(self, rows: slice) -> NDArray[Any]:
-        """Return what some rows pay in all clusters."""
-        return self._costs[rows]
 
 
 class LargeTable(CostTable):

@@ -23,7 +23,7 @@ from skfair.utils.threads import over_blocks
 R = TypeVar("R")
 
 # Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
-_MAX_KEPT = 1 << 20
+MAX_KEPT = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
 # How far out a row may lie in own units: squares of more overflow.
 _FARTHEST = 1e100
@@ -60,7 +60,7 @@ class Spread(NamedTuple):
     """Mean and sum of squared deviations of points, in units of their largest magnitude.
 
     Squares of 1e200 overflow and those of 1e-200 vanish, hence the units. Rows without weight do
-    not count. What is measured part by part can be put together.
+    not count.
     """
 
     unit: float
@@ -80,28 +80,26 @@ class Spread(NamedTuple):
         part -= mean
         return cls(unit, weight, mean, float(weights @ squared_norms(part)))
 
-    @classmethod
-    def merged(cls, parts: list[Spread]) -> Spread:
-        """Put the measures of parts together (Chan's formula)."""
-        unit = max(part.unit for part in parts)
-        weights = np.array([part.weight for part in parts])
-        means = np.array([part.mean * (part.unit / unit) for part in parts])
-        weight = float(weights.sum())
-        mean = weights @ means / (weight or 1.0)
-        within = sum(part.squares * (part.unit / unit) ** 2 for part in parts)
-        return cls(unit, weight, mean, within + float(weights @ squared_norms(means - mean)))
 
-    def units(self) -> Units:
-        """Return the mean, and the root of the mean squared deviation (1 if it is 0).
+def units_of(spreads: list[Spread]) -> Units:
+    """Return the mean of points, and the root of the mean squared deviation (1 if it is 0).
 
-        Twelve digits are kept, so that they do not depend on the order in which rows are summed:
-        the search for prices makes more of such differences.
-        """
-        spread, mean = float(f"{np.sqrt(self.squares / self.weight):.12g}"), self.mean
-        if spread > 0:
-            step = 1e-12 * spread
-            mean = np.round(mean / step) * step
-        return Units(mean * self.unit, spread * self.unit or 1.0)
+    Measures of their parts are put together by Chan's formula. Twelve digits are kept, so that
+    units do not depend on the order in which rows are summed: the search for prices makes more of
+    such differences.
+    """
+    unit = max(part.unit for part in spreads)
+    weights = np.array([part.weight for part in spreads])
+    means = np.array([part.mean * (part.unit / unit) for part in spreads])
+    weight = float(weights.sum())
+    mean = weights @ means / (weight or 1.0)
+    within = sum(part.squares * (part.unit / unit) ** 2 for part in spreads)
+    squares = within + float(weights @ squared_norms(means - mean))
+    spread = float(f"{np.sqrt(squares / weight):.12g}")
+    if spread > 0:
+        step = 1e-12 * spread
+        mean = np.round(mean / step) * step
+    return Units(mean * unit, spread * unit or 1.0)
 
 
 class RepresentationProblem(CostedRows):
@@ -122,7 +120,8 @@ class RepresentationProblem(CostedRows):
     ) -> None:
         super().__init__(groups, constraints, n_clusters, weights, before)
         self.X = X
-        self.is_large = is_large(self.n_samples, n_clusters, X.shape[1])
+        # Of this many numbers distances are computed in single precision.
+        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > MAX_KEPT
         self.units = self._measured() if units is None else units
         self._scaled: NDArray[Any] | None = None  # all rows, where they are few
         if isinstance(X, np.ndarray) and not self.is_large:
@@ -131,8 +130,7 @@ class RepresentationProblem(CostedRows):
 
     def _measured(self) -> Units:
         """Find the mean and the spread of the data without copying them."""
-        parts = self.each(lambda rows: Spread.of(self.X[rows], self.weights[rows]))
-        return Spread.merged(parts).units()
+        return units_of(self.each(lambda rows: Spread.of(self.X[rows], self.weights[rows])))
 
     def _lengths(self) -> NDArray[Any]:
         """Return the squared lengths of all scaled rows."""
@@ -146,14 +144,11 @@ class RepresentationProblem(CostedRows):
         return np.asarray(masses / masses.sum())
 
     @property
-    def width(self) -> float:
-        """How many numbers a row has."""
-        return float(self.X.shape[1])
-
-    @property
     def step(self) -> int:
-        """How many rows have numbers that stay in the cache."""
-        return piece_rows(int(self.X.shape[0]), max(self.n_clusters, self.width))
+        """How many rows have numbers that stay in the cache; of sparse ones zeros do not count."""
+        n_rows, n_columns = self.X.shape
+        width = getattr(self.X, "nnz", n_rows * n_columns) / max(n_rows, 1)
+        return piece_rows(n_rows, max(self.n_clusters, width))
 
     def each(self, function: Callable[[slice], R]) -> list[R]:
         """Return ``function(rows)`` for each slice of rows, on the threads that are allowed."""
@@ -219,7 +214,7 @@ class RepresentationProblem(CostedRows):
             sums, mass, squares = sums + part[0], mass + part[1], squares + part[2]
         return sums, mass, squares
 
-    def means_and_cost(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    def means(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
         """Return the means (scaled) and weights of the clusters, and the mean squared distance.
 
         An empty cluster has mean 0.
@@ -230,14 +225,10 @@ class RepresentationProblem(CostedRows):
         # Of a cost of 0 rounding may leave less.
         return means, mass, max(0.0, (squares - inner) / self.total_weight)
 
-    def means(self, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
-        return self.means_and_cost(labels)[:2]
-
     def reseeded_means(self, labels: IntArray, centers: FloatArray, empty: IntArray) -> FloatArray:
         """Return the means; each empty cluster gets a row that is far from its own centre."""
         seeds = self.farthest_points(labels, centers, empty.size)[1] if empty.size else 0.0
-        means, _ = self.means(labels)
+        means = self.means(labels)[0]
         means[empty] = seeds
         return means
 
@@ -249,10 +240,6 @@ class RepresentationProblem(CostedRows):
         cost *= self.weights > 0
         rows = largest(cost, n_points)
         return cost[rows], self.scaled(rows)
-
-    def cost(self, labels: IntArray) -> float:
-        """Return the mean squared distance (scaled) of the points to their clusters' means."""
-        return self.means_and_cost(labels)[2]
 
 
 class Distances(LargeTable):
@@ -267,7 +254,7 @@ class Distances(LargeTable):
         self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
         self.step = problem.step
         self._kept: dict[int, NDArray[Any]] = {}
-        self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
+        self._is_kept = problem.X.shape[0] * problem.n_clusters <= MAX_KEPT
 
     def costs(self, rows: slice) -> NDArray[Any]:
         """Return the distances of some rows to all centres; of few rows they are kept."""
@@ -288,11 +275,6 @@ class Distances(LargeTable):
         scaled = self.rows.scaled(rows)
         np.matmul(scaled.astype(out.dtype, copy=False), self._minus_two, out=out)
         return self.rows.norms[rows]
-
-
-def is_large(n_samples: int, n_clusters: int, n_features: int) -> bool:
-    """Whether there are many distances, which are then computed in single precision."""
-    return n_samples * max(n_clusters, n_features) > _MAX_KEPT
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:

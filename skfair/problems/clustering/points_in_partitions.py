@@ -19,7 +19,13 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostTable, Moves
 from skfair.problems.clustering.counts import Constraints, GroupedRows
-from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, Units
+from skfair.problems.clustering.points import (
+    Distances,
+    RepresentationProblem,
+    Spread,
+    Units,
+    units_of,
+)
 from skfair.utils.partition_tasks import add
 from skfair.utils.partitioned_rows import PartitionedRows
 
@@ -46,7 +52,7 @@ class PointsInPartitions(RepresentationProblem):
 
     def _measured(self) -> Units:
         parts = self.X.each(_spreads, self.weights, step=self.step)
-        return Spread.merged([spread for part in parts for spread in part]).units()
+        return units_of([spread for part in parts for spread in part])
 
     def _lengths(self) -> NDArray[Any]:
         """Return nothing: the lengths are kept with the points."""

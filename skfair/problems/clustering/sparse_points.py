@@ -46,11 +46,6 @@ class SparsePoints(RepresentationProblem):
         spread = np.sqrt(max(squares - float(mean @ mean), _LEAST_SPREAD**2 * squares))
         return Units(mean * unit, float(spread) * unit or 1.0)
 
-    @property
-    def width(self) -> float:
-        """How many numbers a row has in the mean, zeros left out."""
-        return float(self.X.nnz / self.X.shape[0])
-
     def lengths(self, rows: slice) -> FloatArray:
         """Return the squared lengths of scaled rows."""
         part = self.X[rows].astype(np.float64) / self.units.scale

@@ -126,7 +126,7 @@ def placed_rows(
         last = TEMPERATURES[-1:]
         placed = place(problem, best.centers, best.multipliers, last, max_iter, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
-        means, mass, cost = problem.means_and_cost(placed.labels)
+        means, mass, cost = problem.means(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)
         if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
             break

@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import (
-    InvalidParameterError,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.counts import Constraints
@@ -30,7 +27,6 @@ from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.registry import Registry
-from skfair.utils.text import did_you_mean, listed
 from skfair.utils.threads import over_blocks
 
 T = TypeVar("T")
@@ -209,8 +205,13 @@ def takes_sparse(solver: str | ClusteringSolver) -> bool:
     return solver.takes_sparse
 
 
-def check_rows_suit(solver: ClusteringSolver, data: Any) -> None:
-    """Raise if the rows are in partitions, or sparse, and the solver needs them whole."""
+def check_suits(
+    solver: ClusteringSolver,
+    data: Any,  # the training data
+    min_balance: float | None = None,
+    share_bounds: Any = None,
+) -> None:
+    """Raise if a solver cannot take such rows, or keep the limits that it was given on them."""
     if isinstance(data.X, PartitionedRows) and not solver.takes_sparse:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
@@ -221,15 +222,6 @@ def check_rows_suit(solver: ClusteringSolver, data: Any) -> None:
             f"solver={solver.name!r} needs dense rows, got a sparse matrix. Use solver='prices', "
             "or X.toarray() if it fits into memory."
         )
-
-
-def check_limits(
-    solver: ClusteringSolver,
-    data: Any,  # the training data
-    min_balance: float | None = None,
-    share_bounds: Any = None,
-) -> None:
-    """Raise if a solver cannot keep the limits that it was given on such rows."""
     n_attributes = data.groups.n_attributes
     if n_attributes > 1 and not solver.takes_overlaps:
         raise ValueError(
@@ -265,11 +257,6 @@ def register(solver: type[ClusteringSolver]) -> type[ClusteringSolver]:
 def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
     """Return the solver of a name, or the given one; check its parameters."""
     if isinstance(solver, str):
-        if solver not in CLUSTERING_SOLVERS:
-            raise InvalidParameterError(
-                f"solver={solver!r} is unknown.{did_you_mean(solver, CLUSTERING_SOLVERS)} Choose "
-                f"one of {listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
-            )
         return CLUSTERING_SOLVERS[solver]()
     kinds = field_types(type(solver))
     ranges = {field.name: list(kinds[field.name].__metadata__) for field in fields(solver)}
@@ -290,7 +277,7 @@ def of_labels(
 ) -> Clustering:
     """Complete labels to a clustering; without a dual, 0 is the only lower bound on the cost."""
     labels = labels.astype(np.int64)
-    centers, _, cost = problem.means_and_cost(labels)
+    centers, _, cost = problem.means(labels)
     return Clustering(
         labels=labels,
         centers=centers,

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Spread
+from skfair.problems.clustering.points import RepresentationProblem, Spread, units_of
 from skfair.utils import pieces
 
 
@@ -36,7 +36,7 @@ def test_blocks_are_large_but_not_few(monkeypatch, n, n_blocks):
     problem = RepresentationProblem(
         np.random.default_rng(0).normal(size=(n, 4)), groups, constraints, 3
     )
-    slices = list(problem.row_slices())
+    slices = problem.each(lambda rows: rows)
     # Of 1024 / 4 rows, or half as many; between them as many as make 40 blocks.
     assert len(slices) == n_blocks
     assert [part.start for part in slices[1:]] == [part.stop for part in slices[:-1]]
@@ -69,7 +69,7 @@ def test_units_do_not_depend_on_the_order_of_sums(times):
     found = []
     for ends in ([0, 999], [0, 7, 500, 999], [0, 333, 998, 999]):
         parts = [Spread.of(X[i:j], weights[i:j]) for i, j in pairwise(ends)]
-        found.append(Spread.merged(parts).units())
+        found.append(units_of(parts))
     for one in found[1:]:
         assert one.scale == found[0].scale
         assert_array_equal(one.mean, found[0].mean)
@@ -84,4 +84,4 @@ def test_rows_without_weight_cost_nothing_wherever_they_are(dtype, most, n):
     X[-1], weights, constraints = most, np.ones(n), balance_constraints(groups, np.array([0.5]))
     weights[-1] = 0.0
     problem = RepresentationProblem(X, groups, constraints, 2, weights)
-    assert problem.cost(np.zeros(n, np.int64)) == pytest.approx(1.0, rel=1e-5)
+    assert problem.means(np.zeros(n, np.int64))[2] == pytest.approx(1.0, rel=1e-5)
