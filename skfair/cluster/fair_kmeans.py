@@ -70,9 +70,6 @@ from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
-# The 80 percent constraint.
-_DEFAULT_BALANCE = 0.8
-
 
 @documented
 class FairKMeans(
@@ -215,7 +212,7 @@ class FairKMeans(
         self,
         n_clusters: int = 8,
         *,
-        min_balance: float | None = _DEFAULT_BALANCE,
+        min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
         sensitive: SensitiveLike = None,
@@ -469,7 +466,7 @@ class FairKMeans(
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
     """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
     groups, min_balance = data.groups, model.min_balance
-    is_default = min_balance == _DEFAULT_BALANCE
+    is_default = min_balance == type(model).__init__.__kwdefaults__["min_balance"]
     if min_balance is not None and is_default and not solver.keeps_balance:
         warn_user(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
