@@ -23,7 +23,7 @@ from skfair.constraints.moments import Moment, Rate
 from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionRate
 from skfair.exceptions import SelectionRateWarning
 from skfair.groups.encoding import one_group
-from skfair.groups.limits import Change, Limit, limits_of_attributes, loosest
+from skfair.groups.limits import Change, Limit, in_force, limits_of_attributes, loosest
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
@@ -108,44 +108,37 @@ def floor_constraint(constraints: Sequence[Constraint]) -> Constraint:
 
 
 def floors(
-    constraint: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
+    constraints: Sequence[Constraint],
+    rows: TrainingRows,
+    min_rate: Any,  # a number, or "as before" for the rate of each group if these are selected
+    selected: BoolArray,
 ) -> list[BoundConstraint]:
-    """Return constraints that keep the rate of each group at or above ``min_rate``.
-
-    ``constraint`` is from :func:`floor_constraint`.
-    """
-    if isinstance(min_rate, Real):
+    """Return constraints that keep the rate of each group at or above ``min_rate``."""
+    constraint = floor_constraint(constraints)
+    if not isinstance(min_rate, str):
         check_number(min_rate, "min_rate", 0, 1)
         bound = constraint.prepare(rows, 1.0 - float(min_rate))
         return [replace(bound, name="min_rate", is_fairness=False)]
-    smallest = np.asarray(min_rate, dtype=np.float64)
+    if min_rate != "as before":
+        raise ValueError(f"min_rate must be a number or 'as before', got {min_rate!r}.")
     bound = replace(constraint.prepare(rows, 1.0), is_fairness=False)
+    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
+    smallest = np.maximum(1.0 - bound.rates @ means, 0.0).tolist()
     return [
-        bound.restricted(
-            np.array([r]), 1.0 - float(smallest[r]), f"min_rate of {bound.rate_names[r]}"
-        )
-        for r in range(bound.compared_sets.size)
+        bound.restricted(np.array([r]), 1.0 - rate, f"min_rate of {bound.rate_names[r]}")
+        for r, rate in enumerate(smallest)
     ]
 
 
-def rates_before(
-    constraint: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]
-) -> FloatArray:
-    """Return the rates of groups that decisions give.
-
-    ``constraint`` is from :func:`floor_constraint`.
-    """
-    bound = constraint.prepare(rows, 1.0)
-    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
-    return np.maximum(1.0 - bound.rates @ means, 0.0)
-
-
-def budget(rows: TrainingRows, selection_rate: Any, heaviest: float) -> list[BoundConstraint]:
-    """Return constraints that keep the selection rate of all rows at a number, or between two.
-
-    A number is kept to within half a row, of which the heaviest has this share of the weight.
-    """
-    low, high = selection_range(selection_rate, heaviest)
+def budget(
+    rows: TrainingRows,
+    selection_rate: Any,  # a number, two, or "as before" for the rate if these are selected
+    selected: BoolArray,
+    heaviest: float,  # share of the weight of the heaviest row: a number is kept to half of it
+) -> list[BoundConstraint]:
+    """Return constraints that keep the selection rate of all rows at a number, or between two."""
+    wanted = kept_rate(selection_rate, selected, rows.sample_weight)
+    low, high = selection_range(wanted, heaviest)
     bound = []
     if high < 1:
         bound.append(of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
@@ -227,3 +220,19 @@ def warn_of_changes(
             f"{alike} {remedy} max_disparity.",
             SelectionRateWarning,
         )
+
+
+def disparity_attributes(
+    bounds: Sequence[BoundConstraint],
+    disparities: Sequence[float],
+    units: Sequence[float] | None = None,  # in which the user set the limits; 1 each by default
+) -> dict[str, Any]:
+    """Return the fitted attributes about the disparities of constraints and their limits."""
+    units = [1.0] * len(bounds) if units is None else units
+    every = list(zip(bounds, disparities, units, strict=True))
+    by_constraint = {bound.name: unit * disparity for bound, disparity, unit in every}
+    return {
+        "train_disparities_": by_constraint,
+        "train_disparity_": max(by_constraint.values(), default=0.0),
+        "_limits": in_force(by_constraint, [unit * b.max_disparity for b, _, unit in every]),
+    }

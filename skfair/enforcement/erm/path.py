@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
+from skfair.enforcement.rounds import DAMPING, SolveOptions, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Threshold, Verdict, excesses
 from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.problems.erm.in_blocks import PartitionedERM
@@ -72,7 +72,7 @@ class Path:
         step_tol: float | None = None,  # of each solve; None for what suits the solver
     ) -> None:
         self.problem, self.solver, self.min_gap = problem, solver, min_gap
-        self.is_classifier, self.free = is_classifier, problem.relaxed()
+        self.free = problem.relaxed()
         is_rate = [bound.moment.is_rate for bound in problem.constraints]
         self.has_rates = any(is_rate)
         # Whether there is a best threshold: all constraints are on rates of decisions.
@@ -81,9 +81,6 @@ class Path:
         self.slack = slack if self.by_accuracy else 0.0
         # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
-        # Most solves with one loss and steepness. A run of a stochastic solver is long, and its
-        # noise hides small corrections.
-        self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
         self.tol = params.get("tol", 1e-6)
         self.step_tol = self._tol_of_steps() if step_tol is None else step_tol
         self.params: SolveOptions = {**params, "tol": self.step_tol}

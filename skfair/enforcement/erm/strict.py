@@ -38,7 +38,7 @@ from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
-from skfair.enforcement.rounds import PATIENCE, SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import Solver
@@ -124,7 +124,9 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
         if by_steps is not None:
             return by_steps
     enough = Verdict(path.quality(theta) - CHEAP)
-    path.rounds(problem, free, path.max_rounds, offsets=np.zeros_like(lam))
+    # A run of a stochastic solver is long, and its noise hides small corrections.
+    n_rounds = 2 if path.solver.is_stochastic else MAX_ROUNDS
+    path.rounds(problem, free, n_rounds, offsets=np.zeros_like(lam))
     result = path.best()
     if refines and not path.is_stopped and enough.is_better_than(result.verdict):
         result = refined(path, result)

@@ -1,7 +1,7 @@
 """Certificates of refitted models, by their decisions, their means, or within intervals.
 
 A judge reads the rows that had no part in the fit, asks a model for its predictions there, and
-returns a verdict: a p-value of the limit, and the smallest limit that can be shown.
+returns a judgement: a p-value of the limit, and the smallest limit that can be shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skfair.estimators.certified.certificate import Certificate, Certified
 from skfair.estimators.certified.refits import (
     MOST_ROWS_IN_FOLDS,
     HeldOut,
-    Verdict,
+    Judgement,
     certified_refit,
     deployed,
     in_folds,
@@ -98,14 +98,14 @@ def certified_decisions(
     held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, estimator.random_state)
     own, actual = rates.part(held_out.judging), codes[held_out.judging]
 
-    def judge(models: list[Any]) -> Verdict:
+    def judge(models: list[Any]) -> Judgement:
         selected = (held_out.predictions(models) == positive).astype(np.int64)
         walked = walk(own, selected[:, None], certificate.confidence)
         weights = own.weights / own.weights.sum()
         shares = [
             np.array([1 - weights @ labels, weights @ labels]) for labels in (selected, actual)
         ]
-        return Verdict(
+        return Judgement(
             float(walked.p_values[0]),
             float(walked.disparities[0]),
             float(walked.bounds[0]),
@@ -183,7 +183,7 @@ def _judged_means(
     y = np.asarray(take_rows(data.y, judging), np.float64)
     words = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
 
-    def judge(models: list[Any]) -> Verdict:
+    def judge(models: list[Any]) -> Judgement:
         predicted = held_out.predictions(models)
         spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
         for limit, own in zip(limits, groups, strict=True):
@@ -196,7 +196,7 @@ def _judged_means(
             verdicts.append((p_value, evidence.largest, shift * spread + (1 - shift) * bound))
         p_values, measured, bounds = zip(*verdicts, strict=True)
         of_all = predicted if len(models) == 1 else deployed(models).predict(held_out.X)
-        return Verdict(
+        return Judgement(
             max(p_values),
             max(measured),
             max(bounds),
@@ -246,7 +246,7 @@ def certified_interval(
     own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
     rows, y, own_groups, own_weights = own
 
-    def judge(models: list[PartialPrediction]) -> Verdict:
+    def judge(models: list[PartialPrediction]) -> Judgement:
         (model,) = models
         scores = model.decision_function(
             rows, **({"sensitive_features": own_groups} if model.is_group_aware_ else {})
@@ -255,7 +255,7 @@ def certified_interval(
         groups = read_part_groups(model, rows, own_groups)
         promise = promise_on(model, groups, np.where(is_positive, 1.0, -1.0), weights)
         judged = _judged_scores(promise, scores, limit, certificate)
-        return Verdict(
+        return Judgement(
             *judged,
             float(np.average((scores > 0) == is_positive, weights=weights)),
             float(np.average(scores > 0, weights=weights)),

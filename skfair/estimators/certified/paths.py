@@ -59,10 +59,11 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.decisions.solve import ClassFits, disparities
+from skfair.estimators.decisions.solve import ClassFits
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
 from skfair.estimators.limits import (
+    disparity_attributes,
     is_nearly_constant,
     kept_rate,
     selection_range,
@@ -221,7 +222,7 @@ def _last_certified(
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "_reason": reason,
-        **disparities(strict, labels, len(strict.rates.bounds)),
+        **disparity_attributes(strict.rates.bounds, strict.rates.disparities(labels)),
         **walked.reported(step),
         "path_": {
             "accuracy": utility,

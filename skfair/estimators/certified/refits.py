@@ -48,7 +48,7 @@ MOST_ROWS_IN_FOLDS = 50_000
 _FOR_POWER = 1.7
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What the rows that judge say of a model."""
 
     p_value: float  # of "the disparity is the limit or more"
@@ -203,7 +203,7 @@ def certified_refit(
     estimator: Certified,
     rows: HeldOut,
     path: Iterable[list[Any]],  # models of each split, under rising limits
-    judge: Callable[[list[Any]], Verdict],  # by the rows that judge
+    judge: Callable[[list[Any]], Judgement],  # by the rows that judge
     limits: Mapping[str, float],  # by constraint; "" for the only one
     quality: str = "accuracy",  # name of the score in ``path_``
 ) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def certified_refit(
     }
 
 
-def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> str:
+def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) -> str:
     """Say why nothing was certified, and what may help; return the reason."""
     n, n_judging = len(rows.y), rows.judging.size
     judges = f", {n_judging} of them to judge by" if n_judging < n else ""

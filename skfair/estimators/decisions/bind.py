@@ -28,10 +28,8 @@ from skfair.estimators.limits import (
     budget,
     floor_constraint,
     floors,
-    kept_rate,
     of_everybody,
     prepare_constraint,
-    rates_before,
     unique_names,
 )
 from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, utility_at
@@ -42,7 +40,6 @@ from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import listed
-from skfair.utils.validation import check_number
 
 # Probabilities are searched with this many digits. Those of rows in another order differ by up to
 # 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
@@ -174,19 +171,11 @@ class DecisionProblem:
         """
         rows, limits = self.rows, []
         for label, floor in _by_class(self.min_rate, "min_rate", rows):
-            constraint, against = floor_constraint(self.constraints), rows.against_rest(label)
-            if not isinstance(floor, str):
-                check_number(floor, "min_rate", 0, 1)
-            elif floor != "as before":
-                raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
-            else:
-                floor = rates_before(constraint, against, before.predicted == label)
-            limits += [(bound, label) for bound in floors(constraint, against, floor)]
+            columns = rows.against_rest(label), floor, before.predicted == label
+            limits += [(bound, label) for bound in floors(self.constraints, *columns)]
         for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
-            wanted = kept_rate(wanted, before.predicted == label, rows.weights)
-            limits += [
-                (bound, label) for bound in budget(rows.against_rest(label), wanted, rows.heaviest)
-            ]
+            columns = rows.against_rest(label), wanted, before.predicted == label
+            limits += [(bound, label) for bound in budget(*columns, rows.heaviest)]
         if self.goal.recall is not None:
             missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
             limits.append((of_everybody(missed, against, 1.0 - self.goal.recall, "recall"), 1))

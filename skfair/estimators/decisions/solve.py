@@ -44,9 +44,8 @@ from skfair.estimators.inner_scores import (
     make_splits,
     with_probabilities,
 )
-from skfair.estimators.limits import warn_of_changes
+from skfair.estimators.limits import disparity_attributes, warn_of_changes
 from skfair.estimators.objective import utility_at
-from skfair.groups.limits import in_force
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
@@ -297,7 +296,8 @@ def report(
             " that is made of their columns, not from their scores alone: two similar people may "
             "be decided differently. Pass group_aware='thresholds' to forbid that."
         )
-    goal, rows = problem.goal, problem.rows
+    goal, rows, n = problem.goal, problem.rows, problem.n_fair
+    disparities = strict.rates.disparities(solution.predicted)
     value, free = (
         goal.of(rows.codes, rows.weights, decisions.predicted) for decisions in (solution, before)
     )
@@ -309,21 +309,10 @@ def report(
             ConvergenceWarning,
         )
     return {
-        **disparities(strict, solution.predicted, problem.n_fair),
+        **disparity_attributes(strict.rates.bounds[:n], disparities[:n]),
         "mixed_share_": solution.mixed_share,
         "train_objective_": value,
         "price_of_fairness_": free - value,
         "status_": "converged" if is_satisfied else "infeasible",
         "method_": solution.method,
-    }
-
-
-def disparities(strict: StrictEvaluation, predicted: IntArray, n_fair: int) -> dict[str, Any]:
-    """Return attributes about the disparities of constraints; the others are floors and budgets."""
-    bounds, values = strict.rates.bounds[:n_fair], strict.rates.disparities(predicted)[:n_fair]
-    by_constraint = dict(zip([bound.name for bound in bounds], values, strict=True))
-    return {
-        "train_disparities_": by_constraint,
-        "train_disparity_": max(values, default=0.0),
-        "_limits": in_force(by_constraint, [bound.max_disparity for bound in bounds]),
     }

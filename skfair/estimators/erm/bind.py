@@ -20,11 +20,8 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.erm.solve import Settings, solve_freely
 from skfair.estimators.limits import (
     budget,
-    floor_constraint,
     floors,
-    kept_rate,
     prepare_constraint,
-    rates_before,
     tightest,
     unique_names,
 )
@@ -218,15 +215,11 @@ def bind(
     if how is not None and "as before" in (min_rate, selection_rate):
         selected = decisions_of_free_model(data, task, how)
     if min_rate is not None:
-        floor = floor_constraint(constraints)
-        if min_rate == "as before":
-            min_rate = rates_before(floor, rows, selected)
-        bound += floors(floor, rows, min_rate)
+        bound += floors(constraints, rows, min_rate, selected)
     if selection_rate is not None:
         weights = rows.sample_weight
-        wanted = kept_rate(selection_rate, selected, weights)
         heaviest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
-        bound += budget(rows, wanted, float(heaviest))
+        bound += budget(rows, selection_rate, selected, float(heaviest))
     if len(bound) > 1:
         bound = unique_names(bound)
     if task.class_names is None:  # limits are in units of y, or of its loss

@@ -22,8 +22,8 @@ from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm.bind import Problem, TargetScale, Task
 from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
-from skfair.estimators.limits import warn_of_changes
-from skfair.groups.limits import Change, change_of, in_force
+from skfair.estimators.limits import disparity_attributes, warn_of_changes
+from skfair.groups.limits import Change, change_of
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice
@@ -267,24 +267,15 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
     """Return the strict disparities that scores amount to, those of fairness constraints."""
-    of_constraints = [
-        (constraint, scale.of_constraint(constraint), means)
-        for constraint, means in zip(problem.constraints, decisions.means, strict=True)
-        if constraint.is_fairness
-    ]
-    by_constraint = {
-        constraint.name: unit * constraint.disparity_of_means(means)
-        for constraint, unit, means in of_constraints
-    }
-    return {
-        "train_disparity_": max(by_constraint.values(), default=0.0),
-        "train_disparities_": by_constraint,
-        "_limits": in_force(
-            by_constraint, [unit * own.max_disparity for own, unit, _ in of_constraints]
-        ),
+    every = zip(problem.constraints, decisions.means, strict=True)
+    fair = [(constraint, means) for constraint, means in every if constraint.is_fairness]
+    constraints = [constraint for constraint, _ in fair]
+    reached = [constraint.disparity_of_means(means) for constraint, means in fair]
+    units = [scale.of_constraint(constraint) for constraint in constraints]
+    return disparity_attributes(constraints, reached, units) | {
         "disparity_by_group_": {
-            (name if len(of_constraints) == 1 else f"{constraint.name}: {name}"): float(value)
-            for constraint, unit, means in of_constraints
+            (name if len(fair) == 1 else f"{constraint.name}: {name}"): float(value)
+            for (constraint, means), unit in zip(fair, units, strict=True)
             for name, value in zip(
                 constraint.rate_names, unit * constraint.differences_of_means(means), strict=True
             )

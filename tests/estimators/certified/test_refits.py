@@ -10,7 +10,7 @@ from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.estimators.certified.certificate import SHARES, Certified
 from skfair.estimators.certified.refits import (
     HeldOut,
-    Verdict,
+    Judgement,
     certified_refit,
     in_parts,
     refits,
@@ -42,7 +42,7 @@ def judged(p_values, n_constant=()):
     def judge(models):
         limits.append(models[0].max_disparity)
         step = len(limits) - 1
-        return Verdict(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
+        return Judgement(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
 
     path = refits(Limited(), HALVES, {}, ["max_disparity"])
     return certified_refit(Limited(), HALVES, path, judge, {"": 0.1}), limits
