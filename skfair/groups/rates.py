@@ -168,16 +168,10 @@ def entries(names: str) -> IntArray:
     return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
 
 
-class Rate(NamedTuple):
-    """Which entries of the table a rate divides by which."""
-
-    numerator: IntArray
-    denominator: IntArray
-    lacking: str  # what a group has none of when the denominator is empty
-
-
+# Which entries of the table a rate divides by which, and what a group has none of if those by
+# which it divides are empty.
 RATES = {
-    name: Rate(entries(numerator), entries(denominator), lacking)
+    name: (entries(numerator), entries(denominator), lacking)
     for name, numerator, denominator, lacking in (
         ("base_rate", "fn tp", "tn fp fn tp", "row"),
         ("selection_rate", "fp tp", "tn fp fn tp", "row"),

@@ -165,8 +165,9 @@ class GroupTable:
         values = rates_of(self.weights, name)
         cell = self.groups.undefined(values, of_cells, zero_division)
         if cell is not None:
+            _, _, lacking = RATES[name]
             raise ValueError(
-                f"Group {cell!r} has no {RATES[name].lacking}, so its {name.replace('_', ' ')} is "
+                f"Group {cell!r} has no {lacking}, so its {name.replace('_', ' ')} is "
                 "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to "
                 "get NaN."
             )
