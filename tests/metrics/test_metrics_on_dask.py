@@ -103,12 +103,13 @@ def value(result):
     return result.to_numpy() if isinstance(result, pd.DataFrame) else result
 
 
-# The groups of each kind of call, and its options by the columns that they are.
+# The groups of each kind of call, and its options, of which some are columns.
 KINDS = {
     "weights": ("sex", {"sample_weight": "w"}),
     "crossed": (["sex", "race"], {"intersectional": True}),
     "apart": (["sex", "race"], {"intersectional": False}),
     "stratum": ("sex", {"control_features": "job"}),
+    "reference": ("sex", {"reference": "m"}),
     "strata": ("sex", {"control_features": ["job", "grade"], "sample_weight": "w"}),
 }
 
@@ -127,7 +128,8 @@ def test_equal_to_memory(name, kind):
     extra = {"zero_division": np.nan} if "zero_division" in parameters(name) else {}
     frame, results = people(1500), []
     for rows in (frame, lazy_frame(frame)):
-        read = {key: v if isinstance(v, bool) else rows[v] for key, v in given.items()}
+        by_row = ("sample_weight", "control_features")
+        read = {key: rows[v] if key in by_row else v for key, v in given.items()}
         call = arguments(name, rows, groups) | read | extra | options(name)
         results.append(getattr(metrics, name)(**call))
     assert type(results[0]) is type(results[1])
@@ -275,48 +277,34 @@ def test_losses(loss, task, given):
         assert_allclose(found, expected, rtol=1e-12)
 
 
-def reports_of_both(report, attributes, is_weighted, **given):
+def reports_of_both(report, groups, columns, **given):
     """Make a report of rows in blocks, and the same of rows in memory."""
-    frame = people()
-    for of in (lazy_frame(frame), frame):
-        given |= {"y_score": of.score, "sensitive_features": of[attributes], "random_state": 0}
-        yield report(of.y, of.pred, sample_weight=of.w if is_weighted else None, **given)
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
-def test_group_report(is_weighted, interval):
-    given = {"interval": interval, "n_bootstrap": 50}
-    reports = reports_of_both(metrics.group_report, ["sex", "race"], is_weighted, **given)
-    pd.testing.assert_frame_equal(*reports, rtol=1e-12, atol=1e-12)
-
-
-def test_reports_by_stratum():
     frame = people(1500)
-    lazy = lazy_frame(frame)
-
-    def reports(of):
-        given = {"y_score": of.score, "sensitive_features": of.sex, "sample_weight": of.w}
-        given |= {"control_features": of[["grade", "job"]], "random_state": 0}
-        rates = metrics.group_report(of.y, of.pred, **given)
-        return rates, metrics.fairness_report(of.y, of.pred, n_bootstrap=3, **given)
-
-    for found, expected in zip(reports(lazy), reports(frame), strict=True):
-        columns = [name for name in found if name not in ("standard_error",)]
-        of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
-        if of_labels:  # rows of scores are resampled by kind: other draws of the same law
-            assert_allclose(found["value"], expected["value"], rtol=1e-11)
-            found, expected = found.loc[of_labels], expected.loc[of_labels]
-        pd.testing.assert_frame_equal(found[columns], expected[columns], rtol=1e-11, atol=1e-12)
+    for of in (lazy_frame(frame), frame):
+        own = {name: of[column] for name, column in columns.items()}
+        own |= {"y_score": of.score, "sensitive_features": of[groups], "random_state": 0}
+        yield report(of.y, of.pred, **own, **given)
 
 
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_fairness_report(is_weighted):
-    reports = reports_of_both(metrics.fairness_report, "sex", is_weighted, n_bootstrap=150)
-    found, expected = reports
-    assert_allclose(found["value"], expected["value"], atol=1e-12)
+each_kind_of_report = pytest.mark.parametrize(
+    "columns", [{}, {"sample_weight": "w"}, KINDS["strata"][1]], ids=["plain", "weights", "strata"]
+)
+
+
+@each_kind_of_report
+@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
+def test_group_report(columns, interval):
+    given = {"interval": interval, "n_bootstrap": 50}
+    reports = reports_of_both(metrics.group_report, ["sex", "race"], columns, **given)
+    pd.testing.assert_frame_equal(*reports, rtol=1e-11, atol=1e-12)
+
+
+@each_kind_of_report
+def test_fairness_report(columns):
+    found, expected = reports_of_both(metrics.fairness_report, "sex", columns, n_bootstrap=150)
+    assert_allclose(found["value"], expected["value"], rtol=1e-11)
     of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
-    assert_allclose(found.loc[of_labels], expected.loc[of_labels], atol=1e-12)
+    assert_allclose(found.loc[of_labels], expected.loc[of_labels], rtol=1e-11, atol=1e-12)
     # Rows are resampled by kind: other draws of the same distribution.
     assert_allclose(found["standard_error"], expected["standard_error"], rtol=0.35)
 

@@ -178,13 +178,3 @@ def test_mistakes_are_explained(people):
         make_fairness_scorer(demographic_parity_difference, reference="m")
     make_fairness_scorer(demographic_parity_difference, reference="overall")
     make_fairness_scorer(demographic_parity_ratio, reference="m")  # has no sign
-
-
-def test_long_arrays_and_dask_give_the_same(people):
-    dask = pytest.importorskip("dask.array")
-    sex = np.tile(people["sex"].to_numpy(str), 3)
-    p = np.tile(people["p"].to_numpy(), 3)
-    value = demographic_parity_difference(None, p, sensitive_features=sex, reference="m")
-    lazy = [dask.from_array(one, chunks=500) for one in (p, sex)]
-    found = demographic_parity_difference(None, lazy[0], sensitive_features=lazy[1], reference="m")
-    assert found == pytest.approx(value)
