@@ -36,6 +36,7 @@ class CentroidClassifier(
         data = read_rows(
             self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
+        self._keep(data.reading)
         check_classification_targets(data.y)
         classes, codes = np.unique(data.y, return_inverse=True)
         if classes.size < 2:
@@ -108,6 +109,7 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
             supervised=False,
             dtype=[np.float64, np.float32],
         )
+        self._keep(data.reading)
         rng = check_random_state(self.random_state)
         centers, _ = kmeans_plusplus(
             data.X, self.n_clusters, sample_weight=data.sample_weight, random_state=rng
