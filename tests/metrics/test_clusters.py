@@ -106,8 +106,6 @@ def test_a_single_group_is_balanced():
     options = {"sensitive_features": ["f"] * 4}
     assert_array_equal(cluster_balances([0, 0, 1, 1], n_clusters=3, **options), [1, 1, 0])
     assert balance_score([0, 0, 1, 1], relative=True, **options) == 1
-    assert share_ratio([0, 0, 1, 1], **options) == 1
-    assert kl_fairness_error([0, 0, 1, 1], **options) == 0
 
 
 def test_noise_is_a_cluster():
@@ -154,8 +152,6 @@ def test_kinds_of_numbered_labels(dtype):
         ([0, 1, 2], {"n_clusters": 2}, r"integers from 0 to 1, got 2\. Renumber"),
         (["a", 0.5, 1], {"n_clusters": 2}, "integers from 0 to 1, got"),
         ([0, 1, 1], {"sample_weight": [1, -1, 1]}, r"negative values \(smallest: -1\)"),
-        ([0, 1, 1], {"sample_weight": [0, 0, 0]}, "zero for every row"),
-        ([0, 1, 1], {"sample_weight": [1, 1]}, "sample_weight has 2 rows"),
         ([0, 1, 1], {"sample_weight": [1, np.inf, 1]}, "NaN or infinite"),
         ([0, 1, 1], {"sensitive_features": ["f", None, "m"]}, "1 missing value in 3 rows"),
         ([0, 1, 1], {"n_clusters": 0}, "'n_clusters' parameter of cluster_balances"),

@@ -86,7 +86,6 @@ def test_accuracy_counts_all_classes():
         ([0, 1], [[0.2, 0.8], [0.1, 0.9]], {}, ValueError, "proba"),
         ([], [], {}, ValueError, "empty"),
         ([0, 1], [0, 1], {"sample_weight": [1, -1]}, ValueError, "negative"),
-        ([0, 1], [0, 1], {"sample_weight": [0, 0]}, ValueError, "zero for every row"),
         ([0, 1], [0, 1], {"sample_weight": [1, np.inf]}, ValueError, "NaN or infinite"),
         ([0, 1], [0, 1], {"sample_weight": ["a", "b"]}, ValueError, "must be numeric"),
         ([0, 1], [0, 1], {"agg": "max"}, ValueError, "agg must be 'worst' or 'mean'"),
