@@ -4,7 +4,8 @@ The same estimators on a cluster
 
 The rows are in partitions on the worker processes of a small Dask cluster. They are simulated there
 and stay there. A classifier and a clustering are fitted where the rows are, and their predictions
-are evaluated there. This process receives only sums and short lists, however many rows there are.
+are evaluated there. This process receives sums and what has one entry for each row, such as groups
+and labels, but no columns of X.
 """
 
 # %%
@@ -93,17 +94,14 @@ if __name__ == "__main__":
 # %%
 # A clustering, and the size of messages
 # --------------------------------------
-# Labels are a Dask array on the workers: compute or save them before you close the cluster. We also
-# cluster a sixth of the rows, and a step sends about as many bytes. The size of a message depends
-# on clusters and groups but not on rows, and the number of messages on the threads of the cluster.
+# Labels are an ordinary array, and the same as for rows in memory. A step of the fit exchanges some
+# bytes for each row with the workers, and no columns.
 if __name__ == "__main__":
-    few = lazy_table(N_PARTITIONS // 6)
-    for name, rows in (("a sixth", few), ("all rows", table)):
-        clusters = FairKMeans(8, min_balance=0.8, random_state=0)
-        clusters.fit(rows[COLUMNS], sensitive_features=rows["region"])
-        balance = balance_score(clusters.labels_, sensitive_features=rows["region"], relative=True)
-        most = np.nanmax(clusters.history_["bytes"]) / 1000
-        print(f"{name}: balance {balance:.3f} of that of the rows, {most:.1f} kB per step at most")
+    clusters = FairKMeans(8, min_balance=0.8, random_state=0)
+    clusters.fit(X, sensitive_features=region)
+    balance = balance_score(clusters.labels_, sensitive_features=region, relative=True)
+    most = np.nanmax(clusters.history_["bytes"]) / len(clusters.labels_)
+    print(f"balance {balance:.3f} of that of the rows, {most:.0f} bytes per row and step at most")
     print(clusters.group_counts_)
     client.close()
     cluster.close()

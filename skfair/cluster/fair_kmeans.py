@@ -8,6 +8,7 @@ safairkm and of the method it compares with.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -466,7 +467,7 @@ class FairKMeans(
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
     """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
     groups, min_balance = data.groups, model.min_balance
-    is_default = min_balance == type(model).__init__.__kwdefaults__["min_balance"]
+    is_default = min_balance == signature(type(model)).parameters["min_balance"].default
     if min_balance is not None and is_default and not solver.keeps_balance:
         warn_user(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
@@ -482,7 +483,7 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
         )
     limits = min_balance, model.relative_balance, model.share_bounds
     constraints = representation_constraints(groups, model.n_clusters, limits, data.sample_weight)
-    check_enough(data.n_samples, model.n_clusters)
+    check_enough(groups.n_samples, model.n_clusters)
     return constraints
 
 

@@ -30,6 +30,8 @@ _FEW_ROWS, _MOST_TRIALS = 3_000, 20
 # Starts that put more of the rows than this into the same clusters lead to the same end.
 _SAME = 0.995
 
+_fit = one_thread(KMeans.fit)
+
 
 def starting_centers(
     problem: RepresentationProblem, init: Any, rng: np.random.RandomState
@@ -94,7 +96,7 @@ def best_runs(
         )
         # OpenMP counts the threads of each thread of Python by itself. The rows are checked.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return one_thread(kmeans.fit)(seen[i], sample_weight=weights)
+            return _fit(kmeans, seen[i], sample_weight=weights)
 
     # Fewer distinct points than clusters are no reason to warn.
     with hidden("Number of distinct clusters", ConvergenceWarning):
