@@ -46,17 +46,8 @@ def part_attributes(
     centers = centers + share[:, None] * (means - centers)
     step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
     multipliers = multipliers + step * (placed.multipliers - multipliers)
-    clustering = Clustering(
-        placed.labels,
-        centers,
-        multipliers,
-        cost=placed.cost,
-        cost_at_bound=placed.cost,
-        lower_bound=placed.lower_bound,
-        violation=placed.violation,
-        n_iter=estimator.n_iter_ + 1,
-        status=estimator.status_,
-        history=estimator.history_,
-    )
+    cost, bound, missed = placed.cost, placed.lower_bound, placed.violation
+    of_fit = estimator.n_iter_ + 1, estimator.status_, estimator.history_
+    clustering = Clustering(placed.labels, centers, multipliers, cost, cost, bound, missed, *of_fit)
     attributes = clustering_attributes(problem, groups, clustering, held)
     return attributes | {"status_": estimator.status_}  # of fit, as is its history
