@@ -31,7 +31,6 @@ from skfair.classification import (
 )
 from skfair.cluster import FairAssignment
 from skfair.regression import FairDecisionRegressor
-from skfair.utils.response import takes_groups
 from tests.house import discover_estimators, documented_parameters
 from tests.older import MIXED_UP, ROUTES_TO_SCORE
 from tests.prototypes import CentroidClassifier, SeedClusterer
@@ -69,7 +68,8 @@ def outcome(estimator, X, groups):
     """What a fitted estimator says of rows: predictions (with their groups), or its labels."""
     if not hasattr(estimator, "predict"):
         return estimator.labels_
-    extra = {"sensitive_features": groups} if takes_groups(estimator, "predict") else {}
+    takes_groups = "sensitive_features" in inspect.signature(estimator.predict).parameters
+    extra = {"sensitive_features": groups} if takes_groups else {}
     return estimator.predict(X, **extra)
 
 

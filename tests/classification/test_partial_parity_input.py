@@ -12,7 +12,6 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from skfair import Sensitive, metrics
 from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint
-from skfair.enforcement.partial.promise import alike_rows
 
 PAIR = (0.1, 0.6)
 AWARE = {"group_aware": True}
@@ -216,24 +215,6 @@ def test_a_refit_leaves_nothing_behind():
             model.decision_function(X, **groups_for(model)),
             fresh.decision_function(X, **groups_for(fresh)),
         )
-
-
-def test_alike_rows_of_two_attributes_are_as_many():
-    """The noise floor looks at a share of the rows of each group and class, rounded up."""
-    frame = pd.DataFrame({"two": GROUP, "seven": np.arange(len(Y)) % 7})
-    model = PartialParityClassifier(
-        max_disparity=1.0, enforce="surrogate", sensitive=Sensitive(crossed=False)
-    )
-    model.fit(X, Y, sensitive_features=frame)
-    for most in (np.inf, 60):
-        groups, targets, share = alike_rows(model._group_levels, model._counts, most)
-        two, seven = groups.codes
-        assert 60 <= two.size == seven.size == targets.size <= len(Y)
-        for codes, levels, column in ((two, 0, "two"), (seven, 2, "seven")):
-            left = pd.crosstab(codes - levels, targets).to_numpy()
-            given = pd.crosstab(frame[column], Y).to_numpy()
-            assert (left <= given).all()
-        assert 0 < share <= 1
 
 
 # --- scikit-learn around it -------------------------------------------------------------------

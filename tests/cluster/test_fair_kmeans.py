@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -21,7 +21,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair import Sensitive
 from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
-from skfair.cluster.starts import spread_rows
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import (
     balance_score,
@@ -382,20 +381,6 @@ def test_starts():
     assert model.cluster_centers_.shape == (4, 3)
     with pytest.raises(ValueError, match=r"init has the shape \(3, 3\), expected \(4, 3\)"):
         fit(X, groups, init=X[:3])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_spread_as_in_scikit_learn(weighted):
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(300, 3)), np.ones(300)
-    if weighted:
-        weights = rng.random(300) * (rng.random(300) < 0.5)
-    for seed in range(10):
-        drawn = spread_rows(X, weights, 7, np.random.RandomState(seed))
-        theirs = kmeans_plusplus(X, 7, sample_weight=weights, random_state=seed)[1]
-        assert drawn.tolist() == theirs.tolist()
-    same = np.zeros((5, 2))
-    assert set(spread_rows(same, np.ones(5), 3, np.random.RandomState(0))) <= set(range(5))
 
 
 def test_the_papers_sets_reach_every_balance():

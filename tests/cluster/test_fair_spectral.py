@@ -22,11 +22,9 @@ from sklearn.neighbors import kneighbors_graph
 
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph, Nystroem, Precomputed, Rbf
-from skfair.cluster.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.papers import DCADMM
-from skfair.problems.cut import checks
 from skfair.solvers import DenseEigh, Lanczos
 from tests.naive import spectral as naive
 from tests.registries import EIGEN_SOLVERS
@@ -527,16 +525,6 @@ def test_columns_cannot_hold_groups_of_precomputed_weights():
         FairSpectralClustering(2, affinity="precomputed", sensitive=[0]).fit(W)
 
 
-def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch, blobs):
-    X, _, sex = blobs
-    monkeypatch.setattr(checks, "_memory_limit", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"240 x 240 needs 2\.3e\+05 bytes.*'landmark'"):
-        FairSpectralClustering(3).fit(X, sensitive_features=sex)
-    FairSpectralClustering(3, affinity="landmark").fit(X, sensitive_features=sex)
-    monkeypatch.undo()
-    assert checks._memory_limit() > 1e8
-
-
 @pytest.mark.data
 @pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="SKFAIR_DATA is not set")
 def test_costs_of_the_paper():
@@ -640,19 +628,8 @@ def test_parameters_beside_an_affinity_object_are_refused(parameter, blobs):
         model.fit(X, sensitive_features=sex)
 
 
-def test_rows_of_an_embedding_get_length_1():
-    points = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-9, 0.0]])
-    assert unit_rows(points) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [-1, 0]]))
-
-
 def test_graphs_that_are_not_connected_are_warned_of():
     X = np.repeat([[0.0], [50.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 1))
     model = FairSpectralClustering(2, affinity="nearest_neighbors", n_neighbors=5, random_state=0)
     with pytest.warns(UserWarning, match="not connected"):
         model.fit(X, sensitive_features=np.tile(["f", "m"], 20))
-
-
-def test_a_limit_of_the_process_is_known_before_weights_are_made(monkeypatch, blobs):
-    monkeypatch.setattr("resource.getrlimit", lambda _: (1000, 1000))
-    with pytest.raises(MemoryError, match="this machine has 1e\\+03.*'nearest_neighbors'"):
-        FairSpectralClustering(3).fit(blobs[0], sensitive_features=blobs[2])

@@ -10,7 +10,7 @@ from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score, kmeans_cost, nondominated
-from skfair.papers import Smooth, Swap, Variational
+from skfair.papers import Smooth, Variational
 from skfair.solvers.clustering.base import RunSettings
 from tests.cluster.test_fair_kmeans import segregated
 from tests.clustering_problems import free_problem
@@ -141,20 +141,6 @@ def test_solvers_are_found_in_a_grid():
     assert search.best_estimator_.solver == Variational(
         **{name.removeprefix("solver__"): value for name, value in search.best_params_.items()}
     )
-
-
-@pytest.mark.parametrize(
-    ("solver", "message"),
-    [
-        (Swap(n_swap_steps=-1), "'n_swap_steps' parameter of Swap"),
-        (Smooth(sharpness=0), "'sharpness' parameter of Smooth"),
-        (Variational(fairness_weight="much"), "'fairness_weight' parameter of Variational"),
-    ],
-)
-def test_bad_parameters_of_a_solver(solver, message):
-    X, groups = segregated()
-    with pytest.raises(ValueError, match=message):
-        FairKMeans(4, min_balance=None, solver=solver).fit(X, sensitive_features=groups)
 
 
 @pytest.mark.parametrize("solver", [Variational(1.0), Smooth(5, 5, batch_size=None)])

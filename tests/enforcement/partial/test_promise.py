@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skfair import Sensitive
+from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.partial.promise import Promise, upper_bound
+from skfair.enforcement.partial.promise import Promise, alike_rows, upper_bound
 from skfair.groups.encoding import encode_groups
+from tests.classification.test_partial_parity_input import GROUP, X, Y
 from tests.small_problems import ranked_constraints
 
 INTERVAL = (0.1, 0.6)
@@ -65,3 +69,21 @@ def test_weights_of_1_do_not_change_an_upper_bound_and_uneven_ones_raise_it(name
         n = (uneven @ of_group) ** 2 / (uneven**2 @ of_group)
         epsilon.append(np.sqrt(np.log(2 * n_cells / 0.05) / (2 * n.min())))
     assert margin(uneven) == pytest.approx(sum(epsilon), abs=1e-12)
+
+
+def test_alike_rows_of_two_attributes_are_as_many():
+    """The noise floor looks at a share of the rows of each group and class, rounded up."""
+    frame = pd.DataFrame({"two": GROUP, "seven": np.arange(len(Y)) % 7})
+    model = PartialParityClassifier(
+        max_disparity=1.0, enforce="surrogate", sensitive=Sensitive(crossed=False)
+    )
+    model.fit(X, Y, sensitive_features=frame)
+    for most in (np.inf, 60):
+        groups, targets, share = alike_rows(model._group_levels, model._counts, most)
+        two, seven = groups.codes
+        assert 60 <= two.size == seven.size == targets.size <= len(Y)
+        for codes, levels, column in ((two, 0, "two"), (seven, 2, "seven")):
+            left = pd.crosstab(codes - levels, targets).to_numpy()
+            given = pd.crosstab(frame[column], Y).to_numpy()
+            assert (left <= given).all()
+        assert 0 < share <= 1

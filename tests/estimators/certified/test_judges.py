@@ -193,15 +193,6 @@ def test_more_rows_that_judge_show_smaller_limits_of_scores(constraint):
     assert widths[1] < 0.75 * widths[0]
 
 
-def test_more_rows_that_judge_show_smaller_limits_of_means():
-    widths = []
-    for size in (0.2, 0.7):
-        model = ConstrainedERMRegressor(max_disparity=3.0, **options(by="split", share=size))
-        path = fitted(model, amounts(TRAIN[0])).path_
-        widths.append(float(np.mean(path["bound"] - path["disparity"])))
-    assert widths[1] < 0.75 * widths[0]
-
-
 CLASSIFIER, CALIBRATOR = PartialParityClassifier, PartialParityCalibrator
 PARITY, BY_GROUP = "statistical_parity", {"a": (0, 0.5), "b": (0, 0.8)}
 
@@ -390,18 +381,6 @@ def test_too_few_people_are_told_how_many_more(certify):
     assert model.status_ == "no_solution"
     assert model.certified_disparity_ > 0.02
     assert model.predict(X).shape == (200,)
-
-
-def test_nothing_of_a_certificate_is_left_by_another_fit():
-    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS))
-    fitted(model.set_params(confidence=None))
-    assert not any(hasattr(model, name) for name in ("path_", "p_value_", "decisions_"))
-    assert model.coef_.shape == (1, 3)
-    fitted(model.set_params(confidence=0.95))
-    assert not hasattr(model, "coef_")
-    regressor = fitted(ConstrainedERMRegressor(max_disparity=3.0, **OPTIONS), amounts(TRAIN[0]))
-    fitted(regressor.set_params(confidence=None), amounts(TRAIN[0]))
-    assert not hasattr(regressor, "path_")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skfair._kernels.products import read_rows
+from skfair.cluster import FairSpectralClustering
+from skfair.problems.cut import checks
 from skfair.problems.cut.checks import check_dense, check_sparse
 
 
@@ -92,3 +94,22 @@ def test_sums_may_be_larger_than_any_weight():
     read, sums = check_dense(W, np.float32)
     assert np.isfinite(read).all()
     assert sums.max() > np.finfo(np.float32).max
+
+
+ROWS = np.random.default_rng(0).normal(size=(240, 3))
+SEX = np.arange(240) % 2
+
+
+def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch):
+    monkeypatch.setattr(checks, "_memory_limit", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"240 x 240 needs 2\.3e\+05 bytes.*'landmark'"):
+        FairSpectralClustering(3).fit(ROWS, sensitive_features=SEX)
+    FairSpectralClustering(3, affinity="landmark").fit(ROWS, sensitive_features=SEX)
+    monkeypatch.undo()
+    assert checks._memory_limit() > 1e8
+
+
+def test_a_limit_of_the_process_is_known_before_weights_are_made(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1000, 1000))
+    with pytest.raises(MemoryError, match="this machine has 1e\\+03.*'nearest_neighbors'"):
+        FairSpectralClustering(3).fit(ROWS, sensitive_features=SEX)
