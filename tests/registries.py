@@ -3,7 +3,7 @@
 from skfair.constraints.base import CONSTRAINTS
 from skfair.datasets.local import local_datasets
 from skfair.losses import LOSSES
-from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.problems.cut.affinity import AFFINITIES
 from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
@@ -16,6 +16,7 @@ __all__ = [
     "DC_SOLVERS",
     "EIGEN_SOLVERS",
     "LABEL_METRICS",
+    "LARGEST_RATES",
     "LOSSES",
     "SOLVERS",
     "local_datasets",

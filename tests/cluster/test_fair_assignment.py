@@ -122,7 +122,7 @@ def test_the_unit_of_costs_does_not_matter(unit):
         }
         costs = KMeans(5, n_init=1, random_state=0).fit_transform(X) ** 2
         plain, other = (
-            FairAssignment(costs=lambda _, X, times=times: times * costs).fit(X, **given)
+            FairAssignment(costs=lambda _, X, costs=times * costs: costs).fit(X, **given)
             for times in (1.0, unit)
         )
         assert plain.status_ == other.status_ == "converged"

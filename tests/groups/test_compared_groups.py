@@ -11,9 +11,8 @@ from sklearn.metrics import accuracy_score
 
 import skfair.metrics
 from skfair.metrics import get_scorer_names
-from skfair.metrics.labels import LARGEST_RATES
 from tests.metrics.test_every_metric import measured
-from tests.registries import LABEL_METRICS
+from tests.registries import LABEL_METRICS, LARGEST_RATES
 
 METRICS = {
     name: metric

@@ -23,7 +23,6 @@ from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.clustering.base import ClusteringSolver
 from tests import naive
 from tests.naive import ranking, spectral
 from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
@@ -41,11 +40,7 @@ INTERVAL_SOLVERS = [
     "repair",
 ]
 RANKING_SOLVERS = [name for name in SOLVERS if not NOT_IN_RANKINGS & set(SOLVERS[name].needs)]
-FRONT_SOLVERS = [
-    name
-    for name in CLUSTERING_SOLVERS
-    if CLUSTERING_SOLVERS[name].front is not ClusteringSolver.front
-]
+FRONT_SOLVERS = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].has_front]
 # The estimators that take a solver, and the tests of theirs below.
 TESTS = {
     "ConstrainedERMClassifier": "test_decisions_keep_the_limit",
