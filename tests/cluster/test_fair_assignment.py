@@ -14,10 +14,6 @@ from skfair.cluster import FairAssignment, FairKMeans
 from skfair.metrics import balance_score
 
 
-def mean_cost(costs, labels, weights):
-    return np.average(costs[np.arange(len(costs)), labels], weights=weights)
-
-
 def people(n=400, seed=0):
     rng = np.random.default_rng(seed)
     groups = rng.choice(["f", "m"], n)

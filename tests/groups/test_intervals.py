@@ -72,15 +72,6 @@ def test_shares_by_counting(seed):
         assert intervals.lengths[g] == pytest.approx(sum(high - low for low, high in given[name]))
 
 
-def test_shares_beyond_0_and_1():
-    intervals = Intervals((0.2, 0.4), LEVELS)
-    assert intervals.lowest_rank(np.array([-1.0, 0.0]), 0).tolist() == [0, 0]
-    assert intervals.highest_rank(np.array([1.0, 1.5]), 0).tolist() == [1, 1]
-    assert intervals.highest_rank(-0.5, 0) == 0
-    assert intervals.lowest_rank(1.0, 0) == 0.4
-    assert intervals.highest_rank(0.0, 0) == 0.2
-
-
 @few
 @by_seed
 def test_widened_covers_what_is_near_any_interval_of_any_group(seed):

@@ -49,23 +49,3 @@ def test_pullback_equals_finite_differences(rows, model, batch):
     slopes = rng.normal(size=scores.size)
     expected = finite_differences(lambda point: slopes @ pairs.forward(point, chosen)[0], theta)
     assert pairs.pullback(tape, slopes) == pytest.approx(expected, abs=1e-4)
-
-
-@each
-def test_rounding_covers_two_ways_to_subtract(rows, model):
-    X, first, second = rows
-    inner = MODELS[model](X)
-    pairs = PairScore(inner, first, second)
-    theta = pairs.start(np.random.RandomState(1)) + 0.3
-    assert inner.rounding(theta) < pairs.rounding(theta) < 1e-9
-    found, _ = pairs.forward(theta)
-    if model == "linear":
-        coef, _ = inner.raw(theta)
-        assert np.abs(found - (X[first] - X[second]) @ coef).max() <= pairs.rounding(theta)
-
-
-def test_weights_come_back(rows):
-    X, first, second = rows
-    pairs = PairScore(MLPScore(X, (3,)), first, second)
-    theta = pairs.start(np.random.RandomState(0))
-    assert pairs.standardised(*pairs.raw(theta)) == pytest.approx(theta)

@@ -53,43 +53,6 @@ def walk(max_iter=None, callback=None, **options):
     return Walk(**options).solve(Line(), np.zeros(1), max_iter=max_iter, callback=callback)
 
 
-def test_history_has_a_row_for_each_step():
-    result = walk()
-    assert result.history["objective"].tolist() == [3.0, 2.0, 1.5, 1.25]
-    assert result.history["max_violation"].tolist() == [0.0] * 4
-    assert np.isnan(result.history["share"][0])
-    assert result.history["share"][1:].tolist() == [0.5, 1.0, 1.5]
-    assert (np.diff(result.history["seconds"]) >= 0).all()
-
-
-def test_the_last_step_is_the_result():
-    result = walk()
-    assert (result.theta, result.multipliers) == (1.25, -1.25)
-    assert (result.n_iter, result.status) == (3, "max_iter")  # it could not go on
-
-
-@pytest.mark.parametrize("max_iter", [0, 1, 2])
-def test_no_more_steps_than_asked_for(max_iter):
-    result = walk(max_iter)
-    assert (result.n_iter, result.status) == (max_iter, "max_iter")
-    assert len(result.history["objective"]) == max_iter + 1
-
-
-@pytest.mark.parametrize("status", ["converged", "infeasible"])
-def test_a_step_may_end_the_run(status):
-    result = walk(ends={2: status})
-    assert (result.n_iter, result.status, result.theta) == (2, status, 1.5)
-
-
-def test_the_callback_sees_each_step_but_the_start_and_may_stop():
-    seen = []
-    assert walk(callback=lambda theta: seen.append(theta[0])).status == "max_iter"
-    assert seen == [2.0, 1.5, 1.25]
-    result = walk(callback=lambda theta: theta[0] == 1.5, ends={2: "converged"})
-    assert (result.n_iter, result.status, result.theta) == (2, "stopped", 1.5)
-    assert len(result.history["objective"]) == 3
-
-
 @pytest.mark.parametrize(("x", "status"), [(1.0, "converged"), (1.1, "max_iter")])
 def test_another_answer_is_judged_by_its_residual(x, status):
     result = walk(answer=lambda: Answer(at(x), np.array([-1.0])))

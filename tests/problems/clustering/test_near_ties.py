@@ -86,18 +86,6 @@ def test_moves_near_a_tie_are_the_first_of_all_moves():
             assert_array_equal(mine[giver, taker, cell][first], all_rows[giver, taker, cell][first])
 
 
-def test_sums_are_right_where_all_rows_are_near_a_tie():
-    problem, centers, price = drawn()
-    table = problem.distances(centers * 1e-3)  # every row is about as far from all of them
-    for factor in (1, 2):
-        value, counts, _ = table.soft_counts(price * factor * 1e-3, TEMPERATURE)
-        given = centers * 1e-3, price * factor * 1e-3, TEMPERATURE
-        wanted, soft, _ = plain_sums(problem, *given)
-        assert_allclose(value, wanted, rtol=1e-9)
-        assert_allclose(counts, soft, rtol=1e-6)
-    assert table._near.number.size == problem.n_samples
-
-
 def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():
     codes = np.arange(4000) % 2
     X = 100.0 * codes[:, None] + np.random.default_rng(0).normal(size=(4000, 2))

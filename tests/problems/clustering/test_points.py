@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Spread, units_of
-from skfair.utils import pieces
+from skfair.problems.clustering.points import RepresentationProblem, Spread
 
 
 def test_farthest_points_are_those_that_pay_most():
@@ -25,22 +24,6 @@ def test_farthest_points_are_those_that_pay_most():
     order = np.argsort(-paid)[:5]
     assert cost == pytest.approx(paid[order])
     assert points == pytest.approx(scaled[order])
-
-
-@pytest.mark.parametrize(("n", "n_blocks"), [(100, 1), (1000, 8), (8000, 40), (100_000, 391)])
-def test_blocks_are_large_but_not_few(monkeypatch, n, n_blocks):
-    monkeypatch.setattr(pieces, "NUMBERS", 1024)
-    monkeypatch.setattr(pieces, "_PIECES", 40)
-    groups = encode_groups(np.arange(n) % 2)
-    constraints = balance_constraints(groups, np.array([0.5]))
-    problem = RepresentationProblem(
-        np.random.default_rng(0).normal(size=(n, 4)), groups, constraints, 3
-    )
-    slices = problem.each(lambda rows: rows)
-    # Of 1024 / 4 rows, or half as many; between them as many as make 40 blocks.
-    assert len(slices) == n_blocks
-    assert [part.start for part in slices[1:]] == [part.stop for part in slices[:-1]]
-    assert (slices[0].start, slices[-1].stop) == (0, n)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

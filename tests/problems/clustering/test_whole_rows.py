@@ -5,9 +5,8 @@ import pytest
 
 from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import placement, whole_rows
-from skfair.problems.clustering.counts import Constraints, balance_constraints
-from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering import whole_rows
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 from skfair.solvers.clustering.assignment import assign
@@ -52,15 +51,6 @@ def test_counts_are_found_exactly_when_they_exist(sizes, share):
     assert found.min() >= 1
 
 
-def test_counts_within_one_person_are_left_alone():
-    problem = problem_of(7, 9, 7 / 9)
-    near = np.array([[3.0, 4.0], [4.0, 5.0]])
-    near = near if np.bincount(problem.cells)[0] == 7 else near[:, ::-1]
-    assert not exists(problem)
-    assert problem.constraints.violation(near).sum() > 0
-    assert nearest_feasible_counts(problem, near) is None
-
-
 def test_empty_clusters_are_filled_by_several_people_at_once():
     """One person alone makes the balance of an empty cluster worse; six together do not."""
     codes = np.repeat(np.arange(6), [30, 60, 80, 40, 35, 70])
@@ -71,28 +61,6 @@ def test_empty_clusters_are_filled_by_several_people_at_once():
     far = np.array([[0.0, 0.0], [50, 0], [0, 50], [50, 50], [-50, -50]])
     found = assign(problem, far)
     assert problem.constraints.violation_beyond(problem.counts(found.labels), 1.0) == 0
-
-
-def test_points_move_to_the_wanted_counts():
-    problem = problem_of(12, 15, 0.7)
-    centers = problem.scaled(np.array([0, 20])).astype(float)
-    distances = problem.distances(centers)
-    labels = np.zeros(27, np.int64)
-    target = np.array([[5, 7], [7, 8]])
-    order = np.bincount(problem.cells)
-    target = target if order[0] == 12 else target[:, ::-1]
-    placed = Placement(problem, distances, labels)
-    placed.move_to(target)
-    assert np.array_equal(problem.counts(labels), target)
-    assert np.array_equal(placed.counts, target)
-    assert placed.violation == problem.constraints.violation(target).sum()
-    assert placed.cost == distances.cost(labels)
-    # The cheapest points moved: within a cell nobody who stayed would have been cheaper.
-    D = np.concatenate(distances.each(lambda _, costs: costs))
-    extra = D[:, 1] - D[:, 0]
-    for s in range(2):
-        moved, stayed = (extra[(problem.cells == s) & (labels == k)] for k in (1, 0))
-        assert moved.max() <= stayed.min() + 1e-12
 
 
 def test_it_helps_where_single_moves_get_stuck():
@@ -111,42 +79,6 @@ def test_it_helps_where_single_moves_get_stuck():
             counts = problem.counts(whole.labels)
             assert (counts.min(axis=1) / counts.max(axis=1)).min() >= 0.9 - 1e-9
     assert helped >= 1
-
-
-def test_no_cluster_is_emptied_to_meet_a_balance():
-    problem = problem_of(6, 6, 0.9, 4)
-    far = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 0.0], [0.0, 70.0]])
-    found = assign(problem, far)
-    assert problem.counts(found.labels).min() >= 1
-
-
-def test_when_there_is_nothing_to_solve(monkeypatch):
-    weights = np.linspace(0.5, 1, 16)
-    problem = problem_of(7, 9, 0.7, weights=weights)
-    assert nearest_feasible_counts(problem, problem.counts(np.zeros(16, np.int64))) is None
-    plain = problem_of(7, 9, 0.7)
-    counts = plain.counts(np.zeros(16, np.int64))
-    monkeypatch.setattr(whole_rows, "MAX_COUNTS", 2)
-    assert nearest_feasible_counts(plain, counts) is None
-    monkeypatch.undo()
-    impossible = plain.with_constraints(Constraints(np.eye(2), np.full(2, -100.0)))
-    assert nearest_feasible_counts(impossible, counts) is None
-
-
-def test_too_many_undecided_moves_are_tried_only_if_there_is_much_to_gain(monkeypatch):
-    """Of 50 people in four clusters, whole people cost two percent more than the bound."""
-    problem = problem_of(20, 30, 0.6, 4, seed=7)
-    centers = problem.scaled(np.array([0, 9, 30, 40])).astype(float)
-    plain, best = assign(problem, centers), assign(problem, centers, exact=True)
-    assert best.cost < plain.cost * (1 - 1e-3)
-    monkeypatch.setattr(placement, "MAX_MOVES", 20)
-    some = assign(problem, centers, exact=True)
-    assert best.cost <= some.cost < plain.cost
-    monkeypatch.setattr(placement, "WORTH", 1.0)
-    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
-    monkeypatch.undo()
-    monkeypatch.setattr(placement, "SMALL", 100)
-    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
 
 
 @pytest.mark.parametrize("n", [300, 150_000])

@@ -14,7 +14,7 @@ from skfair._kernels import moves
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import whole_rows
-from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering import assignment, prices
@@ -180,61 +180,6 @@ def test_sums_of_clusters_equal_numpy(compiled):
         assert mass[k] == pytest.approx(weights[labels == k].sum())
 
 
-def listed_moves(D, labels, problem, n_kept):
-    """Lists of the cheapest moves: rows, costs and lengths."""
-    shape = problem.n_clusters, problem.n_clusters, problem.n_cells
-    lists = np.empty((*shape, n_kept), np.int64), np.empty((*shape, n_kept)), np.zeros(shape, int)
-    moves.cheapest_moves(D, labels, problem.cells, problem.weights, 0, *lists)
-    return lists
-
-
-def repaired(problem, labels, counts, lists, max_steps, kernel=moves.move_points):
-    """Repair labels and counts; the steps, and values of the constraints."""
-    values = counts @ problem.constraints.matrix.T + problem.constraints.slack
-    shape = lists[2].shape
-    least = np.full(shape[:2], np.inf)
-    heads = np.zeros(shape, int), np.zeros((2, *shape))
-    choices = least, np.zeros(shape[:2], int), np.ones(shape[0], bool)
-    scratch = (*heads, *choices)
-    given = problem.constraint_entries, values, labels, problem.weights, counts, lists, scratch
-    return kernel(True, *given, max_steps, 1e-9, np.inf)[0], values
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("kind", ["balance", "shares", "overlapping"])
-@pytest.mark.parametrize("is_weighted", [True, False])
-def test_a_repair_counts_what_it_moves(compiled, kind, is_weighted, monkeypatch):
-    plain = {name: as_python(kernel) for name, kernel in vars(moves).items()}
-    for name in ("_missed", "_best_move"):
-        monkeypatch.setattr(moves, name, getattr(moves, name) if compiled else plain[name])
-    rng = np.random.default_rng(5)
-    codes = np.repeat(np.arange(4), [29, 27, 15, 14])
-    weights = np.append(1.5, rng.integers(1, 4, codes.size - 1)) if is_weighted else None
-    groups = encode_groups(codes)
-    constraints = share_constraints(groups, np.full(4, 0.2), np.full(4, 0.3))
-    if kind == "balance":
-        constraints = balance_constraints(groups, np.array([0.4]))
-    elif kind == "overlapping":
-        constraints = Constraints(
-            rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5), np.full(6, -3.0)
-        )
-    X = rng.normal(size=(codes.size, 2)) + codes[:, None]
-    problem = RepresentationProblem(X, groups, constraints, 3, weights)
-    D = dense(problem, problem.scaled(np.array([0, 40, 80])).astype(float))
-    labels = D.argmin(axis=1)
-    counts = problem.counts(labels)
-    missed = problem.constraints.violation(counts).sum()
-    kernel = moves.move_points if compiled else plain["move_points"]
-    given = labels, counts, listed_moves(D, labels, problem, 40)
-    steps, values = repaired(problem, *given, 1000, kernel)
-    assert steps > 5
-    assert_allclose(counts, problem.counts(labels))
-    assert_allclose(
-        values, counts @ problem.constraints.matrix.T + problem.constraints.slack, atol=1e-12
-    )
-    assert np.maximum(0, -values).sum() < missed
-
-
 @pytest.mark.parametrize("compiled", [True, False])
 def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
     rng = np.random.default_rng(2)
@@ -254,27 +199,6 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
         assert m == len(expected)
         assert [int(i) for i in row[a, b, c, :m]] == [i for _, i in expected]
         assert_allclose(cost[a, b, c, :m], [v for v, _ in expected])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_first_repair_costs_least_for_what_it_mends(seed):
-    problem, centers = random_problem(seed, 60, 3, 3, 0.8)
-    D, constraints = dense(problem, centers).astype(float), problem.constraints
-    start = D.argmin(axis=1)
-    labels, lists = start.copy(), listed_moves(D, start, problem, start.size)
-    assert repaired(problem, labels, problem.counts(start), lists, 1)[0] == 1
-
-    def price(i, t):
-        moved = start.copy()
-        moved[i] = t
-        mended = constraints.violation(problem.counts(start)) - constraints.violation(
-            problem.counts(moved)
-        )
-        return (D[i, t] - D[i, start[i]]) / mended.sum() if mended.sum() > 1e-9 else np.inf
-
-    (changed,) = np.flatnonzero(labels != start)
-    least = min(price(i, t) for i, t in itertools.product(range(start.size), range(3)))
-    assert price(changed, labels[changed]) == pytest.approx(least)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -328,42 +252,6 @@ def test_gradient_of_the_smooth_dual():
     assert values[0] != values[1]
 
 
-def test_prices_of_a_sample_are_corrected_by_the_counts_of_all_rows():
-    """One pass over all rows leaves much less to be repaired than the sample alone."""
-    missed, bounds = [], []
-    for seed in range(5):
-        problem, centers = random_problem(seed, n=6000, n_clusters=4, n_groups=3, beta=0.9)
-        part = problem.sample(400, np.random.RandomState(seed))
-        alone = maximise_dual(part, part.distances(centers), problem.no_multipliers())
-        plain = assignment.at_best_prices(problem, centers, alone, (), 0)
-        corrected = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60, part)
-        exact = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60)
-        missed.append((plain.violation, corrected.violation))
-        bounds.append([found.lower_bound for found in (plain, corrected, exact)])
-        assert max(bounds[-1]) <= exact.lower_bound * (1 + 1e-4)
-    plain, corrected = np.sum(missed, axis=0)
-    assert corrected < plain / 2
-    plain, corrected, exact = np.mean(bounds, axis=0)  # one sample may happen to be good
-    assert exact - corrected < (exact - plain) / 2
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_a_sample_holds_the_groups_in_the_shares_of_all_rows(is_weighted):
-    weights = np.random.default_rng(0).uniform(0, 2, 3006) if is_weighted else None
-    beta = 0.9 if is_weighted else 1.0  # of the numbers of rows: weights keep a little less
-    problem, centers = random_problem(1, 3000, 2, 3, beta, weights)
-    part = problem.sample(200, np.random.RandomState(0))
-
-    def shares(p):
-        return np.bincount(p.cells, p.weights) / p.weights.sum()
-
-    assert_allclose(shares(part), shares(problem))
-    assert part.weights.sum() == pytest.approx(part.total_weight)
-    # So it can keep the constraints of the whole: the dual is bounded.
-    found = maximise_dual(part, part.distances(centers), problem.no_multipliers())
-    assert np.abs(found).max() < 1e3
-
-
 def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
     problem, centers = random_problem(3, n=8000, n_clusters=4, n_groups=3, beta=0.8)
     whole = fair_lloyd(problem, centers)
@@ -387,19 +275,6 @@ def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
         assert len(calls) == last
         assert stopped.violation <= 1e-9
         assert stopped.labels.size == problem.n_samples
-
-
-def test_the_result_is_the_best_of_the_finishing_rounds():
-    n_rounds = []
-    for seed in range(4):
-        problem, centers = random_problem(seed, n=200, beta=0.8)
-        found = fair_lloyd(problem, centers, max_iter=2)
-        costs = found.history["objective"][found.n_iter :]
-        assert not found.history["max_violation"][found.n_iter :].any()
-        n_rounds.append(costs.size)
-        assert found.cost in costs
-        assert found.cost <= costs.min() * (1 + 1e-5)
-    assert max(n_rounds) > 2
 
 
 def test_too_many_groups_for_pairs():

@@ -69,27 +69,6 @@ def test_rosenbrock_as_scipy_and_in_about_as_many_evaluations(n):
     assert function.n_calls <= 1.5 * theirs.nfev
 
 
-def test_a_second_run_on_nearly_the_same_function_is_shorter():
-    function, least = quadratic()
-    moved = Counted(lambda x: function.value(x - 0.1), lambda x: function.gradient(x - 0.1))
-    lbfgs = LBFGS(memory=50)
-    at, _ = lbfgs.minimize(function, function(np.zeros(30)), 1e-6, 1000)
-    again, n_again = lbfgs.minimize(moved, moved(at.x), 1e-6, 1000)
-    forgetful, n_fresh = run(moved, at.x, tol=1e-6, memory=50)
-    assert again.x == pytest.approx(least + 0.1, abs=1e-5)
-    assert forgetful.x == pytest.approx(least + 0.1, abs=1e-5)
-    assert n_again <= 0.5 * n_fresh
-
-
-def test_misleading_memory_is_dropped():
-    steep, _ = quadratic(largest=1e8)
-    lbfgs = LBFGS(memory=5)
-    lbfgs.minimize(steep, steep(np.zeros(30)), 1e-3, 200)
-    other, least = quadratic(largest=10.0, seed=1)
-    at, _ = lbfgs.minimize(other, other(np.zeros(30)), 1e-8, 1000)
-    assert at.x == pytest.approx(least, abs=1e-7)
-
-
 def test_values_that_are_not_finite_are_stepped_back_from():
     barrier = Counted(lambda x: x[0] - np.log(x[0]), lambda x: np.array([1 - 1 / x[0]]))
     at, _ = run(barrier, np.array([1e-3]))
