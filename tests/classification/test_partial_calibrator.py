@@ -180,22 +180,6 @@ def test_a_fitted_estimator_is_not_fitted_again():
         clone(prefit).fit(X, y, sensitive_features=sex)
 
 
-def test_the_estimator_itself_is_not_touched():
-    X, y, sex = sample()
-    scorer = LogisticRegression()
-    PartialParityCalibrator(scorer, INTERVAL).fit(X, y, sensitive_features=sex)
-    assert not hasattr(scorer, "coef_")
-
-
-def test_the_estimator_gets_the_groups_if_it_takes_them():
-    X, y, sex = sample()
-    scorer = ConstrainedERMClassifier("demographic_parity", max_disparity=0.05)
-    model = PartialParityCalibrator(scorer, INTERVAL, cv=None).fit(X, y, sensitive_features=sex)
-    assert model.is_within_limit_
-    alone = clone(scorer).fit(X, y, sensitive_features=sex)
-    assert np.array_equal(model.estimators_[0].coef_, alone.coef_)
-
-
 def test_the_estimator_gets_the_groups_from_columns_as_well():
     X, y, sex = sample()
     frame = pd.DataFrame(X, columns=list("abc")).assign(sex=sex)

@@ -7,14 +7,13 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.classification import PartialParityCalibrator
 from skfair.exceptions import MissingGroupsWarning
-from skfair.metrics import get_scorer, noise_floor, partial_statistical_parity_gap
+from skfair.metrics import noise_floor, partial_statistical_parity_gap
 from tests.classification.test_partial_calibrator import (
     CONSTRAINT_NAMES,
     EXACT,
@@ -26,31 +25,6 @@ from tests.classification.test_partial_calibrator import (
 )
 
 # --- inside scikit-learn ------------------------------------------------------------------------
-
-
-def test_routing_hands_over_the_groups():
-    X, y, sex = sample(n=1000)
-    scorer = get_scorer("neg_partial_statistical_parity_gap", interval=INTERVAL)
-    model = PartialParityCalibrator(LogisticRegression(), INTERVAL, max_disparity=0.1)
-    with sklearn.config_context(enable_metadata_routing=True):
-        groups = {"sensitive_features": sex}
-        found = cross_validate(
-            model,
-            X,
-            y,
-            cv=2,
-            scoring=scorer,
-            params=groups,
-            return_estimator=True,
-            return_indices=True,
-        )
-        for k, test in enumerate(found["indices"]["test"]):
-            scores = found["estimator"][k].decision_function(X[test], sensitive_features=sex[test])
-            gap = measure("statistical_parity", "conditional", scores, y[test], sex[test])
-            assert found["test_score"][k] == -gap
-        search = GridSearchCV(model, {"max_disparity": [0.1, 0.6]}, cv=2, scoring=scorer)
-        search.fit(X, y, sensitive_features=sex)
-    assert search.best_params_ == {"max_disparity": 0.1}
 
 
 class Weighed(LogisticRegression):

@@ -227,14 +227,6 @@ def test_hidden_layers_and_float32():
     assert model.score(X.astype(np.float32), y) > 0.3
 
 
-def test_classification_constraints_are_refused():
-    X, y, group = people()
-    with pytest.raises(ValueError, match="not for regression"):
-        ConstrainedERMRegressor("demographic_parity").fit(X, y, sensitive_features=group)
-    with pytest.raises(ValueError, match="not for regression"):
-        ConstrainedERMRegressor(loss="log_loss").fit(X, y, sensitive_features=group)
-
-
 @pytest.mark.parametrize(
     ("seed", "n", "d", "n_groups"),
     [(2, 200, 5, 2), (9, 300, 3, 3), *((seed, 200, 5, 2) for seed in (0, 1, 3, 4, 5, 6))],

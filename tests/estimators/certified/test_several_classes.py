@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skfair import Certificate, Sensitive
+from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 
@@ -83,19 +83,6 @@ def test_decisions_that_keep_limits_as_they_are_have_no_offset():
     predicted = model.predict(X, sensitive_features=groups)
     assert np.array_equal(predicted, CLASSES[model.predict_proba(X).argmax(axis=1)])
     assert model.price_of_fairness_ == pytest.approx(0.0)
-
-
-def test_a_larger_confidence_or_shift_certifies_less():
-    steps = [
-        int(fitted(**options).path_["is_certified"].sum())
-        for options in (
-            {"confidence": 0.5},
-            {},
-            {"confidence": 0.9999},
-            {"confidence": Certificate(0.95, shift=0.05)},
-        )
-    ]
-    assert steps[0] > steps[1] > max(steps[2:])
 
 
 def test_few_people_are_told_how_many_more():
