@@ -274,7 +274,7 @@ def test_what_smooth_constraints_miss_by_little_is_made_up_for():
 @pytest.mark.filterwarnings("ignore")  # that limits are below noise, or missed
 def test_nothing_ranks_worse_than_chance_or_decides_worse_than_a_constant(constraint):
     """Random moves that looked at the limit alone ended with rankings of AUC .34 to .49."""
-    for seed in range(5):
+    for seed in range(3):
         X, _, group = people(seed=seed, n=150, n_groups=3)
         rng = np.random.default_rng(seed)
         y = X[:, 0] + 0.3 * X[:, 1] + rng.logistic(size=150) > (seed % 3) - 1

@@ -198,7 +198,13 @@ def test_more_columns_than_rows(params):
 def test_a_refit_leaves_nothing_behind():
     settings = [
         {**AWARE, "max_disparity": 0.1},
-        {"solver": "al_lbfgs", "max_disparity": 0.9, "confidence": 0.5, "random_state": 0},
+        {
+            "solver": "al_lbfgs",
+            "max_disparity": 0.9,
+            "confidence": 0.5,
+            "max_iter": 10,
+            "random_state": 0,
+        },
         {"constraint": "group_auc_quadratic", "max_disparity": 0.2},
         {**AWARE, "constraint": "demographic_parity", "loss": "squared_error"},
     ]

@@ -372,9 +372,9 @@ def test_float32_stays_float32():
 
 def test_starts():
     X, groups = segregated()
-    best = fit(X, groups, n_init=5).inertia_
+    best = fit(X, groups, n_init=3).inertia_
     assert best <= fit(X, groups, n_init=1).inertia_ * (1 + 1e-9)
-    parallel = fit(X, groups, n_init=5, n_jobs=2)
+    parallel = fit(X, groups, n_init=3, n_jobs=2)
     assert parallel.inertia_ == best
     assert fit(X, groups, init="random").balance_ > 0
     model = fit(X, groups, init=X[:4].tolist())

@@ -26,10 +26,13 @@ def crowd(seed, size=0.5):
     return X, (scores + rng.logistic(size=N) > 0).astype(int), groups
 
 
-@pytest.mark.parametrize("constraint", MEASURES)
 @pytest.mark.parametrize(
-    ("size", "limit"),
-    [(0.5, 0.03), (0.5, 0.15), (1.5, 0.02)],  # the last costs so much that errors are fitted
+    ("constraint", "size", "limit"),
+    [
+        ("equalized_odds", 0.5, 0.03),
+        ("demographic_parity", 0.5, 0.15),
+        ("demographic_parity", 1.5, 0.02),  # costs so much that errors are fitted
+    ],
 )
 def test_a_sample_first_is_as_good_and_keeps_the_limit(constraint, size, limit, monkeypatch):
     X, y, groups = crowd(0, size)
@@ -61,7 +64,7 @@ def test_what_a_sample_does_not_lead_to_is_walked_on_all_rows(monkeypatch):
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     X, y, groups = crowd(4)
     fitted = []
-    for n_threads in (1, 2, 5):
+    for n_threads in (1, 3):
         monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
         model = ConstrainedERMClassifier(max_disparity=0.03)
         fitted.append(model.fit(X, y, sensitive_features=groups))

@@ -127,7 +127,7 @@ def test_folds_know_the_groups_of_their_own_rows_only(kind):
 
 
 def test_stochastic_solvers_walk_the_path_too():
-    model = regressor(solver="alm", max_iter=200).fit(X, Y, sensitive_features=GROUPS)
+    model = regressor(solver="alm", max_iter=80).fit(X, Y, sensitive_features=GROUPS)
     exact = regressor().fit(X, Y, sensitive_features=GROUPS)
     assert model.status_ == exact.status_ == "certified"
     assert model.path_["r2"][-1] == pytest.approx(exact.path_["r2"][-1], abs=0.05)
