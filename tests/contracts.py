@@ -23,6 +23,7 @@ REFUSALS = {
     "2": "Only binary classification is supported",
     "y": "y must be numbers",
     "l": "'model' parameter",
+    "d": "does not read Dask collections here",
 }
 COLUMNS = (
     *("FairKMeans", "ParetoFairKMeans", "FairAssignment", "FairSpectralClustering"),
@@ -61,6 +62,7 @@ missing values                m m m m   m      + +        m m +      +       m +
 several classes               - - - -   2      + +        2 2 2      +       - - -    -
 labels of text                - - - -   +      + +        + + +      +       y y y    y
 networks                      . . . .   +      . .        l l .      .       + . .    +
+dask                          + + d d   +      d d        d d +      d       d d d    d
 random state                  + + + +   +      + +        + + .      .       + . .    +
 callbacks                     + + . +   +      . .        + + .      .       + . .    +
 """

@@ -15,6 +15,7 @@ from sklearn.base import is_regressor
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -419,6 +420,18 @@ def networks(f):
     assert f.keeps(f.found(f.fit(settings={"model": (4,), "max_iter": 300})))
 
 
+@feature
+def dask(f):
+    """Collections are read; a calibrator takes those of a fitted model."""
+    da = pytest.importorskip("dask.array")
+    rows = da.from_array(X, chunks=(80, -1))
+    fitted = FrozenEstimator(LogisticRegression().fit(X, CLASSES))
+    is_calibrator = f.make is FAMILIES["PartialParityCalibrator"].make
+    settings = {"estimator": fitted} if is_calibrator else {}
+    model = f.fit(rows, da.from_array(f.y, chunks=80), settings=settings)
+    assert f.keeps(np.asarray(f.found(model)))
+
+
 # --- scikit-learn -------------------------------------------------------------------------------
 
 
@@ -490,6 +503,6 @@ def test_the_page_on_big_data_says_the_same():
     assert len(rows) > 5
     for name, *cells in rows:
         estimator = name.split(".")[-1].rstrip("`")
-        for column, cell in zip(columns[:-1], cells[:-1], strict=True):
-            entry = TABLE[column.strip("`").replace("_", " ")][estimator]
+        for column, cell in zip(columns, cells, strict=True):
+            entry = TABLE[column.strip("`").replace("_", " ").replace("Dask", "dask")][estimator]
             assert (entry == SUPPORTED) == (cell not in ("no", "``predict``")), (name, column)

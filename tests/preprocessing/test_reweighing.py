@@ -101,10 +101,3 @@ def test_methods_are_those_of_the_classifier():
     model = Reweighing(LinearSVC())
     assert not hasattr(model, "predict_proba")
     assert model.fit(X, y, sensitive_features=sex).decision_function(X).shape == (200,)
-
-
-def test_dask_is_refused():
-    dask_array = pytest.importorskip("dask.array")
-    X, y, sex = people(200)
-    with pytest.raises(TypeError, match="does not read Dask collections here"):
-        Reweighing().fit(dask_array.from_array(X), y, sensitive_features=sex)

@@ -285,13 +285,6 @@ def test_constant_predictions_and_huge_units():
             assert model.train_disparity_ <= 0.1 * unit
 
 
-def test_dask_is_refused():
-    dask_array = pytest.importorskip("dask.array")
-    X, y, group = people(100)
-    with pytest.raises(TypeError, match="does not read Dask collections here"):
-        FairDecisionRegressor().fit(dask_array.from_array(X), y, sensitive_features=group)
-
-
 def test_mean_residuals():
     X, y, group = people(300)
     z = X[:, 0]

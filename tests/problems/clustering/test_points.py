@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Spread
+from skfair.problems.clustering.points import RepresentationProblem, Spread, units_of
 
 
 def test_farthest_points_are_those_that_pay_most():
