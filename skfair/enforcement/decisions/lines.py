@@ -62,13 +62,13 @@ class Candidate:
         """The verdict on the decisions."""
         return self.decisions.verdict
 
+    def at(self, offsets: FloatArray, strict: StrictEvaluation | None = None) -> Candidate:
+        """Return other offsets for the same rows, perhaps under other limits or penalties."""
+        return Candidate(strict or self.strict, self.values, self.shares, offsets, self.columns)
+
     def verdict_of(self, strict: StrictEvaluation) -> Verdict:
         """Return the verdict on the decisions under other limits or penalties."""
         return strict.verdict(self.decisions.means, self.verdict.merit)
-
-    def spread(self) -> float:
-        """Return the standard deviation of the margin of the second decision over the first."""
-        return float(np.std(self.margins[:, 1] - self.margins[:, 0]))
 
     def exchange(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
         """Exchange decisions for a class with others by its best offset at some features.
@@ -152,7 +152,7 @@ def exchange(start: Candidate, features: Features, *, n_sweeps: int, max_rows: f
 
     While limits are violated, four times as many are.
     """
-    best = Candidate(start.strict, start.values, start.shares, start.offsets, start.columns)
+    best = start.at(start.offsets)
     every = list(lines(best.strict, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:
@@ -161,4 +161,4 @@ def exchange(start: Candidate, features: Features, *, n_sweeps: int, max_rows: f
             break
         used += best.exchange(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
-    return Candidate(start.strict, start.values, start.shares, best.offsets, start.columns)
+    return start.at(best.offsets)

@@ -69,9 +69,7 @@ def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             step[search.features.of(search.features.groups)] = length * rng.randn(*step.shape)
-        trial = Candidate(
-            penalised, current.values, current.shares, current.offsets + step, current.columns
-        )
+        trial = current.at(current.offsets + step, penalised)
         for j in rng.permutation(len(every)):
             used += trial.exchange(*every[j])
         if not current.verdict_of(penalised).is_better_than(trial.verdict):
@@ -122,7 +120,8 @@ def _moved(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -
         step = np.zeros_like(candidate.offsets)
         step[search.features.of(search.features.groups), 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
-        trial = search.candidate(candidate.offsets + length * candidate.spread() / change * step)
+        spread = float(np.std(candidate.margins[:, 1] - candidate.margins[:, 0]))
+        trial = search.candidate(candidate.offsets + length * spread / change * step)
         for label, which in offsets(search.strict, search.features):
             trial.exchange(label, which, search.kinds.size)
         return trial
