@@ -32,7 +32,7 @@ from skfair.classification import (
 )
 from skfair.cluster import FairKMeans
 from skfair.estimators.decisions.prediction import Decider
-from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
+from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils.rounding import TINY

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.classes import encode_classes
-from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import as_rows
+from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
+from skfair.estimators.wrapped_scores import as_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
@@ -39,7 +39,7 @@ def _inside_has(method: str) -> Callable[[Reweighing], bool]:
 
 @documented
 class Reweighing(
-    InnerModels, ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    WrapsEstimator, ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     r"""Any classifier, fitted with weights that make group and class independent.
 
@@ -119,7 +119,7 @@ class Reweighing(
             What ``estimator.fit`` takes besides. With metadata routing, what it has requested.
         """
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        _, data = read_for_inner(self, X, y, sample_weight=sample_weight, **others)
+        _, data = read_for_wrapped(self, X, y, sample_weight=sample_weight, **others)
         self._keep(data.reading)
         self.train_weights_ = self._weights(data)
         inner = clone(self._inner())

@@ -13,7 +13,7 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.estimators import classes, limits, objective
 from skfair.estimators.certified import paths
 from skfair.estimators.erm import bind
-from skfair.estimators.inner_scores import check_prefit, known_folds
+from skfair.estimators.wrapped_scores import check_prefit, known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
 from skfair.problems.erm.in_memory import ConstrainedERM

@@ -39,10 +39,10 @@ from skfair.estimators.decisions.prediction import (
     strata_of_new_rows,
 )
 from skfair.estimators.decisions.solve import fit_classes, read_folds, search
-from skfair.estimators.group_chances import fit_groups
-from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
+from skfair.estimators.group_probabilities import fit_groups
 from skfair.estimators.objective import Measure, Objective
+from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
+from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.read import read_features
@@ -57,7 +57,7 @@ from skfair.utils.wrappers import warn_of_decider
 @documented
 class FairDecisionClassifier(
     Certified,
-    InnerModels,
+    WrapsEstimator,
     PositiveClass,
     ClassifierMixin,
     SensitiveFeaturesMixin,
@@ -268,7 +268,7 @@ class FairDecisionClassifier(
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
-        X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
         self._keep(data.reading)
         problem = bind(
             data,

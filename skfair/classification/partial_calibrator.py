@@ -18,12 +18,12 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, promise_of_fit
-from skfair.estimators import inner_scores
 from skfair.estimators import partial_prediction as prediction
+from skfair.estimators import wrapped_scores
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.inner_models import InnerModels, read_for_inner, values_unseen
 from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped, values_unseen
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
@@ -38,7 +38,7 @@ from skfair.utils.threads import one_thread_if_few
 
 @documented
 class PartialParityCalibrator(
-    PartialPrediction, InnerModels, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    PartialPrediction, WrapsEstimator, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     """Scores of any classifier, mapped so that groups are alike within an interval of ranks.
 
@@ -142,7 +142,7 @@ class PartialParityCalibrator(
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
-        "response_method": [StrOptions(set(inner_scores.RESPONSES))],
+        "response_method": [StrOptions(set(wrapped_scores.RESPONSES))],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -205,18 +205,18 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
-        self.cv = inner_scores.kept_folds(self.cv)
+        self.cv = wrapped_scores.kept_folds(self.cv)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         if is_lazy(X, y, groups, *metadata.values()):
             _check_fits_lazily(self, groups)
             return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
-        X, data = read_for_inner(self, X, y, groups, **metadata)
+        X, data = read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
-        folds = inner_scores.known_folds(self.cv, X, data.y, data.groups, groups)
+        folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
-            inner_scores.refuse_folds_of_rows(
+            wrapped_scores.refuse_folds_of_rows(
                 self.cv, groups, "confidence= divides the rows at random"
             )
             own = certified_interval(self, data, X, metadata | fit_params, 0)
@@ -236,12 +236,12 @@ class PartialParityCalibrator(
             models = [self._one_model(data.X, data.y, row_params)]
             return models, prediction.mean_scores(models, data.X, self.response_method, classes)
         read = partial(
-            inner_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
+            wrapped_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
         )
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
-        splits = cache(partial(inner_scores.make_splits, folds, data, kinds))
+        splits = cache(partial(wrapped_scores.make_splits, folds, data, kinds))
         if not self._is_prefit:
-            inner_scores.fewest_to_fit(data.y, splits())
+            wrapped_scores.fewest_to_fit(data.y, splits())
         return values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
 
     def _params_inside(
@@ -258,9 +258,9 @@ class PartialParityCalibrator(
     def _one_model(self, X: Any, y: Any, row_params: dict[str, Any]) -> Any:
         """Return the estimator as it was passed, if it is fitted, or fitted on all rows."""
         if self._is_prefit:
-            inner_scores.check_fitted(self._inner())
+            wrapped_scores.check_fitted(self._inner())
             return self._inner()
-        return inner_scores.fitted(self._inner(), X, y, row_params)
+        return wrapped_scores.fitted(self._inner(), X, y, row_params)
 
     def _fitted_in_blocks(
         self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]
@@ -334,7 +334,7 @@ def _check_fits_lazily(calibrator: PartialParityCalibrator, groups: ColumnLike |
     """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
     if calibrator.confidence is not None:
         raise ValueError(NOT_LAZY)
-    inner_scores.refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
+    wrapped_scores.refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
     if calibrator._is_prefit:
         return
     inner, cv = calibrator._inner(), calibrator.cv
@@ -362,5 +362,5 @@ def _scores_of_block(
 ) -> FloatArray:
     if not block["X"].shape[0]:
         return np.empty(0)
-    X = inner_scores.as_rows(block["X"])
+    X = wrapped_scores.as_rows(block["X"])
     return prediction.mean_scores(models, X, response_method, classes)

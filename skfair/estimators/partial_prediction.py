@@ -37,8 +37,8 @@ from skfair.estimators.classes import (
     read_classes,
     warn_of_choice,
 )
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, mean_over, scores_of
 from skfair.estimators.limits import warn_of_changes
+from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, mean_over, scores_of
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit, change_of

@@ -18,15 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.enforcement.number_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.group_chances import GroupModels, fit_groups
-from skfair.estimators.inner_models import (
-    InnerModels,
+from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
+from skfair.estimators.group_probabilities import GroupModels, fit_groups
+from skfair.estimators.wrapped_estimator import (
+    WrapsEstimator,
     numbers_of,
-    read_for_inner,
+    read_for_wrapped,
     values_unseen,
 )
-from skfair.estimators.inner_scores import (
+from skfair.estimators.wrapped_scores import (
     FOLDS,
     as_rows,
     groups_of_new_rows,
@@ -53,7 +53,7 @@ NEARLY_CONSTANT = 0.01
 
 @documented
 class FairDecisionRegressor(
-    InnerModels, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    WrapsEstimator, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     r"""Any regressor with predictions that satisfy a fairness limit on the training rows.
 
@@ -226,7 +226,7 @@ class FairDecisionRegressor(
         refuse_misspelt(self, inner, fit_params)
         self.cv = kept_folds(self.cv)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
         self._keep(data.reading)
         targets, weights = check_numbers(data.y, "y"), data.sample_weight
         data.groups.check_nonempty(sample_weight=weights)

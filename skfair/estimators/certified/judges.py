@@ -36,9 +36,9 @@ from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.erm.bind import Task, bind
 from skfair.estimators.erm.report import ConstrainedERMBase, changes, disparities, own_scores
 from skfair.estimators.erm.solve import Settings
-from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.limits import is_nearly_constant, warn_of_changes
 from skfair.estimators.partial_prediction import PartialPrediction, promise_on
+from skfair.estimators.wrapped_scores import as_rows
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding

@@ -60,8 +60,7 @@ from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.decisions.solve import ClassFits
-from skfair.estimators.group_chances import GroupModels
-from skfair.estimators.inner_scores import Split, chances_of
+from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.limits import (
     disparity_attributes,
     is_nearly_constant,
@@ -69,6 +68,7 @@ from skfair.estimators.limits import (
     selection_range,
     warn_of_changes,
 )
+from skfair.estimators.wrapped_scores import Split, chances_of
 from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user

@@ -34,7 +34,7 @@ from skfair.estimators.certified.certificate import SHARES, Certified
 from skfair.estimators.erm.bind import Problem, penalty_of, regression_task
 from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
 from skfair.estimators.erm.solve import choose_solver
-from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
+from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore

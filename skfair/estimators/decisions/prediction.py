@@ -25,8 +25,8 @@ from skfair.enforcement.decisions.shares import (
     with_ties_broken,
 )
 from skfair.estimators.decisions.bind import LabelledRows
-from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
+from skfair.estimators.group_probabilities import GroupModels
 from skfair.groups.attributes import CONTROL, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns

@@ -29,10 +29,12 @@ from skfair.enforcement.decisions.shares import Shares
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Verdict
 from skfair.estimators.decisions.bind import Before, DecisionProblem, LabelledRows, clash, in_order
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
-from skfair.estimators.inner_models import InnerModels, values_unseen
-from skfair.estimators.inner_scores import (
+from skfair.estimators.group_probabilities import GroupModels
+from skfair.estimators.limits import disparity_attributes, warn_of_changes
+from skfair.estimators.objective import utility_at
+from skfair.estimators.wrapped_estimator import WrapsEstimator, values_unseen
+from skfair.estimators.wrapped_scores import (
     FEW_ROWS,
     FOLDS,
     FOLDS_OF_FEW,
@@ -44,8 +46,6 @@ from skfair.estimators.inner_scores import (
     make_splits,
     with_probabilities,
 )
-from skfair.estimators.limits import disparity_attributes, warn_of_changes
-from skfair.estimators.objective import utility_at
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
@@ -101,7 +101,7 @@ def read_folds(
 
 
 def fit_classes(
-    estimator: InnerModels,
+    estimator: WrapsEstimator,
     data: TrainingData,
     rows: LabelledRows,
     params: dict[str, Any],  # of the fit of the estimator inside, by row

@@ -1,4 +1,4 @@
-"""Scores and probabilities of any classifier, fitted before or cross-fitted.
+"""Scores and probabilities of a wrapped classifier, fitted before or cross-fitted.
 
 In cross-fitting the models of the folds answer for rows that they were not fitted on.
 """

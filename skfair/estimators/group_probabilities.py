@@ -25,7 +25,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_chances
+from skfair.estimators.wrapped_scores import Split, chances_of, fitted, held_out, mean_chances
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments

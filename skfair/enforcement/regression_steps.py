@@ -16,7 +16,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.losses import LossParity
 from skfair.constraints.scores import Kolmogorov, MeanResidualParity, MeanScoreParity, Wasserstein
-from skfair.enforcement.number_maps import (
+from skfair.enforcement.partial.repair import GroupMaps
+from skfair.enforcement.regression_maps import (
     FAR,
     NumberRows,
     band_around_barycentre,
@@ -25,7 +26,6 @@ from skfair.enforcement.number_maps import (
     lines_of_losses,
     shifts_of_means,
 )
-from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.rounds import PATIENCE
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING

@@ -1,4 +1,4 @@
-"""The models inside a post-processing estimator: which they are, and what their fits take."""
+"""The estimator that a post-processing one wraps: which it is, and what its fits take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
-from skfair.estimators.inner_scores import (
+from skfair.estimators.wrapped_scores import (
     Split,
     as_rows,
     check_fitted,
@@ -32,7 +32,7 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 
-def read_for_inner(
+def read_for_wrapped(
     estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     y: ColumnLike,
@@ -47,7 +47,7 @@ def read_for_inner(
     return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
 
 
-class InnerModels:
+class WrapsEstimator:
     """An estimator with another one inside: which that is, and what its fit takes."""
 
     _default: type[BaseEstimator] = LogisticRegression
@@ -113,7 +113,7 @@ class InnerModels:
 
 
 def values_unseen(
-    estimator: InnerModels,
+    estimator: WrapsEstimator,
     inner: Any,
     read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
     X: MatrixLike,
