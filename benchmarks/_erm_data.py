@@ -25,7 +25,7 @@ from skfair.metrics import (
     equalized_odds_difference,
 )
 from skfair.models import LinearScore
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import LinearConstrainedERM
 
 # None of them was used while the method was made.
 SEEDS = (861, 862, 863, 864, 865)

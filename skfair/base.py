@@ -161,7 +161,6 @@ class SensitiveFeaturesMixin:
         "sensitive": ["array-like", str, Integral, Sensitive, None],
     }
     _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
-    _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes them in blocks of weighted kinds
 
     sensitive: SensitiveLike
     n_features_in_: int

@@ -33,7 +33,6 @@ from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import from_arrow
-from skfair.groups.kinds import read_training
 from skfair.groups.named_columns import (
     column_positions,
     dropped_columns,
@@ -88,8 +87,6 @@ def read_rows(
         "control_features": control_features,
         "sample_weight": sample_weight,
     }
-    if estimator._reads_blocks and is_lazy(X, y, *metadata.values()):
-        return _read_blocks(estimator, X, y, metadata, check_params)
     if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
         reading, rows, columns = _read_partitions(
             estimator, X, {"y": y, **metadata}, **check_params
@@ -123,30 +120,6 @@ def read_rows(
     return replace(data, reading=reading)
 
 
-def _read_blocks(
-    estimator: SensitiveFeaturesMixin,
-    X: Any,
-    y: Any,
-    metadata: dict[str, Any],
-    check_params: dict[str, Any],
-) -> TrainingData:
-    """Return the rows of Dask collections in blocks, and their kinds."""
-    asked = estimator._sensitive
-    reading = read_lazy_columns(estimator, X, metadata["sensitive_features"])
-    blocks = read_training(
-        align(X=X, y=y, **metadata),
-        positions=reading["_model_positions"],
-        sensitive_columns=asked.columns,
-        control_columns=asked.within,
-        intersectional=asked.crossed,
-        names=reading["model_features_"],
-        **check_params,
-    )
-    data = TrainingData(None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks)
-    reading |= attributes_of_groups(blocks.groups, blocks.n_samples)
-    return replace(data, reading=reading)
-
-
 def _read_partitions(
     estimator: SensitiveFeaturesMixin,
     X: Any,  # a Dask collection
@@ -163,16 +136,18 @@ def _read_partitions(
     reading = columns_of_model(meta, asked, _get_feature_names(meta))
     inside = {"sensitive_features": asked.columns, "control_features": asked.within}
     names, positions = reading["model_features_"], reading["_model_positions"]
-    checked = (
-        align(X=X, **columns).then(_check_block, positions, inside, names, check_params).hold()
-    )
+    read = {k: own for k, own in columns.items() if isinstance(own, GroupProbabilities)}
+    aligned = align(X=X, **{k: own for k, own in columns.items() if k not in read})
+    checked = aligned.then(_check_block, positions, inside, names, check_params).hold()
     sizes, dtypes, beside = zip(*checked.collect(_narrow), strict=True)
     filled = np.flatnonzero(sizes)
     if not filled.size:
         raise ValueError("X has no rows.")
     dtype = np.result_type(*(dtypes[i] for i in filled))
     rows = PartitionedRows(checked.then(itemgetter(0)).pack(), sizes, dtype, len(names))
-    return reading, rows, [_stacked([beside[i].get(name) for i in filled]) for name in columns]
+    for name in columns.keys() - read.keys():
+        read[name] = _stacked([beside[i].get(name) for i in filled])
+    return reading, rows, [read[name] for name in columns]
 
 
 def _check_block(

@@ -13,7 +13,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.losses import LogLoss, make_loss
 from skfair.models import LinearScore
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import LinearConstrainedERM
 from tests.naive import erm as naive
 from tests.registries import CONSTRAINTS, LOSSES
 

@@ -16,7 +16,7 @@ from skfair.estimators.erm import bind
 from skfair.estimators.wrapped_scores import check_prefit, known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
-from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import check_needs
 from tests.walks import functions_before, name_of
 

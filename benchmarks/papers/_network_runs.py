@@ -23,7 +23,7 @@ from skfair.metrics import wasserstein_gap
 from skfair.models import MLPScore, ScoreModel
 from skfair.models.plug_in import PlugInScore
 from skfair.models.units import Units
-from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM
 
 SEEDS = tuple(range(3000, 3010))  # a split and a start each; the paper has 10 runs as well
 BOUND = 0.005

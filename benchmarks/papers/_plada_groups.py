@@ -35,7 +35,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.models import LinearScore, MLPScore
 from skfair.papers import MultiplierModel
-from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.solvers.base import SOLVERS
 
 NEAR_BOUND = 0.01  # violations up to this are near

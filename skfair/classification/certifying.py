@@ -28,6 +28,7 @@ from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.warn import unwanted
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def certified(
 
     There are none if no constraint limits anything.
     """
-    if data.blocks is not None:
+    if isinstance(data.X, PartitionedRows):
         raise ValueError(NOT_LAZY)
     ordered = classes if classes.tolist()[1] == positive else classes[::-1]
     rates = rates_of(data, ordered, constraints, estimator.max_disparity)

@@ -122,8 +122,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         By "selection rate", what the limits change on the training rows: ``before`` is the share of
         selected rows by the same model without the limits, ``after`` the share with them,
         ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected. Of Dask
-        collections only ``before`` and ``after`` are known. Empty with ``enforce="surrogate"``,
+        rows that are newly selected and no longer selected. Empty with ``enforce="surrogate"``,
         after ``partial_fit``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Distance of each group from the overall rate.
@@ -148,7 +147,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     Notes
     -----
     Fair problems are not convex: solutions are stationary points. Data may be Dask
-    collections, for linear scores and full-batch solvers.
+    collections, for linear scores.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
 
     __metadata_request__partial_fit = {"sensitive_features": True}
 
-    _reads_blocks = True
+    _takes_partitions = True
     decisions_: FairDecisionClassifier
 
     _parameter_constraints = {

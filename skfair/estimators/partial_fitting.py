@@ -37,7 +37,7 @@ from skfair.models.choice import read_model
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.models.plug_in import PlugInScore, ScoreFunction
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss

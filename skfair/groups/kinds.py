@@ -1,9 +1,8 @@
 """Rows in blocks, and the table of weighted rows that stands for all of them.
 
-Rows of the same groups, labels and stratum are of one *kind*. Constraints, classes, weights and
-metrics of labels depend on the kind only, so a block keeps numbers (X, scores) and the kind of each
-row; all that is known beforehand (groups, empty cells, rates as functions of cells) is read from
-the kinds of all blocks, put together. Their table is as long as there are kinds, not rows.
+Rows of the same groups, labels and stratum are of one *kind*. Metrics of labels depend on the kind
+only, so a block keeps numbers (scores) and the kind of each row, and the kinds of all blocks are
+put together. Their table is as long as there are kinds, not rows.
 """
 
 from __future__ import annotations
@@ -17,21 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils import _safe_indexing
 
 from skfair._typing import FloatArray, IntArray
-from skfair.groups.attributes import ROLES, Columns, check_missing, read_columns
+from skfair.groups.attributes import ROLES, Columns, check_missing
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.levels import number_tuples
-from skfair.groups.named_columns import keep_columns, take_columns
 from skfair.groups.score_bins import Bins, bincount
-from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable, total
-from skfair.utils.factorize import factorize, first_rows
-from skfair.utils.partitioned_rows import check_part
+from skfair.utils.factorize import factorize
 from skfair.utils.partitions import Partitions
 from skfair.utils.text import listed
-from skfair.utils.validation import check_labels, check_weights, weight_range
+from skfair.utils.validation import check_labels, check_weights
 
 # Names of the columns of control features begin with this among the labels.
 _CONTROL = "control_features: "
@@ -86,39 +82,26 @@ class Kinds(NamedTuple):
     # groups, labels and control features, named "argument: column"
     table: GroupTable
     types: list[Any]  # the dtype of each attribute
-    first: IntArray  # (n_kinds,): first row
-    weight_range: tuple[float, float]  # smallest positive and largest weight of a row
-    like: Any  # X of the block, without rows
 
 
 class RowBlock(NamedTuple):
     """What is kept of the rows of a block."""
 
-    X: Any  # the columns that the model uses, or numbers by the name of the argument
+    numbers: dict[str, FloatArray]  # by the name of the argument
     # (n_rows,): number of the kind of each row, in the smallest integers that hold it
     kind: NDArray[Any]
     weights: FloatArray | None  # (n_rows,): sample weights
-    start: int = 0  # number of the first row, counted over all blocks
     kinds: Kinds | None = None  # until these are numbered over all blocks
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.kind.size)
-
-    def row_weights(self) -> FloatArray:
-        """Return the weights of the rows, ones if none were given."""
-        return np.ones(self.n_rows) if self.weights is None else self.weights
 
 
 def with_kinds(
-    X: Any, columns: dict[str, Columns], weights: Any, n_rows: int, like: Any = None
+    numbers: dict[str, FloatArray], columns: dict[str, Columns], weights: Any, n_rows: int
 ) -> RowBlock:
     """Return the checked rows of a block: the kind of each, and the table of kinds."""
     if not n_rows:
         none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
         table = GroupTable({}, none, np.zeros((0, 3)))
-        return RowBlock(X, none, no_weights, 0, Kinds(table, [], none, (np.inf, 0.0), like))
+        return RowBlock(numbers, none, no_weights, Kinds(table, []))
     weights = check_weights(weights, n_rows, are_all=False)
     levels: dict[str, list[Any]] = {}
     codes, types = [], []
@@ -142,27 +125,26 @@ def with_kinds(
     if weights is not None:
         sums[1:] = bincount(kind, weights, n_kinds), bincount(kind, weights**2, n_kinds)
     table = GroupTable(levels, kinds_of_levels, np.stack(sums, axis=1))
-    kinds = Kinds(table, types, first_rows(kind), weight_range(weights), like)
-    return RowBlock(X, kind.astype(np.min_scalar_type(n_kinds - 1)), weights, 0, kinds)
+    kind = kind.astype(np.min_scalar_type(n_kinds - 1))
+    return RowBlock(numbers, kind, weights, Kinds(table, types))
 
 
 def number_kinds(
     read: Partitions, intersectional: bool, nothing: str, *, are_revisited: bool = True
-) -> tuple[Partitions, WeightedRows, IntArray, list[Kinds]]:
+) -> tuple[Partitions, WeightedRows]:
     """Add up the tables of all blocks, and number the kinds of the rows as in their total.
 
-    Returns the blocks, the kinds as rows, the first row of each kind (counted over all blocks),
-    and what is told of each block. ``nothing`` is the error if there are no rows.
+    Returns the blocks, and the kinds as rows. ``nothing`` is the error if there are no rows.
     """
     blocks = read.hold() if are_revisited else read
     parts: list[Kinds] = blocks.collect(attrgetter("kinds"))
-    filled = [part for part in parts if part.first.size]
+    filled = [part for part in parts if part.types]
     if not filled:
         raise ValueError(nothing)
-    if not any(part.weight_range[1] for part in filled):
-        raise ValueError("sample_weight is zero for every row.")
     table, kind, columns = _added(filled)
     n, weights, squares = table.counts.T
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row.")
     groups = one_group(n.size)
     if "sensitive_features" in columns:
         groups = encode_groups(columns.pop("sensitive_features"), intersectional=intersectional)
@@ -172,20 +154,16 @@ def number_kinds(
     labels = {argument: own[argument] for argument, own in columns.items()}
     labels |= {f"{_CONTROL}{name}": column for name, column in controls.items()}
     rows = WeightedRows(labels, groups, n.astype(np.int64), weights, squares)
-    sizes = [int(part.table.counts[:, 0].sum()) for part in parts]
-    starts = np.cumsum([0, *sizes])[:-1].tolist()
-    first = np.concatenate([part.first + i for part, i in zip(parts, starts, strict=True)])
     if are_revisited:
-        ends = np.cumsum([part.first.size for part in parts])[:-1]
+        ends = np.cumsum([len(part.table.counts) for part in parts])[:-1]
         numbers = np.split(kind.astype(np.min_scalar_type(n.size - 1)), ends)
-        blocks = blocks.then(_number, each=list(zip(starts, numbers, strict=True))).pack()
-    return blocks, rows, first[first_rows(kind)], parts
+        blocks = blocks.then(_number, each=numbers).pack()
+    return blocks, rows
 
 
-def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
-    """Number the rows, and their kinds, over all blocks."""
-    start, numbers = own
-    return RowBlock(block.X, numbers[block.kind], block.weights, start)
+def _number(block: RowBlock, numbers: IntArray) -> RowBlock:
+    """Number the kinds of the rows over all blocks."""
+    return RowBlock(block.numbers, numbers[block.kind], block.weights)
 
 
 def _added(parts: list[Kinds]) -> tuple[GroupTable, IntArray, dict[str, dict[str, Any]]]:
@@ -222,83 +200,3 @@ def _typed(levels: list[Any], codes: IntArray, types: Sequence[Any]) -> Any:
     is_common = len(kinds) == 1 or kinds <= set("biuf")
     values = np.fromiter(levels, np.result_type(*types) if is_common else object, len(levels))
     return values[codes]
-
-
-class Training(NamedTuple):
-    """The rows of a fit, in blocks, and the table of their kinds."""
-
-    rows: Partitions  # the blocks, as :class:`RowBlock`
-    sizes: list[int]  # number of rows of each block
-    groups: GroupEncoding  # groups of the kinds; its counts are those of the rows
-    classes: Any  # class of each kind
-    strata: Strata | None  # strata of the kinds
-    weights: FloatArray  # (n_kinds,): sum of the weights of each kind
-    first: IntArray  # (n_kinds,): first row of each kind, counted over all blocks
-    least: float  # smallest positive weight of a row
-    person: float  # largest weight of a row
-    dtype: Any  # of X
-    n_features: int  # number of columns of X
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return sum(self.sizes)
-
-
-def read_training(
-    rows: Partitions,
-    *,
-    positions: Any = None,
-    sensitive_columns: Any = None,
-    control_columns: Any = None,
-    intersectional: bool = True,
-    names: Any,
-    **check_params: Any,
-) -> Training:
-    """Read and check aligned blocks of X, y, groups, strata and sample_weight.
-
-    ``positions`` are the columns of X that the model uses, ``sensitive_columns`` those with the
-    groups, ``control_columns`` those with the strata, ``names`` the names or positions of the
-    columns that the model uses.
-    """
-    own_columns = {
-        "sensitive_features": sensitive_columns,
-        "y": None,
-        "control_features": control_columns,
-    }
-    read = rows.then(_read_block, positions, own_columns, names, check_params)
-    blocks, table, first, parts = number_kinds(read, intersectional, "X has no rows.")
-    controls, filled = table.control_features, [part for part in parts if part.first.size]
-    return Training(
-        blocks,
-        [int(part.table.counts[:, 0].sum()) for part in parts],
-        table.groups,
-        table.columns.get("y"),
-        None if controls is None else read_strata(controls),
-        table.weights,
-        first,
-        least=min(part.weight_range[0] for part in parts),
-        person=max(part.weight_range[1] for part in parts),
-        dtype=np.result_type(*(part.like.dtype for part in filled)),
-        n_features=filled[0].like.shape[1],
-    )
-
-
-def _read_block(
-    block: dict[str, Any],
-    positions: Any,
-    own_columns: dict[str, Any],
-    names: Any,
-    check_params: dict[str, Any],
-) -> RowBlock:
-    """Check the rows of a block and keep what a fit needs of them."""
-    X, n_rows = block["X"], int(block["X"].shape[0])
-    columns: dict[str, Columns] = {}
-    for argument, own in own_columns.items() if n_rows else ():
-        table = block.get(argument) if own is None else take_columns(X, own)
-        if argument == "y" and table is not None:
-            columns["y"] = [(None, column_or_1d(table))]
-        elif table is not None:
-            columns[argument] = read_columns(table, ROLES[argument])
-    X = check_part(X if positions is None else keep_columns(X, positions), names, check_params)
-    return with_kinds(X, columns, block.get("sample_weight"), n_rows, X[:0])

@@ -80,7 +80,7 @@ class Cells(NamedTuple):
 
 def cells_of(block: Any, name: str, ends: FloatArray) -> Cells:
     """Count the rows of a block by kind and bin of the scores of this name."""
-    scores, kinds, weights = block.X[name], block.kind.astype(np.int64), block.weights
+    scores, kinds, weights = block.numbers[name], block.kind.astype(np.int64), block.weights
     number = np.searchsorted(ends, scores)  # ends[number - 1] < score <= ends[number]
     keys, place = np.unique(kinds * ends.size + number, return_inverse=True)
     values = [None] if weights is None else [None, weights, weights**2]

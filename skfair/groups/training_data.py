@@ -1,4 +1,4 @@
-"""The arguments of ``fit``, validated: rows in memory or in blocks behind one type."""
+"""The arguments of ``fit``, validated."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sklearn.utils import _safe_indexing
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.kinds import Training
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import weight_range
 
@@ -40,21 +40,15 @@ class People(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Validated input of ``fit``, wherever the rows are.
-
-    In memory there is an entry for each row. Rows in blocks are many but of few *kinds* (the same
-    groups, class and stratum), and there is an entry for each kind.
-    """
+    """Validated input of ``fit``: the columns of X may lie elsewhere, all others are here."""
 
     # (n_samples, n_features): the rows, without the sensitive columns that are dropped; a matrix,
     # or PartitionedRows if they lie elsewhere
     X: Any
     y: Any  # targets
-    # Weights of the rows; in blocks always there, the sum over the rows of each kind
-    sample_weight: FloatArray | None
+    sample_weight: FloatArray | None  # weights of the rows
     groups: GroupEncoding  # groups
     strata: Strata | None = None  # levels of the control features
-    blocks: Training | None = None  # rows in blocks
     # Where groups are known by probability: the rows as they were passed
     people: People | None = None
     # What later rows are read by, as attributes of the fitted estimator
@@ -69,14 +63,15 @@ class TrainingData:
         groups: GroupEncoding | GroupProbabilities,
         strata: Strata | None,
     ) -> TrainingData:
-        """Return rows in memory, once for each group that they may belong to."""
+        """Return rows once for each group that they may belong to."""
         if isinstance(groups, GroupEncoding):
             return cls(X, y, sample_weight, groups, strata)
         owners, weights, encoding = groups.spread(sample_weight)
         if owners.size == len(groups):
             return cls(X, y, sample_weight, encoding, strata)
         people = People(X, y, sample_weight, owners)
-        X, y = (None if own is None else _safe_indexing(own, owners) for own in (X, y))
+        y = None if y is None else _safe_indexing(y, owners)
+        X = X.subset(owners) if isinstance(X, PartitionedRows) else _safe_indexing(X, owners)
         strata = None if strata is None else strata._replace(codes=strata.codes[owners])
         return cls(X, y, weights, encoding, strata, people=people)
 
@@ -88,13 +83,11 @@ class TrainingData:
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.groups.n_samples if self.blocks is None else self.blocks.n_samples
+        return self.groups.n_samples
 
     @property
     def weight_range(self) -> tuple[float, float]:
         """Smallest positive and largest weight of a row."""
-        if self.blocks is not None:
-            return self.blocks.least, self.blocks.person
         return weight_range(self.sample_weight)
 
     @property
@@ -112,11 +105,10 @@ class TrainingData:
     def counted(self) -> TrainingData:
         """Return the rows that have a weight: the others say nothing but by rounding.
 
-        Rows in blocks stay as they are, and so do rows of strata. If all others weigh 1, there are
-        no weights.
+        Rows of strata stay as they are. If all others weigh 1, there are no weights.
         """
         weights = self.sample_weight
-        if self.blocks is not None or weights is None or weights.all() or self.strata is not None:
+        if weights is None or weights.all() or self.strata is not None:
             return self
         taken = self.taken(np.flatnonzero(weights))
         return replace(taken, sample_weight=None) if (weights[weights > 0] == 1).all() else taken

@@ -101,7 +101,7 @@ class LazyRows:
         rows = align(**labels, **numbers, **of_groups).then(_read, tuple(labels), tuple(numbers))
         nothing = f"{next(iter([*labels, *numbers]))} is empty."
         # Kinds are read in one pass; numbers are visited again.
-        self._blocks, self._kinds, *_ = number_kinds(
+        self._blocks, self._kinds = number_kinds(
             rows, intersectional, nothing, are_revisited=bool(numbers)
         )
         self._is_weighted = sample_weight is not None
@@ -313,7 +313,7 @@ def _read(
     }
     kept = with_kinds(numbers, columns, block.get("sample_weight"), n_rows)
     assert kept.kinds is not None
-    n_kinds = kept.kinds.first.size
+    n_kinds = len(kept.kinds.table.counts)
     if n_kinds > MOST_KINDS:
         sizes = ", ".join(
             f"{name or argument} {len(factorize(values).levels)}"
@@ -335,7 +335,7 @@ def _sums(
     n_kinds: int,
 ) -> FloatArray:
     """Add up a value of the rows of each kind."""
-    values = function(block.X, *(table[block.kind] for table in tables))
+    values = function(block.numbers, *(table[block.kind] for table in tables))
     values = values if block.weights is None else values * block.weights
     return bincount(block.kind, values, n_kinds)
 
@@ -345,4 +345,4 @@ def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch
     totals = np.bincount(block.kind, block.weights)
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
     weights = weights if block.weights is None else weights * block.weights
-    return sketch_of(block.X[name], weights, n_bins, n_quantiles)
+    return sketch_of(block.numbers[name], weights, n_bins, n_quantiles)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair._typing import FloatArray, Rows
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 
@@ -37,12 +38,14 @@ def _is_mostly_zero(X: NDArray[Any]) -> bool:
     return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)
 
 
-def product(X: Rows, vector: FloatArray) -> FloatArray:
+def product(X: Rows | PartitionedRows, vector: FloatArray) -> FloatArray:
     """Return X times a vector in double precision; rows of single precision are not copied in it.
 
     Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
     apart the scores of millions of rows.
     """
+    if isinstance(X, PartitionedRows):
+        return np.asarray(X.joined(product, vector=vector))
     if isinstance(X, np.ndarray):
         return row_sums(X.T, vector) if X.flags.f_contiguous else _row_scores(X, vector)
     if X.dtype == np.float64:

@@ -21,7 +21,7 @@ from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rate
 from skfair.models import LinearScore, MLPScore, PairScore
 from skfair.models.choice import ModelChoice, read_model
 from skfair.models.units import Units, compact_rows
-from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM
 from skfair.ranking.pairs import bind_pairs, draw_pairs
 from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS

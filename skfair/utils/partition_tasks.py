@@ -6,6 +6,7 @@ Nothing here knows what the blocks hold. :mod:`skfair.utils.partitions` says whi
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -66,12 +67,15 @@ def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]
 def _aligned(block: Any) -> Any:
     """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
 
-    Blocks (named tuples) that were on disk or on another worker come back at odd addresses, as
-    views of one piece of memory. All are copied, since a single view would keep that piece alive.
+    Blocks (a matrix, or a named tuple) that were on disk or on another worker come back at odd
+    addresses, as views of one piece of memory. All parts are copied, since a single view would keep
+    that piece alive.
     """
-    if not hasattr(block, "_fields") or all(map(_is_aligned, block)):
+    parts = block if hasattr(block, "_fields") else [block]
+    if all(map(_is_aligned, parts)):
         return block
-    return type(block)(*(part.copy() if hasattr(part, "shape") else part for part in block))
+    copies = [part.copy() if hasattr(part, "shape") else part for part in parts]
+    return type(block)(*copies) if hasattr(block, "_fields") else copies[0]
 
 
 def _is_aligned(part: Any) -> bool:
@@ -116,12 +120,28 @@ def homes_of(client: Any) -> list[str]:
     return [address for address in sorted(threads) for _ in range(threads[address])] or [""]
 
 
+def itself(value: Any) -> Any:
+    """Return a value: the function of a task that only carries it."""
+    return value
+
+
+def delay(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the task of a call, which Dask computes when it is asked to."""
+    from dask import delayed
+
+    return delayed(function, pure=False, traverse=False)(*arguments)
+
+
+def future_of(part: Any) -> Any:
+    """Return what a cluster holds for a delayed object, or for each one in a list."""
+    return list(map(future_of, part)) if isinstance(part, list) else part.dask[part.key]
+
+
 def compute(tasks: list[Any]) -> list[Any]:
     """Compute tasks."""
     import dask
 
-    with clear_errors():
-        return list(dask.compute(*tasks, optimize_graph=False))
+    return list(dask.compute(*tasks, optimize_graph=False))
 
 
 # What errors of a cluster that is gone are called; "distributed" may not be installed.
@@ -130,9 +150,15 @@ _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedCli
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Say what to do when the cluster is gone."""
+    """Say what to do when the cluster is gone, and nothing of messages that are long."""
+    from dask import config
+
+    # Its import sets its options, which would be lost after a context that sets some of them.
+    is_loaded = "distributed" in sys.modules
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1PB"} if is_loaded else {}
     try:
-        yield
+        with config.set(quiet):
+            yield
     except Exception as error:
         name, text = type(error).__name__, str(error)
         is_lost = name in _LOST or "after closing" in text  # the latter in older versions

@@ -26,7 +26,7 @@ class PartitionedRows:
     """Rows of a matrix that lie in partitions elsewhere, or what was made of each partition.
 
     It has the ``shape`` of the matrix. Columns are arrays of this process whose last axis has an
-    entry per row; functions get those entries that belong to the rows of their partition. Results
+    entry per row (or None); functions get the entries of the rows of their partition. Results
     are put together in the order of the partitions, so they are the same on any number of workers.
 
     Examples
@@ -61,7 +61,7 @@ class PartitionedRows:
         return self.shape[0]
 
     def each(
-        self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any
+        self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> list[Any]:
         """Return what ``function(X, *own, **shared)`` returns of each partition."""
         return self._parts.collect(_call, function, shared, each=self._own(columns))
@@ -69,14 +69,16 @@ class PartitionedRows:
     def total(
         self,
         function: Callable[..., Any],
-        *columns: NDArray[Any],
+        *columns: NDArray[Any] | None,
         combine: Callable[[list[Any]], Any] = add,
         **shared: Any,
     ) -> Any:
         """Add up (or combine) what a function returns of each partition."""
         return combine(self.each(function, *columns, **shared))
 
-    def joined(self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any) -> Any:
+    def joined(
+        self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
+    ) -> Any:
         """Return one array of what a function returns for the rows of each partition."""
         return np.concatenate(self.each(function, *columns, **shared), axis=-1)
 
@@ -96,17 +98,20 @@ class PartitionedRows:
         return PartitionedRows(parts, list(map(len, own)), self.dtype, self.shape[1])
 
     def then(
-        self, function: Callable[..., Any], *columns: NDArray[Any], **shared: Any
+        self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> PartitionedRows:
         """Return rows with ``function(X, *own, **shared)`` in the place of X, made once."""
         parts = self._parts.then(_call, function, shared, each=self._own(columns)).held()
         sizes = np.diff([*self.starts, self.shape[0]])
         return PartitionedRows(parts, sizes.tolist(), self.dtype, self.shape[1])
 
-    def _own(self, columns: tuple[NDArray[Any], ...]) -> list[tuple[NDArray[Any], ...]]:
+    def _own(self, columns: tuple[NDArray[Any] | None, ...]) -> list[Any]:
         """Return the entries of columns that belong to each partition."""
         ends = pairwise([*self.starts.tolist(), self.shape[0]])
-        return [tuple(column[..., i:j] for column in columns) for i, j in ends]
+        return [
+            tuple(None if c is None else np.ascontiguousarray(c[..., i:j]) for c in columns)
+            for i, j in ends
+        ]
 
     def _partition_of(self, rows: IntArray) -> IntArray:
         return np.searchsorted(self.starts, rows, side="right") - 1
@@ -136,6 +141,10 @@ def check_part(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
 
 
 def _call(X: Any, function: Callable[..., Any], shared: dict[str, Any], own: Any) -> Any:
+    # What has travelled lies at odd addresses, for which kernels would be compiled anew.
+    own = [
+        column if column is None else np.require(column, requirements=["A", "W"]) for column in own
+    ]
     return function(X, *own, **shared)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,9 +28,12 @@ from skfair.utils.partition_tasks import (
     combined,
     compute,
     current_client,
+    delay,
     even_runs,
+    future_of,
     has_default_scheduler,
     homes_of,
+    itself,
     run_blocks,
     run_here,
     size_of,
@@ -82,6 +86,7 @@ class Partitions:
         self._runs = [1] * len(self._lists) if runs is None else list(runs)
         self._is_held, self._homes = runs is not None, homes
         self._values = values
+        self._futures: list[Any] = []  # the lists, where the workers of a cluster hold them
         # Threads take tenths of a millisecond to start.
         self._in_threads = values is not None and size_of(values) > FEW_BYTES
 
@@ -94,7 +99,7 @@ class Partitions:
         """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
         each_list_alone = Partitions(self._lists, self._lengths)
         return Partitions(
-            each_list_alone._chains(Sealed((function, shared, None)), each),
+            each_list_alone._chains(delay, self._lists, Sealed((function, shared, None)), each),
             self._lengths,
             self._runs if self._is_held else None,
             self._homes,
@@ -172,24 +177,28 @@ class Partitions:
 
     def _settled(self, homes: Sequence[str], runs: Sequence[int]) -> Partitions:
         """Compute the lists and hold them, a run of neighbours at each home."""
-        from dask import delayed, persist
+        from dask import persist
 
         homes = [home for home, run in zip(homes, runs, strict=True) if run]
         runs = [run for run in runs if run]
         ends = np.cumsum([0, *runs]).tolist()
         lists: list[Any] = []
+        futures: list[Any] = []
         values = None
         with clear_errors():
             if not homes[0] and has_default_scheduler():
                 values = compute(self._lists)
-                lists = [delayed(value, traverse=False, pure=False) for value in values]
+                lists = [delay(itself, value) for value in values]
             elif not homes[0]:
                 lists += persist(*self._lists)
             else:
                 for home, (i, j) in zip(homes, pairwise(ends), strict=True):
                     own = self._lists[i:j]
                     lists += persist(*own, workers=home, allow_other_workers=True)
-        return Partitions(lists, self._lengths, runs, homes, values)
+                futures = list(map(future_of, lists))
+        held = Partitions(lists, self._lengths, runs, homes, values)
+        held._futures = futures
+        return held
 
     def to_array(
         self,
@@ -237,10 +246,18 @@ class Partitions:
         if self._values is not None:
             results = run_here(message, self._visits(self._values, each), self._in_threads)
             return results if combine is None else combined(results, combine)
-        from dask import delayed
+        with clear_errors():
+            call, fetch, lists = self._caller()
+            tasks = self._chains(call, lists, message, each)
+            return fetch(tasks if combine is None else combined(tasks, partial(call, combine)))
 
-        tasks = self._chains(message, each)
-        return compute(tasks if combine is None else combined(tasks, delayed(combine, pure=False)))
+    def _caller(self) -> tuple[Callable[..., Any], Callable[[list[Any]], list[Any]], list[Any]]:
+        """Return what makes a task, what computes tasks, and the lists as tasks take them."""
+        client = current_client() if self._futures else None
+        if client is None:
+            return delay, compute, self._lists
+        # Without a graph around them, tasks on what workers hold take half the time.
+        return partial(client.submit, pure=False), client.gather, self._futures
 
     def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
         """Return (number of the first block, list, what its blocks alone get), run by run."""
@@ -253,22 +270,26 @@ class Partitions:
         runs = np.cumsum([0, *self._runs]).tolist()
         return [visits[i:j] for i, j in pairwise(runs)]
 
-    def _chains(self, message: Sealed, each: Sequence[Any] | None) -> list[Any]:
+    def _chains(
+        self,
+        call: Callable[..., Any],
+        lists: list[Any],
+        message: Sealed,
+        each: Sequence[Any] | None,
+    ) -> list[Any]:
         """Return one task per run: the results of its blocks, combined if so wanted.
 
         The lists of a run are visited one after the other, and what was found so far is handed
         on. Where all are ready at once, the scheduler moves lists to a worker that is done earlier,
         and there the memory is missing.
         """
-        from dask import delayed
-
-        run = delayed(run_blocks, pure=False, traverse=False)
-        # A message that is large, or for many lists of a worker, is a node of the graph, so that it
+        # A message that is large, or for many lists of a worker, is a task of its own, so that it
         # travels once to each worker.
         sent: Any = message
         if size_of(message.content[1]) > SMALL_BYTES or len(self._lists) > len(self._runs):
-            sent = delayed(message, traverse=False, pure=False)
-        return [visited(run, sent, visits) for visits in self._visits(self._lists, each)]
+            sent = call(itself, message)
+        run = partial(call, run_blocks)
+        return [visited(run, sent, visits) for visits in self._visits(lists, each)]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
         """Count what a call has sent and got back, one message for each thread with blocks."""

@@ -22,7 +22,7 @@ from skfair.metrics import (  # noqa: E402
 from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
 from skfair.papers import SGD  # noqa: E402
-from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
+from skfair.problems.erm.problem import ConstrainedERM  # noqa: E402
 from skfair.regression import ConstrainedERMRegressor  # noqa: E402
 from skfair.solvers import ALM  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402

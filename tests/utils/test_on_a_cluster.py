@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
+from skfair.models import partitioned
 from skfair.utils.dask_collections import align
 from skfair.utils.partition_tasks import current_client
 from tests.older import needs_callbacks
@@ -110,6 +111,16 @@ def test_fair_kmeans_and_its_predictions(cluster):
         assert_array_equal(near, known)
 
 
+class Watches(QuietCallback):
+    """A callback that asks each worker after every step how many bytes of arrays it holds."""
+
+    def __init__(self, client):
+        self.client, self.most = client, 0
+
+    def on_fit_task_end(self, estimator, context):
+        self.most = max(self.most, *self.client.run(bytes_held).values())
+
+
 class KillsAWorker(QuietCallback):
     """A callback that kills one worker process after the first step."""
 
@@ -123,7 +134,39 @@ class KillsAWorker(QuietCallback):
             self.is_done = True
 
 
+def bytes_held(dask_worker):
+    arrays = {id(a): a for a in _arrays(list(dask_worker.data.values()))}
+    return sum(a.nbytes for a in arrays.values())
+
+
+def _arrays(value):
+    if isinstance(value, np.ndarray):
+        yield value
+    for item in value if isinstance(value, list | tuple) else ():
+        yield from _arrays(item)
+
+
+@pytest.fixture
+def _no_columns_come_here(monkeypatch):
+    monkeypatch.setattr(partitioned, "FEW_BYTES", 0)
+
+
 @needs_callbacks
+@pytest.mark.usefixtures("_no_columns_come_here")
+def test_workers_hold_their_partitions_and_fits_do_not_depend_on_them(cluster):
+    X, y, group = test_constrained_erm_on_dask.people(n=20_000)
+    rows = test_constrained_erm_on_dask.lazily(X, y, group, sizes=(2500,) * 8)
+    here, there = (ConstrainedERMClassifier(max_disparity=0.02) for _ in range(2))
+    here.fit(*rows[:2], sensitive_features=rows[2])  # by the threads of this process
+    with cluster.as_current():
+        watcher = Watches(cluster)
+        there.set_callbacks(watcher).fit(*rows[:2], sensitive_features=rows[2])
+    assert_allclose(there.coef_, here.coef_, rtol=1e-12)
+    assert X.nbytes / 2 <= watcher.most <= 1.2 * X.nbytes
+
+
+@needs_callbacks
+@pytest.mark.usefixtures("_no_columns_come_here")
 def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
     X, y, group = test_constrained_erm_on_dask.people(n=4000)
     expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)

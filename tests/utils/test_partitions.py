@@ -123,15 +123,14 @@ def test_many_lists_for_each_thread(monkeypatch):
 def test_blocks_at_odd_addresses_are_copied_once():
     odd = np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)
     assert not odd.flags.aligned
-    blocks = [RowBlock(odd, np.zeros(20, np.int8)[10:], None, 7)]
-    message = Sealed((lambda block: block.X, (), None))
+    blocks = [RowBlock({}, odd, np.zeros(20)[10:])]
+    message = Sealed((lambda block: block.kind, (), None))
     (first,) = run_blocks(0, message, blocks, Sealed([()]))
     (second,) = run_blocks(0, message, blocks, Sealed([()]))
     assert first is second
     assert first.flags.aligned
     assert_array_equal(first, odd)
-    assert blocks[0].start == 7
-    assert blocks[0].kind.base is None  # a view would keep the memory of all
+    assert blocks[0].weights.base is None  # a view would keep the memory of all
 
 
 def test_arrays_of_other_chunks_frames_and_columns_that_are_here():

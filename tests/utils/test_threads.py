@@ -26,7 +26,7 @@ from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
 from skfair.models import units
 from skfair.problems.clustering import points
-from skfair.problems.erm import in_memory
+from skfair.problems.erm import problem as in_memory
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers.clustering import assignment, prices

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.rounds import DAMPING, SolveOptions, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Threshold, Verdict, excesses
-from skfair.enforcement.threshold_search import ThresholdSearch
-from skfair.problems.erm.in_blocks import PartitionedERM
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import ConstrainedProblem, Decisions
+from skfair.problems.erm.problem import ConstrainedERM, Decisions
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
 
@@ -41,7 +37,7 @@ class StrictResult:
     """A solution of a smooth problem, and the verdict on it."""
 
     # The smooth problem that was solved, with its loss, bounds and temperature
-    problem: ConstrainedProblem
+    problem: ConstrainedERM
     result: SolverResult  # its solution
     verdict: Verdict  # its merit: accuracy, or minus the objective without constraints on rates
     shift: float = 0.0  # what is added to its scores
@@ -61,7 +57,7 @@ class Path:
 
     def __init__(
         self,
-        problem: ConstrainedProblem,  # its bounds are those that the true values must keep
+        problem: ConstrainedERM,  # its bounds are those that the true values must keep
         solver: Solver,
         params: SolveOptions,
         # ``min_gap(theta) -> float``: differences of scores that rounding may cause
@@ -106,16 +102,12 @@ class Path:
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
     @cached_property
-    def threshold(self) -> Callable[[Any, float], Threshold]:
+    def threshold(self) -> Callable[[FloatArray, float], Threshold]:
         """What finds the best threshold of scores."""
-        problem = self.problem
-        if isinstance(problem, PartitionedERM):
-            return ThresholdSearch(problem)
-        assert isinstance(problem, ConstrainedERM)
-        weights = problem.everything.loss_weights
+        problem, weights = self.problem, self.problem.everything.loss_weights
         return StrictEvaluation.of_scores(problem.constraints, problem.targets, weights).threshold
 
-    def keep(self, problem: ConstrainedProblem, result: SolverResult) -> StrictResult:
+    def keep(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
         """Measure a solution by its true disparities, at its best threshold, and keep it."""
         scores = problem.scores(result.theta)
         if self.has_threshold:
@@ -142,7 +134,7 @@ class Path:
             self._last = theta.copy(), self.problem.decide(self.problem.scores(theta))
         return self._last[1]
 
-    def compare(self, problem: ConstrainedProblem, theta: FloatArray) -> tuple[FloatArray, float]:
+    def compare(self, problem: ConstrainedERM, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return true minus smooth values, and the violation of the true bounds.
 
         Every centre is in the middle of its rates.
@@ -188,7 +180,7 @@ class Path:
 
     def rounds(
         self,
-        problem: ConstrainedProblem,  # a smooth problem, at its temperature
+        problem: ConstrainedERM,  # a smooth problem, at its temperature
         start: SolverResult,
         n_rounds: int,
         offsets: FloatArray | None = None,
@@ -224,7 +216,7 @@ class Path:
                 margin = np.minimum(margin + max(violation, 0.0), most)
         return start
 
-    def _is_far(self, problem: ConstrainedProblem, result: SolverResult) -> bool:
+    def _is_far(self, problem: ConstrainedERM, result: SolverResult) -> bool:
         """Whether the solver gave up far from bounds that it had no way to keep."""
         if result.status != "max_iter" or self.solver.is_stochastic:
             return False

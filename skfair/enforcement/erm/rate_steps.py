@@ -27,8 +27,7 @@ from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.erm.refine import STEEPNESSES, scaled
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
-from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.erm.problem import ConstrainedProblem
+from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.solvers.base import SolverResult, Status
 from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
@@ -77,7 +76,7 @@ class Seen(NamedTuple):
         return (0.0 if stage.repairs else self.errors) + penalty * max(beyond, 0.0)
 
 
-def suits_rate_steps(problem: ConstrainedProblem) -> bool:
+def suits_rate_steps(problem: ConstrainedERM) -> bool:
     """Whether linear scores have enough rates, of enough rows each, for these steps to pay."""
     if not isinstance(problem, LinearConstrainedERM) or problem.model.is_wide:
         return False
@@ -252,7 +251,7 @@ class _Model:
         return solution._replace(multipliers=above - below)
 
 
-def _smooth(problem: ConstrainedProblem, steepness: float) -> LinearConstrainedERM:
+def _smooth(problem: ConstrainedERM, steepness: float) -> LinearConstrainedERM:
     """Return the problem with smooth errors and rates for scores whose weights have length 1."""
     smooth = problem.with_loss(SmoothErrors(steepness, 1.0)).bounded(temperature=steepness)
     return cast(LinearConstrainedERM, smooth)
@@ -269,14 +268,12 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
     return see
 
 
-def _seen(
-    problem: ConstrainedProblem, w: FloatArray, constraints: FloatArray, errors: float
-) -> Seen:
+def _seen(problem: ConstrainedERM, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
     """Return a point, given its constraints and errors."""
     return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
 
 
-def _beyond(problem: ConstrainedProblem, constraints: FloatArray) -> FloatArray:
+def _beyond(problem: ConstrainedERM, constraints: FloatArray) -> FloatArray:
     """Return how far each constraint is beyond its nearest bound; below 0 within both."""
     return np.maximum(problem.lower - constraints, constraints - problem.upper)
 

@@ -17,8 +17,7 @@ from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.rounds import MAX_ROUNDS
 from skfair.losses import SmoothErrors
 from skfair.models.linear import LinearScore
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import ConstrainedProblem
+from skfair.problems.erm.problem import ConstrainedERM
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
@@ -83,7 +82,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     return replace(result, scale=float(scale))
 
 
-def shifted(problem: ConstrainedProblem, result: StrictResult) -> FloatArray:
+def shifted(problem: ConstrainedERM, result: StrictResult) -> FloatArray:
     """Return the parameters of linear scores with the chosen threshold in the intercept."""
     theta = problem.model_part(result.result.theta).copy()
     theta[-1] += result.shift

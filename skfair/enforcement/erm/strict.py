@@ -40,7 +40,7 @@ from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
-from skfair.problems.erm.problem import ConstrainedProblem
+from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver
 
 # From this many rows on the precision that was asked for is enough, and walks begin on a sample: a
@@ -51,7 +51,7 @@ OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of
 
 
 def solve_strictly(
-    problem: ConstrainedProblem,  # the problem; its bounds are those that the true values must keep
+    problem: ConstrainedERM,  # the problem; its bounds are those that the true values must keep
     solver: Solver,
     theta0: FloatArray,
     *,

@@ -39,7 +39,7 @@ from skfair.enforcement.rounds import (
 )
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.models.linear import LinearScore
-from skfair.problems.erm.in_memory import SAMPLE_ROWS
+from skfair.problems.erm.problem import SAMPLE_ROWS
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING

@@ -31,7 +31,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import SHARES, Certified
-from skfair.estimators.erm.bind import Problem, penalty_of, regression_task
+from skfair.estimators.erm.bind import penalty_of, regression_task
 from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
 from skfair.estimators.erm.solve import choose_solver
 from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
@@ -39,7 +39,7 @@ from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.utils.warn import unwanted, warn_user
 
 # With more rows, parts lose little against folds, and take a tenth of the time.
@@ -158,7 +158,7 @@ class LinearFit:
 def linear_refits(
     estimator: ConstrainedERMBase,  # a linear regressor
     data: TrainingData,
-    whole: Problem,  # the problem of all rows, for targets in units of ``spread``
+    whole: ConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
     rows: IntArray,  # the rows to fit on: the models learn nothing from the others
 ) -> Iterator[LinearFit]:

@@ -1,6 +1,6 @@
 """The bind step of the constrained estimators: targets, constraints and their problem.
 
-What is learned is a :class:`Task`. :func:`bind` makes its problem, of rows in memory or in blocks.
+What is learned is a :class:`Task`. :func:`bind` makes its problem.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from skfair.estimators.limits import (
 from skfair.groups.limits import Limit
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
-from skfair.models import LinearScore, MLPScore
+from skfair.models import MLPScore
 from skfair.models.base import ScoreModel
 from skfair.models.choice import ChosenModel, ModelChoice, read_model
+from skfair.models.partitioned import linear_score
 from skfair.models.plug_in import PlugInScore
 from skfair.models.units import MANY_ROWS
-from skfair.problems.erm.in_blocks import PartitionedERM
-from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
-from skfair.problems.erm.problem import ConstrainedProblem
+from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.read import ROW_CHECKS
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.validation import check_numbers
 from skfair.utils.warn import warn_user
 
-Problem = ConstrainedProblem
 # What users may pass: names, objects, several constraints.
 ConstraintChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
@@ -76,7 +75,7 @@ class TargetScale:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is learned: targets, of each row in memory or kind of rows in blocks, loss and model."""
+    """What is learned: the target of each row, loss and model."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised
@@ -195,8 +194,8 @@ def bind(
     how: Settings | None = None,  # of the model without constraints, for "as before"
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
-) -> Problem:
-    """Return the problem of rows in memory or in blocks."""
+) -> ConstrainedERM:
+    """Return the problem of constrained empirical risk minimisation."""
     rows = TrainingRows(
         data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
     )
@@ -205,12 +204,6 @@ def bind(
         for constraint in constraints
         for prepared in prepare_constraint(constraint, rows, max_disparity)
     ]
-    is_more = len(bound) > len(constraints) or min_rate is not None or selection_rate is not None
-    if data.blocks is not None and is_more:
-        raise ValueError(
-            "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
-            "Pass one limit, or rows in memory."
-        )
     selected = np.zeros(0, bool)
     if how is not None and "as before" in (min_rate, selection_rate):
         selected = decisions_of_free_model(data, task, how)
@@ -225,7 +218,7 @@ def bind(
     if task.class_names is None:  # limits are in units of y, or of its loss
         unit_of = task.scale.of_constraint
         bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
-    return _problem(data, task, constraints, bound, penalty_of(task, earlier))
+    return _problem(data, task, bound, penalty_of(task, earlier))
 
 
 def penalty_of(task: Task, earlier: float = 0.0) -> float:
@@ -245,31 +238,16 @@ def decisions_of_free_model(data: TrainingData, task: Task, how: Settings) -> Bo
 def _problem(
     data: TrainingData,
     task: Task,
-    constraints: Sequence[Constraint],
     bound: list[BoundConstraint],
     alpha: float,
-) -> Problem:
-    """Return the problem of constraints that are bound to rows in memory, or to kinds of rows."""
+) -> ConstrainedERM:
+    """Return the problem of constraints that are bound to the rows."""
     targets, loss, weights = task.targets, task.loss, task.loss_weights
     has_intercept, (layers, function) = task.fit_intercept, task.model
-    if data.blocks is not None:
-        if not task.model.is_linear:
-            raise ValueError(
-                "Dask collections need model='linear': other models are trained on batches. Use "
-                "partial_fit on parts of the rows, or linear scores."
-            )
-        assert weights is not None
-        assert task.class_names is not None
-        return PartitionedERM(
-            data.blocks,
-            targets,
-            weights,
-            constraints,
-            bound,
-            loss,
-            task.class_names,
-            fit_intercept=has_intercept,
-            alpha=alpha,
+    if not task.model.is_linear and isinstance(data.X, PartitionedRows):
+        raise ValueError(
+            "Dask collections need model='linear': other models are trained on batches. Use "
+            "partial_fit on parts of the rows, or linear scores."
         )
     kind: type[ConstrainedERM] = ConstrainedERM
     scores: ScoreModel
@@ -278,6 +256,6 @@ def _problem(
     elif layers:
         scores = MLPScore(data.X, layers, fit_intercept=has_intercept, sample_weight=weights)
     else:
-        scores = LinearScore(data.X, fit_intercept=has_intercept, sample_weight=weights)
+        scores = linear_score(data.X, fit_intercept=has_intercept, sample_weight=weights)
         kind = LinearConstrainedERM
     return kind(scores, loss, targets, bound, sample_weight=weights, alpha=alpha)

@@ -20,7 +20,7 @@ from skfair._typing import FloatArray, IntArray, Rows
 from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.certified.certificate import Certified
-from skfair.estimators.erm.bind import Problem, TargetScale, Task
+from skfair.estimators.erm.bind import TargetScale, Task
 from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
 from skfair.estimators.limits import disparity_attributes, warn_of_changes
 from skfair.groups.limits import Change, change_of
@@ -30,8 +30,7 @@ from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import plugged_scores
 from skfair.models.units import product
-from skfair.problems.erm.in_blocks import LinearScores
-from skfair.problems.erm.problem import Decisions
+from skfair.problems.erm.problem import ConstrainedERM, Decisions
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
@@ -132,23 +131,18 @@ def raw_scores(
     return np.asarray(scores, dtype=np.float64)
 
 
-def own_scores(
-    attributes: Attributes, data: TrainingData, scale: TargetScale
-) -> FloatArray | LinearScores:
+def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -> FloatArray:
     """Return the scores that a model gives the training rows, as problems take them.
 
     They are those of predictions, to the last bit: what is reported holds for these.
     """
-    if data.blocks is None:
-        return scale.inside(raw_scores(attributes, data.X))
-    intercept = float(scale.inside(attributes["intercept_"])[0])
-    return LinearScores(attributes["coef_"][0] / scale.spread, intercept)
+    return scale.inside(raw_scores(attributes, data.X))
 
 
 def of_fit(
     data: TrainingData,
     task: Task,
-    problem: Problem,
+    problem: ConstrainedERM,
     solved: StrictResult,
     how: Settings,
 ) -> Attributes:
@@ -177,7 +171,7 @@ def of_fit(
 
 
 def changes(
-    data: TrainingData, task: Task, problem: Problem, scores: Any, how: Settings | None
+    data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, how: Settings | None
 ) -> dict[str, Change]:
     """Return what the constraints change in decisions, or in predicted numbers.
 
@@ -186,16 +180,13 @@ def changes(
     free, before, is_classifier = problem.relaxed(), scores, task.class_names is not None
     if how is not None:
         before = free.scores(solve_freely(free, how))
-    if data.blocks is not None:
-        was, is_now = (problem.decide(of).positive for of in (before, scores))
-        return {"selection rate": Change(was, is_now, {})}
     middle, spread = task.scale.middle, task.scale.spread
     ends = [of > 0 if is_classifier else middle + spread * of for of in (before, scores)]
     changed = change_of(data.groups, data.sample_weight, ends, data.first_rows)
     return {"selection rate" if is_classifier else "mean prediction": changed}
 
 
-def of_part(data: TrainingData, task: Task, problem: Problem, stream: Stream) -> Attributes:
+def of_part(data: TrainingData, task: Task, problem: ConstrainedERM, stream: Stream) -> Attributes:
     """Return the model after a part of a stream, and its disparities on that part."""
     training = stream.training
     attributes = model_attributes(problem, task, training.solution)
@@ -206,14 +197,18 @@ def of_part(data: TrainingData, task: Task, problem: Problem, stream: Stream) ->
 
 
 def state(
-    estimator: ConstrainedERMBase, own: Attributes, problem: Problem, task: Task, theta: FloatArray
+    estimator: ConstrainedERMBase,
+    own: Attributes,
+    problem: ConstrainedERM,
+    task: Task,
+    theta: FloatArray,
 ) -> Attributes:
     """Return the attributes that a callback needs to predict: its own, and those of the model."""
     return of_all_columns(estimator, own | model_attributes(problem, task, theta))
 
 
 def model_attributes(
-    problem: Problem, task: Task, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
+    problem: ConstrainedERM, task: Task, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
 ) -> Attributes:
     """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
     model, theta, scale = problem.model, problem.model_part(theta), task.scale.spread * scale
@@ -238,7 +233,9 @@ def model_attributes(
     return attributes
 
 
-def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: float) -> Attributes:
+def solution(
+    problem: ConstrainedERM, outcome: StrictResult, scale: TargetScale, tol: float
+) -> Attributes:
     """Return what the solver found, in the units of the user."""
     result, solved = outcome.result, outcome.problem
     at = solved.evaluate(result.theta)
@@ -265,7 +262,7 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
     }
 
 
-def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
+def disparities(problem: ConstrainedERM, decisions: Decisions, scale: TargetScale) -> Attributes:
     """Return the strict disparities that scores amount to, those of fairness constraints."""
     every = zip(problem.constraints, decisions.means, strict=True)
     fair = [(constraint, means) for constraint, means in every if constraint.is_fairness]
@@ -283,7 +280,7 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
     }
 
 
-def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
+def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetScale) -> bool:
     """Warn if a limit is missed on the training data, and return whether one is."""
     missed = [
         (constraint.disparity_of_means(means), constraint.max_disparity, constraint)
@@ -308,7 +305,9 @@ def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -
     return True
 
 
-def warn_not_converged(problem: Problem, solved: StrictResult, residual: float, tol: float) -> None:
+def warn_not_converged(
+    problem: ConstrainedERM, solved: StrictResult, residual: float, tol: float
+) -> None:
     """Warn that a solver has stopped before it had a solution."""
     violation = problem.violation(problem.evaluate(solved.result.theta))
     missed = f"; the constraints are missed by {violation:.2g}" if violation else ""

@@ -16,8 +16,7 @@ from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.models.units import Units
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import ConstrainedProblem as Problem
+from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 
@@ -30,7 +29,7 @@ SolverChoice = str | Solver
 StreamSolver = StochasticSolver[Any]
 
 
-def choose_solver(solver: SolverChoice, problem: Problem | None = None) -> Solver:
+def choose_solver(solver: SolverChoice, problem: ConstrainedERM | None = None) -> Solver:
     """Return the solver that suits a problem best, or the one that is asked for, if it can.
 
     Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
@@ -57,7 +56,7 @@ class Settings:
     random_state: Seed
 
 
-def solve_freely(problem: Problem, how: Settings) -> FloatArray:
+def solve_freely(problem: ConstrainedERM, how: Settings) -> FloatArray:
     """Return the parameters that solve a problem without constraints."""
     rng = check_random_state(how.random_state)
     solver, start = choose_solver(how.solver, problem), problem.start(rng)
@@ -66,7 +65,7 @@ def solve_freely(problem: Problem, how: Settings) -> FloatArray:
 
 
 def solve(
-    problem: Problem, how: Settings, callback: Callback, *, is_classifier: bool
+    problem: ConstrainedERM, how: Settings, callback: Callback, *, is_classifier: bool
 ) -> StrictResult:
     """Return the solution: of a run of the solver, or the best of those of strict enforcement."""
     solver, rng = choose_solver(how.solver, problem), check_random_state(how.random_state)
@@ -100,19 +99,19 @@ class Stream:
 
 
 def advance(
-    problem: Problem,  # of the next part
+    problem: ConstrainedERM,  # of the next part
     stream: Stream | None,  # None begins one where the last fit ended
     how: Settings,
     weight: float,  # of the rows of the part
     fitted: Mapping[str, Any],  # attributes of the last fit, if there was one
 ) -> Stream:
     """Return the stream after a part; the one before stays as it is if something fails."""
-    solver, part = cast(StreamSolver, choose_solver(how.solver)), cast(ConstrainedERM, problem)
+    solver = cast(StreamSolver, choose_solver(how.solver))
     check_needs(solver, problem)
-    stream = _begin(part, solver, how, fitted) if stream is None else deepcopy(stream)
-    part.model.use_units(stream.units)
-    n_steps = max(PART_STEPS, part.model.n_samples // solver.n_loss)  # a pass or more
-    solver.advance(part, stream.training, n_steps, stream.rng)
+    stream = _begin(problem, solver, how, fitted) if stream is None else deepcopy(stream)
+    problem.model.use_units(stream.units)
+    n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # a pass or more
+    solver.advance(problem, stream.training, n_steps, stream.rng)
     return replace(stream, weight=stream.weight + weight)
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from skfair.classification import ConstrainedERMClassifier
 from skfair.enforcement.erm import path, strict
 from skfair.metrics import demographic_parity_difference, equalized_odds_difference
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.utils import threads
 
 MEASURES = {

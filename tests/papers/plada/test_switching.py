@@ -11,7 +11,7 @@ from skfair.papers.plada.ipp_conex import IPPConEx, _slope
 from skfair.papers.plada.ipp_ssg import IPPSSG
 from skfair.papers.plada.plada import Plada
 from skfair.papers.plada.ssg import SSG
-from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers import ALNewton
 from tests.papers.plada.test_plada import CASES, each_case, problem_of, residual, solve, start
 from tests.small_problems import build, people, twin

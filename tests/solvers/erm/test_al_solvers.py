@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
+from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.protocol import Problem, TwiceDifferentiable
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import check_needs

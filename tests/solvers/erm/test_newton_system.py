@@ -6,7 +6,7 @@ from scipy import sparse
 
 from skfair.classification import ConstrainedERMClassifier
 from skfair.models import LinearScore
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.erm.newton_system import FactorisedSystem, ProductSystem
 from tests.small_problems import build, people, random_multipliers, random_point, twin

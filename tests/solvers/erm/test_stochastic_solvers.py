@@ -13,7 +13,7 @@ from skfair.papers.benchmark.penalty import Penalty
 from skfair.papers.benchmark.sgd import SGD
 from skfair.papers.benchmark.ssl_alm import SSLALM
 from skfair.papers.benchmark.ssw import SSw
-from skfair.problems.erm.in_memory import Batch
+from skfair.problems.erm.problem import Batch
 from skfair.solvers.erm.alm import ALM
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
 from tests.registries import SOLVERS
