@@ -133,7 +133,7 @@ class FairKMeans(
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters.
-    labels_ : ndarray or Dask array of shape (n_samples,)
+    labels_ : ndarray of shape (n_samples,)
         Cluster of each row, within the limits.
     inertia_ : float
         Sum of squared distances of the rows to the means of their clusters.
