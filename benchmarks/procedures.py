@@ -73,7 +73,11 @@ PROCEDURES = (
         _second,
     ),
     Procedure(
-        "random moves within an interval", "partial", PARTIAL, "_moved", lambda moving, *_: moving
+        "random moves within an interval",
+        "partial",
+        PARTIAL,
+        "_random_moves",
+        lambda moving, *_: moving,
     ),
     Procedure("exchange of rows", "cluster", PLACEMENT, "improve", lambda *_, **__: None),
     Procedure("repair of single rows", "cluster", PLACEMENT, "repair", lambda *_, **__: None),

@@ -27,14 +27,16 @@ if TYPE_CHECKING:  # kernels are imported when something is fitted
 # With this many rows the utility that is expected counts as much as that of the true classes: the
 # decisions that are best for the true classes of few rows are in part best for the noise in them.
 _EQUAL_WEIGHT = 6_000
+# Stands for the true class of each row, where a constraint counts decisions for it as selection.
+TRUE_CLASS = -1
 
 
 @dataclass(frozen=True)
 class ClassConstraint:
-    """A constraint and the decision that it counts as selection: a class; None: the true one."""
+    """A constraint, and the decision that it counts as selection: a class or ``TRUE_CLASS``."""
 
     bound: BoundConstraint
-    counted: int | None
+    counted: int
 
     @cached_property
     def effects(self) -> tuple[FloatArray, FloatArray]:
@@ -136,7 +138,7 @@ class StrictRates:
 
     constraints: Sequence[ClassConstraint]
     classes: IntArray  # (n_samples,): number of the true class of each row
-    # (n_constraints,): the decision that each constraint counts as selection; -1: the true class
+    # (n_constraints,): the decision that each constraint counts as selection
     selecting: IntArray
     cells: IntArray  # (n_constraints, n_samples): the cell of each row in each constraint
     steps: FloatArray  # (n_constraints, n_samples): what selecting the row adds to its mean
@@ -146,7 +148,7 @@ class StrictRates:
     def of(cls, constraints: Sequence[ClassConstraint], classes: IntArray) -> StrictRates:
         """Return the rates that constraints compare; those without rates are left out."""
         limiting = [limited for limited in constraints if limited.bound.compared_sets.size]
-        counted = [-1 if limited.counted is None else limited.counted for limited in limiting]
+        counted = [limited.counted for limited in limiting]
         shape = len(limiting), classes.size
         cells, steps = np.zeros(shape, np.int64), np.zeros(shape)
         for k, limited in enumerate(limiting):

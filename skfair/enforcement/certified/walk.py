@@ -57,7 +57,7 @@ class RowRates:
     # it changes
     counted: tuple[sparse.csr_array, sparse.csr_array]
     groups: IntArray  # (n_rates,): group of each rate
-    # (n_rates,): the class whose decision counts as selection in each rate; -1 for the true one
+    # (n_rates,): the decision that counts as selection in each rate: a class or TRUE_CLASS
     labels: IntArray
     compared: tuple[Peers, ...]  # rates that are compared with each other
     classes: IntArray  # (n_samples,): the true classes
@@ -152,7 +152,7 @@ def row_rates(
     members, refused, steps, compared = [], [], [], []
     labels: list[int] = []
     for limited in constraints:
-        bound, label = limited.bound, limited.counted
+        bound = limited.bound
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
             raise ValueError(
                 f"confidence= has no test of {bound.name} yet: use limits on differences or ratios "
@@ -174,7 +174,7 @@ def row_rates(
         members.append(counts)
         refused.append(counts.multiply(if_refused))
         steps.append(counts.multiply(change))
-        labels += [-1 if label is None else label] * len(bound.rate_names)
+        labels += [limited.counted] * len(bound.rate_names)
     who, base, rise = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
     groups = np.concatenate([limited.bound.rate_groups for limited in constraints])
     return RowRates(who, (base, rise), groups, np.array(labels), tuple(compared), classes, weights)

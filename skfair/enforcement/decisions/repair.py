@@ -96,7 +96,7 @@ def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
         return best
     for k in range(2):
         start = best if k else search.candidate(search.free.offsets)
-        best = _better(_moved(search, start, np.random.RandomState(k)), best, chance / 4)
+        best = _better(_random_moves(search, start, np.random.RandomState(k)), best, chance / 4)
     return best
 
 
@@ -106,7 +106,7 @@ def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
     return candidate if is_gain and candidate.verdict.is_better_than(other.verdict) else other
 
 
-def _moved(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
+def _random_moves(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
     """Move offsets at random as long as that loses nothing; the offset follows each move."""
     steep, goal = _STEEP * float(np.ptp(search.strict.utility)), search.free.verdict.merit
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
+from skfair.enforcement.strict_evaluation import TRUE_CLASS, StrictEvaluation
 from skfair.utils.rounding import ROUNDING
 
 # Expected weights are believed if they are off by no more than this factor.
@@ -133,34 +133,33 @@ def _rows_of(
     near: FloatArray,
     expected: FloatArray | None,
 ) -> LinearRows:
-    constraint: ClassConstraint = strict.rates.constraints[k]
+    constraint = strict.rates.constraints[k]
     bound = constraint.bound
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
-    compared = bound.comparison.rows(bound.compared_sets, bound.rate_names, bound.max_disparity)
     # What decisions do not change, and what the linear rates miss of the exact ones.
-    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
+    exact = bound.of_rates @ (rates @ near) + bound.of_overall @ (overall @ near)
     start = strict.rates.starts[k]
-    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
+    fixed = bound.of_rates @ (rates @ start) + bound.of_overall @ (overall @ start)
     fixed = fixed + bound.row_values(near) - exact
     own = _effects(strict, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
     of_all = _effects(strict, k, overall, nobody, features, kinds, expected)
-    effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
+    effects = sparse.coo_array(bound.of_rates @ own + bound.of_overall @ of_all)
     row, feature = effects.coords
-    label = feature % features.n_classes if constraint.counted is None else constraint.counted
-    columns = feature * features.n_classes + label
+    of_feature, counted = feature % features.n_classes, constraint.counted
+    columns = feature * features.n_classes + (of_feature if counted == TRUE_CLASS else counted)
     shape = (effects.shape[0], features.size * features.n_classes)
-    which = np.flatnonzero(compared.centers >= 0)
+    which = np.flatnonzero(bound.centers >= 0)
     return LinearRows(
         sparse.csr_array((effects.data, (row, columns)), shape=shape),
-        compared.lower - fixed,
-        compared.upper - fixed,
+        bound.lower - fixed,
+        bound.upper - fixed,
         fixed,
         sparse.csr_array(
-            (np.ones(which.size), (which, compared.centers[which])),
-            shape=(shape[0], int(compared.centers.max(initial=-1)) + 1),
+            (np.ones(which.size), (which, bound.centers[which])),
+            shape=(shape[0], bound.n_centers),
         ),
     )
 

@@ -139,7 +139,7 @@ def solve_partially(
     is_short = not any(result.verdict.is_feasible for result in solved)
     if unlimited is not None and not is_stopped and is_short:
         for k, moving in enumerate(sorted(solved, key=lambda result: result.verdict.rank)[:MOVED]):
-            solved.append(_moved(moving, target, LONGEST * 2**k, np.random.RandomState(k)))
+            solved.append(_random_moves(moving, target, LONGEST * 2**k, np.random.RandomState(k)))
             if solved[-1].verdict.is_feasible:
                 break
     by_smooth = n_rounds == 1
@@ -207,7 +207,7 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
 
 
-def _moved(
+def _random_moves(
     solved: PartialResult, target: Target, longest: float, rng: np.random.RandomState
 ) -> PartialResult:
     """Move from a solution to the bound."""

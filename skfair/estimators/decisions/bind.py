@@ -20,7 +20,7 @@ from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.levels import best_level
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
-from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
+from skfair.enforcement.strict_evaluation import TRUE_CLASS, ClassConstraint, StrictEvaluation
 from skfair.estimators.certified.certificate import Certificate, check_no_floors
 from skfair.estimators.classes import encode_classes, positive_class, read_positive
 from skfair.estimators.erm.bind import active_constraints
@@ -109,19 +109,19 @@ class LabelledRows:
         rows, labels = (self.groups, self.sample_weight), np.stack([before, after])
         return {name: change_of(*rows, labels == k, first_rows) for name, k in named.items()}
 
-    def against_rest(self, label: int | None) -> TrainingRows:
+    def against_rest(self, label: int) -> TrainingRows:
         """Return the rows of a constraint: a class against the rest, or all as positive."""
         names = self.classes.tolist()
         targets = np.ones(self.codes.size)
         pair = ("wrong", "right")
-        if label is not None:
+        if label != TRUE_CLASS:
             targets = np.where(self.codes == label, 1.0, -1.0)
             pair = (names[0] if len(names) == 2 else f"not {names[label]}", names[label])
         return TrainingRows(self.groups, targets, self.sample_weight, LogLoss(), pair, self.strata)
 
-    def named(self, bound: BoundConstraint, label: int | None) -> BoundConstraint:
+    def named(self, bound: BoundConstraint, label: int) -> BoundConstraint:
         """Return a constraint with the class in its name, if there are several."""
-        if label is None or self.classes.size == 2:
+        if label == TRUE_CLASS or self.classes.size == 2:
             return bound
         return replace(bound, name=f"{bound.name} (y={self.classes.tolist()[label]})")
 
@@ -305,11 +305,11 @@ def class_constraints(
     """Bind constraints to the rows: with two classes as usual, with more for each class."""
     of_classes = []
     for constraint in constraints:
-        labels: list[int | None] = list(range(rows.classes.size))
+        labels = list(range(rows.classes.size))
         if rows.classes.size == 2:
             labels = [1]
         elif constraint.counts_right:
-            labels = [None]
+            labels = [TRUE_CLASS]
         for label in labels:
             for bound in prepare_constraint(constraint, rows.against_rest(label), limit):
                 if not bound.moment.is_rate:
