@@ -272,6 +272,9 @@ def selection_rate(f):
     some = f.found(f.fit(settings={"selection_rate": (0.6, 0.7)}))
     assert 0.6 <= some.mean() <= 0.7
     assert all(map(f.keeps, (found, kept, some)))
+    for wrong in ("half", (0.7, 0.6)):
+        with pytest.raises(ValueError, match="selection_rate"):
+            f.fit(settings={"selection_rate": wrong})
 
 
 @feature

@@ -71,7 +71,7 @@ def certified(
         and estimator.class_weight is None
         and (strata is not None or not any(constraint.within_strata for constraint in constraints))
     )
-    by = estimator._certificate.by
+    by = estimator._certificate().by
     check_no_floors(estimator.min_rate, estimator.selection_rate, has_offsets and by != "split")
     if by == "cross" and not has_offsets:
         raise ValueError(

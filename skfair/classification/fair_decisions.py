@@ -278,7 +278,7 @@ class FairDecisionClassifier(
             selection_rate=self.selection_rate,
             objective=self.objective,
             pos_label=self.pos_label,
-            certificate=None if self.confidence is None else self._certificate,
+            certificate=None if self.confidence is None else self._certificate(),
         )
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))

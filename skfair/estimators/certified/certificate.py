@@ -115,7 +115,6 @@ class Certified:
         "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
     }
 
-    @property
     def _certificate(self) -> Certificate:
         """The certificate that is asked for, if one is."""
         asked = self.confidence

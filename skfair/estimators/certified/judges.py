@@ -79,7 +79,7 @@ def _split_and_fits(
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
     """Return the rows, split for fit and test, and models fitted under rising limits."""
     rows, _ = indexable(as_rows(X), y)
-    held_out = HeldOut(rows, y, [in_parts(kinds, seed, estimator._certificate.share)])
+    held_out = HeldOut(rows, y, [in_parts(kinds, seed, estimator._certificate().share)])
     return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
 
 
@@ -92,7 +92,7 @@ def certified_decisions(
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the fitted attributes of a classifier whose decisions certifiably satisfy limits."""
-    certificate = estimator._certificate
+    certificate = estimator._certificate()
     rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
     held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, estimator.random_state)
@@ -134,7 +134,7 @@ def certified_means(
 
     Linear models of folds are judged; of many rows, or other models, one of a part of the rows.
     """
-    certificate, seed = estimator._certificate, estimator.random_state
+    certificate, seed = estimator._certificate(), estimator.random_state
     if certificate.by == "cross" and not task.model.is_linear:
         raise ValueError(
             "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
@@ -171,7 +171,7 @@ def _judged_means(
     path: Iterator[list[Any]],
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model whose means the held-out rows certify."""
-    certificate = estimator._certificate
+    certificate = estimator._certificate()
     judging, strata = held_out.judging, None
     names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
     if data.strata is not None:
@@ -239,7 +239,10 @@ def certified_interval(
             "rank_within='class'."
         )
     limit = _one_limit(limit_of(estimator.constraint, estimator.max_disparity))
-    certificate, codes = estimator._certificate, (data.y == np.unique(data.y)[-1]).astype(np.int64)
+    certificate, codes = (
+        estimator._certificate(),
+        (data.y == np.unique(data.y)[-1]).astype(np.int64),
+    )
     kinds = data.groups.cells(codes, 2).codes
     held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
     columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]

@@ -208,7 +208,7 @@ def certified_refit(
     quality: str = "accuracy",  # name of the score in ``path_``
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model before the first that is not certified."""
-    confidence, steps = estimator._certificate.confidence, []
+    confidence, steps = estimator._certificate().confidence, []
     for models in path:
         steps.append((models, judge(models)))
         if steps[-1][1].p_value > 1 - confidence:
