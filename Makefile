@@ -71,7 +71,7 @@ NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \
 	$(addprefix tests/enforcement/,partial/test_repair.py test_cuts.py decisions/test_decisions.py) \
 	$(addprefix tests/solvers/clustering/test_,fair_cut.py prices.py) tests/papers/safairkm/test_swap.py
 test-nojit: $(VENV)/.stamp-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov=skfair.papers._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
 	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \

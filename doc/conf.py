@@ -256,8 +256,8 @@ def listed_names():
 def public_names():
     """Return every public name below ``skfair``, as ``metrics.balance_score``."""
     names = []
-    for entry in skfair.__all__:
-        if entry in skfair._SUBPACKAGES:
+    for entry in (*skfair.__all__, "papers"):
+        if entry in (*skfair._SUBPACKAGES, "papers"):
             part = import_module(f"skfair.{entry}")
             names += [f"{entry}.{name}" for name in getattr(part, "__all__", ())]
         elif entry != "__version__":

@@ -34,7 +34,6 @@ __all__ = [
     "model_selection",
     "models",
     "monitoring",
-    "papers",
     "preprocessing",
     "ranking",
     "regression",
@@ -56,7 +55,7 @@ warn_of_namesakes()
 
 def __getattr__(name: str) -> Any:
     """Import a public sub-package or object when it is first asked for."""
-    if name in _SUBPACKAGES:
+    if name in (*_SUBPACKAGES, "papers"):  # which may be missing, so it is not in __all__
         return import_module(f"skfair.{name}")
     if name in _OBJECTS:
         return getattr(import_module(_OBJECTS[name]), name)

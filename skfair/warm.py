@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pkgutil
 import sys
 import time
 import warnings
@@ -38,7 +37,8 @@ from skfair.classification import (
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
 from skfair.constraints.partial import IntervalConstraint, Surrogate
-from skfair.papers import Swap
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from skfair.utils.files import is_safe
 
 Groups = NDArray[Any]
@@ -115,11 +115,12 @@ def entry_kernels() -> set[str]:
 
 
 def _kernels() -> Iterator[dict[str, Any]]:
-    """Yield the kernels of each file by name."""
-    package = import_module("skfair._kernels")
-    for file in pkgutil.iter_modules(package.__path__):
-        kernels = vars(import_module(f"skfair._kernels.{file.name}")).items()
-        yield {f"{file.name}.{name}": k for name, k in kernels if hasattr(k, "py_func")}
+    """Yield the kernels of each file by name, those of papers as well where they are installed."""
+    root = Path(__file__).parent
+    for file in sorted(root.rglob("_kernels/*.py")):
+        module = ".".join(("skfair", *file.relative_to(root).with_suffix("").parts))
+        kernels = vars(import_module(module)).items()
+        yield {f"{file.stem}.{name}": k for name, k in kernels if hasattr(k, "py_func")}
 
 
 def _classes(rows: FloatArray) -> IntArray:
@@ -164,9 +165,13 @@ def _cluster(rows: FloatArray, groups: Groups) -> Fits:
     yield model, rows, None, groups
     for method in (model.assign, model.predict):
         method(rows, sensitive_features=groups)
-    for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], _N_ROWS // 2))):
-        yield FairKMeans(3, solver="swap", min_balance=0.5, **_USUAL), X, None, own
-    yield ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL), rows, None, groups
+    for name in CLUSTERING_SOLVERS:  # those of papers as well, where they are installed
+        for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], _N_ROWS // 2))):
+            yield FairKMeans(3, solver=name, min_balance=0.5, **_USUAL), X, None, own
+        solver = CLUSTERING_SOLVERS[name]()
+        if "max_points" in solver.get_params():
+            solver.set_params(max_points=2)  # so that a list has to be shortened
+        yield ParetoFairKMeans(3, solver=solver, balances=3, **_USUAL), rows, None, groups
 
 
 def _cut(rows: FloatArray, groups: Groups) -> Fits:
@@ -174,7 +179,8 @@ def _cut(rows: FloatArray, groups: Groups) -> Fits:
     cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
     for affinity in (Landmark(20), Rbf(dtype="float64"), NeighborGraph()):
         yield cutter(affinity=affinity), rows, None, groups
-    yield cutter(solver="ffsc"), rows, None, groups
+    for solver in EIGEN_SOLVERS:
+        yield cutter(solver=solver), rows, None, groups
     links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
     yield FairSpectralClustering(2, affinity="precomputed"), links, None, groups
 

@@ -199,16 +199,16 @@ def loaded_by_sub_packages():
     """
     said = run(f"""
         import importlib, sys
-        for name in {skfair._SUBPACKAGES}:
+        for name in {house.public_packages()}:
             importlib.import_module("skfair." + name)
             print(*sys.modules)
             for ours in [one for one in sys.modules if one.split(".")[0] == "skfair"]:
                 del sys.modules[ours]
     """)
-    return dict(zip(skfair._SUBPACKAGES, map(str.split, said.splitlines()), strict=True))
+    return dict(zip(house.public_packages(), map(str.split, said.splitlines()), strict=True))
 
 
-@pytest.mark.parametrize("name", skfair._SUBPACKAGES)
+@pytest.mark.parametrize("name", house.public_packages())
 def test_sub_packages_load_neither_numba_nor_matplotlib(name, loaded_by_sub_packages):
     loaded = loaded_by_sub_packages[name]
     assert f"skfair.{name}" in loaded
@@ -451,7 +451,7 @@ def test_every_module_has_a_docstring_and_imports():
 
 
 def test_all_lists_strings():
-    for name in skfair._SUBPACKAGES:
+    for name in house.public_packages():
         module = getattr(skfair, name)
         assert all(isinstance(entry, str) for entry in getattr(module, "__all__", ()))
         assert all(hasattr(module, entry) for entry in getattr(module, "__all__", ()))

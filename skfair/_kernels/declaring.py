@@ -252,14 +252,15 @@ def _temporary_folder() -> str | None:
     if folder is None:
         return None
     atexit.register(_remove, folder, os.getpid())
-    # numba's name of the folder of a package within a cache.
-    name = f"{_KERNELS.name}_{sha1(str(_KERNELS).encode()).hexdigest()}"
-    own = Path(folder, name)
-    with suppress(OSError):  # of a full disk: what is not linked is compiled
-        own.mkdir()
-        for filled in (Path(_CONFIG.CACHE_DIR or _KERNELS) / name, _KERNELS / "__pycache__"):
-            if filled.is_dir() and _is_place_trusted(filled):
-                _link(own, filled)
+    for kernels in _KERNELS.parent.rglob(_KERNELS.name):
+        # numba's name of the folder of a package within a cache.
+        name = f"{kernels.name}_{sha1(str(kernels).encode()).hexdigest()}"
+        own = Path(folder, name)
+        with suppress(OSError):  # of a full disk: what is not linked is compiled
+            own.mkdir()
+            for filled in (Path(_CONFIG.CACHE_DIR or kernels) / name, kernels / "__pycache__"):
+                if filled.is_dir() and _is_place_trusted(filled):
+                    _link(own, filled)
     return folder
 
 

@@ -1,17 +1,32 @@
 """A room for each paper: its algorithms, and those that it compares with.
 
-Nothing outside imports these rooms. A name such as ``solver="plada"`` finds its algorithm through
-the registry of solvers, which looks here when it is first read.
+Importing this package registers all of them, so that names such as ``solver="plada"`` find them.
+Nothing else of skfair imports it, but for the registries, when they are asked for a name that they
+do not know or for all names: skfair works without this folder.
 """
 
-from typing import TYPE_CHECKING
-
-from skfair.utils.deferred import deferred
-
-if TYPE_CHECKING:
-    from skfair.papers._all import *
-else:
-    __getattr__, __dir__ = deferred(__name__)
+from skfair.papers.benchmark.ghost import Ghost
+from skfair.papers.benchmark.penalty import Penalty
+from skfair.papers.benchmark.sgd import SGD
+from skfair.papers.benchmark.ssl_alm import SSLALM
+from skfair.papers.benchmark.ssw import SSw
+from skfair.papers.fair_spectral_dc.dc_admm import DCADMM
+from skfair.papers.fair_spectral_dc.ffsc import FFSC
+from skfair.papers.fair_spectral_dc.ufsc import UFSC
+from skfair.papers.idca.dc_penalty import DCPenalty
+from skfair.papers.idca.dc_ssg import DCSSG
+from skfair.papers.idca.idca import IDCA
+from skfair.papers.idca.idca_stochastic import IDCAStochastic
+from skfair.papers.plada.ipp_conex import IPPConEx
+from skfair.papers.plada.ipp_ssg import IPPSSG
+from skfair.papers.plada.multiplier_model import MultiplierModel
+from skfair.papers.plada.plada import Plada
+from skfair.papers.plada.plada_stochastic import PladaStochastic
+from skfair.papers.plada.ssg import SSG
+from skfair.papers.safairkm.alternating import alternating_gradient
+from skfair.papers.safairkm.smooth import Smooth
+from skfair.papers.safairkm.swap import Swap
+from skfair.papers.vfairkm.variational import Variational
 
 __all__ = [
     # safairkm

@@ -37,7 +37,7 @@ from skfair.exceptions import SolverError
 from skfair.problems.protocol import Evaluation, Offer, Problem
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.history import History
-from skfair.utils.registry import Registry
+from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.text import listed
 
 Status = Literal["converged", "max_iter", "stopped", "infeasible"]
@@ -340,12 +340,9 @@ class Average:
 
 
 # The solvers of constrained risk minimisation by name.
-# By name. Algorithms of papers are imported when a name is asked for.
-SOLVERS: Registry[type[Solver]] = Registry(
-    "solver", "skfair.solvers.erm", "skfair.papers.plada", "skfair.papers.benchmark"
-)
+SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.solvers.erm", PAPERS)
 # Those that need convex parts of the constraints.
-DC_SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.papers.idca")
+DC_SOLVERS: Registry[type[Solver]] = Registry("solver", PAPERS)
 
 
 def check_needs(solver: Solver, problem: Problem) -> None:

@@ -15,6 +15,10 @@ from skfair.utils.text import did_you_mean
 
 T = TypeVar("T")
 
+# Algorithms of papers, which register themselves when this is imported. The package works without
+# them, and this is the only place that imports them.
+PAPERS = "skfair.papers"
+
 
 class Registry(Generic[T]):
     """A name for each component of one kind.
@@ -35,13 +39,14 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,  # what the components are, for error messages ("solver")
-        # The packages (or single modules) whose files register them, the usual ones first. They
-        # are imported when a name is asked for that those before do not have, so a file that is
-        # added there is found without an import elsewhere
+        # The packages (or single modules) whose files register them, the usual ones first, perhaps
+        # ``PAPERS``. They are imported when a name is asked for that those before do not have, so a
+        # file that is added there is found without an import elsewhere
         *packages: str,
     ) -> None:
         self._kind = kind
         self._to_import = list(packages)
+        self._takes_papers = PAPERS in packages
         self._components: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -70,10 +75,11 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         # Names that are known are asked for in every fit, and need no look at the packages.
         if name not in self._components and name not in self:
+            more = without_papers() if self._takes_papers else ""
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(
                 f"There is no {self._kind} {name!r}.{did_you_mean(name, self)} The {kinds} are "
-                f"{', '.join(map(repr, sorted(self)))}."
+                f"{', '.join(map(repr, sorted(self)))}.{more}"
             )
         return self._components[name]
 
@@ -97,6 +103,23 @@ class Registry(Generic[T]):
         for package in tuple(self._to_import):
             if name in self._components:
                 return
-            for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", [])):
-                import_module(f"{package}.{module.name}")
+            if package != PAPERS or has_papers():
+                for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", [])):
+                    import_module(f"{package}.{module.name}")
             self._to_import = [other for other in self._to_import if other != package]
+
+
+def has_papers() -> bool:
+    """Whether the algorithms of papers are installed; they register themselves here."""
+    try:
+        import_module(PAPERS)
+    except ImportError as error:
+        if error.name != PAPERS:  # they are, and lack something
+            raise
+        return False
+    return True
+
+
+def without_papers() -> str:
+    """Return what to add to an error about an unknown name that a paper might have."""
+    return "" if has_papers() else f" Algorithms of papers ({PAPERS}) are not installed."

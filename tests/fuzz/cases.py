@@ -20,14 +20,13 @@ from sklearn.utils._param_validation import (
     make_constraint,
 )
 
-import skfair
 from skfair import inspection, metrics, model_selection, monitoring, report
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
-from tests.house import discover_estimators
+from tests.house import discover_estimators, public_packages
 from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS
 
 # Cheap settings; everything else is the default.
@@ -356,7 +355,7 @@ def unknown_arguments(name: str, function: Callable) -> list[str]:
 def public_objects() -> dict[str, Any]:
     """Every public object that has to have cases, by its qualified name."""
     found = {}
-    for package in skfair._SUBPACKAGES:
+    for package in public_packages():
         module = importlib.import_module(f"skfair.{package}")
         for attribute in module.__all__:
             thing = getattr(module, attribute)

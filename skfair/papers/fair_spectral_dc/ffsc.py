@@ -58,7 +58,7 @@ class FFSC(EigenSolver):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        from skfair._kernels.cuts import descend_fair_cut
+        from skfair.papers._kernels.fair_labels import descend_fair_cut
 
         weights = problem.weights
         entries = weights.entries() or DenseWeights(weights.dense()).entries()

@@ -412,7 +412,7 @@ class _Descent:
         min_balance: float | None,
         rng: np.random.Generator,
     ) -> None:
-        from skfair._kernels import swap_rows
+        from skfair.papers._kernels import swap_rows
 
         self._solver, self._sample, self._rng = solver, sample, rng
         self.enough = 1.0 if min_balance is None else float(min_balance)
@@ -433,20 +433,20 @@ class _Descent:
 
     def count(self) -> None:
         """Compute counts and sums from the labels."""
-        from skfair._kernels import swap_rows
+        from skfair.papers._kernels import swap_rows
 
         swap_rows.count_and_sum(self._sample.data, self._state)
 
     def measured(self) -> tuple[float, float]:
         """Return cost and balance."""
-        from skfair._kernels import swaps
+        from skfair.papers._kernels import swaps
 
         balance = swaps.overall_balance(self._state[1], self._work[-1])
         return self._sample.cost(self._state), balance
 
     def visit_rows(self, n_pass: int) -> None:
         """Make a pass: each row once in a k-means step (or as many drawn rows), and the swaps."""
-        from skfair._kernels import swaps
+        from skfair.papers._kernels import swaps
 
         n = self._n_samples
         n_rows, n_swaps = int(self._solver.n_kmeans_steps), int(self._solver.n_swap_steps)
@@ -474,7 +474,7 @@ class _Descent:
 
     def repair(self) -> int:
         """Swap until the balance is enough or no swap helps; return the number of swaps."""
-        from skfair._kernels import swaps
+        from skfair.papers._kernels import swaps
 
         n_swaps = 0
         while True:

@@ -65,7 +65,7 @@ class SwapArchive:
         *,
         is_by_row: bool = False,  # whether centres move after each row of a k-means step
     ) -> None:
-        from skfair._kernels import swap_rows, swaps
+        from skfair.papers._kernels import swap_rows, swaps
 
         self._sample, self._rows, self._max_points = sample, rows, max_points
         self._is_by_row = is_by_row
@@ -92,7 +92,7 @@ class SwapArchive:
         self, pairs: IntArray, rule: int, n_candidates: int, rng: np.random.Generator
     ) -> None:
         """Run one iteration: all children, the filter, and the slots of the survivors."""
-        from skfair._kernels import swaps
+        from skfair.papers._kernels import swaps
 
         n_parents, n_pairs = self._slots.size, len(pairs)
         n_rows, n_draws = pairs[:, 0].sum(), pairs[:, 1].max()
@@ -157,12 +157,12 @@ class SwapArchive:
 
     def _select(self, costs: FloatArray, balances: FloatArray) -> IntArray:
         """Return the points that stay, cheapest first: nondominated, at most ``max_points``."""
-        from skfair._kernels.fronts import thin
+        from skfair.papers._kernels import swaps
 
         keep = _front_order(costs, balances)
         if keep.size > self._max_points:
             stays = np.ones(keep.size, np.bool_)
-            thin(costs[keep], balances[keep], self._max_points, stays)
+            swaps.thin(costs[keep], balances[keep], self._max_points, stays)
             keep = keep[stays]
         return keep
 
@@ -170,7 +170,7 @@ class SwapArchive:
         self, keep: IntArray, n_parents: int, n_pairs: int, log: Any, lengths: IntArray
     ) -> None:
         """Give every survivor a slot: parents keep theirs, children get free ones."""
-        from skfair._kernels import swaps
+        from skfair.papers._kernels import swaps
 
         new = keep >= n_parents
         parents = np.column_stack(np.divmod(keep[new] - n_parents, n_pairs))
@@ -222,7 +222,7 @@ def start_labels(
     rng: np.random.Generator,
 ) -> NDArray[Any]:
     """Return some starts by k-means++ seeds, and the others by uneven probabilities."""
-    from skfair._kernels import swap_rows
+    from skfair.papers._kernels import swap_rows
 
     X = sample.data[0]
     n_samples, n_clusters = X.shape[0], sample.shape[0]

@@ -24,7 +24,7 @@ class SwapSample:
     """The data of a problem and what never changes: center, scale, sum of squares, group sizes."""
 
     def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
-        from skfair._kernels import swap_rows
+        from skfair.papers._kernels import swap_rows
 
         n_features = X.shape[1]
         self.sizes = np.bincount(codes, minlength=n_groups)
@@ -59,7 +59,7 @@ class SwapSample:
 
     def cost(self, state: Any) -> float:
         """Return the mean squared distance in the units of X, in full precision."""
-        from skfair._kernels import swap_rows, swaps
+        from skfair.papers._kernels import swap_rows, swaps
 
         cost = swaps.mean_cost(state, self.total)
         if cost * state[0].size < CANCELLATION * self.total:

@@ -26,17 +26,14 @@ from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.partitioned_rows import PartitionedRows
-from skfair.utils.registry import Registry
+from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.threads import over_blocks
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
-    "clustering solver",
-    "skfair.solvers.clustering",
-    "skfair.papers.safairkm",
-    "skfair.papers.vfairkm",
+    "clustering solver", "skfair.solvers.clustering", PAPERS
 )
 
 

@@ -21,7 +21,7 @@ from skfair.solvers.base import Status
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.docs import documented
 from skfair.utils.history import History
-from skfair.utils.registry import Registry
+from skfair.utils.registry import PAPERS, Registry
 
 # Gets the present vectors, or None where they would have to be computed; True stops the solver.
 Callback = Callable[[NDArray[Any] | None], bool]
@@ -163,5 +163,5 @@ class EigenSolver(ABC):
 
 # The class of each solver; the name is its shorthand.
 EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry(
-    "eigen-solver", "skfair.solvers.eigen", "skfair.papers.fair_spectral_dc"
+    "eigen-solver", "skfair.solvers.eigen", PAPERS
 )

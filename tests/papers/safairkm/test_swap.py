@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair import metrics
-from skfair._kernels import fronts, swap_rows, swaps
+from skfair.papers._kernels import swap_rows, swaps
 from skfair.papers.safairkm import swap, swap_sample
 from skfair.papers.safairkm.swap import Swap
 from skfair.solvers.clustering.base import clustering_solver
@@ -259,13 +259,13 @@ def test_thinning_drops_what_costs_least_hypervolume(mode, n_kept):
     rng = np.random.default_rng(n_kept)
     costs, balances = np.sort(rng.random(20)), np.sort(rng.random(20))
     kept = np.ones(20, np.bool_)
-    fronts.thin(costs, balances, n_kept, kept)
+    swaps.thin(costs, balances, n_kept, kept)
     assert np.flatnonzero(kept).tolist() == thinned(costs, balances, n_kept)
 
 
 def test_thinning_never_goes_below_the_two_ends(mode):
     kept = np.ones(5, np.bool_)
-    fronts.thin(np.arange(5.0), np.arange(5.0), 1, kept)
+    swaps.thin(np.arange(5.0), np.arange(5.0), 1, kept)
     assert kept.tolist() == [True, False, False, False, True]
 
 

@@ -448,3 +448,31 @@ def settle(data, cells, archive, parents, slots, log, lengths, parent_slots):
         state = (all_labels[target], all_counts[target], all_sums[target])
         for m in range(lengths[p, c]):
             move_row(data, state, cells, np.int64(log[0][p, c, m]), np.int64(log[2][p, c, m]))
+
+
+@njit(cache=True)
+def thin(costs, balances, n_kept, kept):
+    """Clear ``kept`` for one point after another, always the one that costs least hypervolume.
+
+    The points are a front, both arrays ascending. Its two ends are never cleared.
+    """
+    n = costs.size
+    before, after = np.arange(n) - 1, np.arange(n) + 1
+    loss = np.full(n, np.inf)
+    for i in range(1, n - 1):
+        loss[i] = (costs[i + 1] - costs[i]) * (balances[i] - balances[i - 1])
+    for _ in range(n - n_kept):
+        worst = 0
+        for i in range(1, n):
+            if loss[i] < loss[worst]:
+                worst = i
+        if loss[worst] == np.inf:
+            break
+        kept[worst] = False
+        loss[worst] = np.inf
+        a, b = before[worst], after[worst]
+        after[a], before[b] = b, a
+        if a > 0:
+            loss[a] = (costs[b] - costs[a]) * (balances[a] - balances[before[a]])
+        if b < n - 1:
+            loss[b] = (costs[after[b]] - costs[b]) * (balances[b] - balances[a])
