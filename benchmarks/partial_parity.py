@@ -44,8 +44,8 @@ from skfair.metrics import (
 )
 from skfair.models.grouped import GroupedLinearScore
 from skfair.papers import IDCA
+from skfair.papers.idca.parts import DCProblem
 from skfair.problems.partial.objectives import MeanLoss
-from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS
 
 # (fairness, accuracy) on test rows: table 3, the columns of the partial intervals.
@@ -158,7 +158,7 @@ def scorer(train: Part, kind: str, interval: Any, bound: float) -> Any:
     return model.fit(train.X, train.y, sensitive_features=train.groups)
 
 
-def problem_15(part: Part, bound: float, surrogate: Surrogate) -> PartialParityProblem:
+def problem_15(part: Part, bound: float, surrogate: Surrogate) -> DCProblem:
     """Return (15) as the paper solves it: cross terms, ten percentiles, its reading of kappa."""
     groups, targets = encode_groups(part.groups), np.where(part.y > 0, 1.0, -1.0)
     n, (low, high) = targets.size, A9A_INTERVAL
@@ -169,7 +169,7 @@ def problem_15(part: Part, bound: float, surrogate: Surrogate) -> PartialParityP
     moments = read_constraint("statistical_parity").moments(rows, surrogate)
     loss = MeanLoss(make_loss("log_loss", "classification"), targets, np.full(n, 1 / n))
     model = GroupedLinearScore(part.X, groups.codes[0], [True, True])
-    return PartialParityProblem(model, loss, moments, bound / wider.lengths[0], alpha=1e-6)
+    return DCProblem(model, loss, moments, bound / wider.lengths[0], alpha=1e-6)
 
 
 class Watch:

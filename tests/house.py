@@ -55,7 +55,7 @@ MAY_IMPORT = {
     | {"problems", "problems.cut", "solvers", "solvers.eigen", "papers._kernels"},
     "papers.plada": GROUND | {"problems", "problems.erm", "solvers", "solvers.erm", "papers"},
     "papers.benchmark": GROUND | {"problems", "problems.erm", "solvers", "solvers.erm", "papers"},
-    "papers.idca": GROUND | {"problems", "problems.partial", "solvers", "papers"},
+    "papers.idca": ENFORCEMENT | {"enforcement", "papers"},
     "metrics": READING,  # never constraints: a model is not measured by the code that enforced it
     "datasets": GROUND,
     "model_selection": READING | {"metrics", "constraints"},
@@ -309,6 +309,11 @@ def public_packages():
     return [*skfair._SUBPACKAGES, *["papers"] * has_papers]
 
 
+def names_in(registry, *, of_papers):
+    """The names of a registry that are those of papers, or the others."""
+    return [name for name in registry if (".papers." in registry[name].__module__) == of_papers]
+
+
 def public_objects():
     """Every (qualified name, object) that the public sub-packages list in ``__all__``."""
     import skfair
@@ -392,9 +397,10 @@ def discover_estimators():
     return found
 
 
-def package_modules():
-    """Import every module of the package and return their names."""
+def package_modules(but=None):
+    """Import every module of the package, ``but`` those of a folder, and return their names."""
     import skfair
 
-    walked = pkgutil.walk_packages(skfair.__path__, "skfair.")
-    return [importlib.import_module(module.name).__name__ for module in walked]
+    walked = [module.name for module in pkgutil.walk_packages(skfair.__path__, "skfair.")]
+    names = [name for name in walked if not name.startswith(f"skfair.{but}")]
+    return [importlib.import_module(name).__name__ for name in names]

@@ -2,10 +2,11 @@
 
 from skfair.constraints.base import CONSTRAINTS
 from skfair.datasets.local import local_datasets
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.losses import LOSSES
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.problems.cut.affinity import AFFINITIES
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
+from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 
@@ -13,8 +14,8 @@ __all__ = [
     "AFFINITIES",
     "CLUSTERING_SOLVERS",
     "CONSTRAINTS",
-    "DC_SOLVERS",
     "EIGEN_SOLVERS",
+    "INTERVAL_SOLVERS",
     "LABEL_METRICS",
     "LARGEST_RATES",
     "LOSSES",

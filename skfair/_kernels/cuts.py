@@ -4,6 +4,10 @@ The cut of K clusters is K minus the sum of ``within[k] / volume[k]``: the weigh
 over the degrees of its rows. ``links[k, i]`` is the weight between row i and cluster k, row i
 itself included. ``constraints[r] @ counts[k] + slack[k, r]`` are the ``values`` for cluster k,
 negative where one is broken.
+
+Three tuples of arrays travel through the kernels: ``graph = (indptr, indices, data, dense)``, a CSR
+matrix, or ``dense`` if that is not empty; ``rows = (degrees, diagonal, cells)``; and what changes,
+``state = (labels, links, within, volume)``.
 """
 
 import numpy as np
@@ -35,8 +39,10 @@ def _breaks_more(constraints, values_of_cluster, s, sign):
 
 
 @njit(cache=True)
-def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume):
+def _relabel(i, t, graph, degrees, state):
     """Move row i to cluster t in labels, links, within and volume."""
+    indptr, indices, data, dense = graph
+    labels, links, within, volume = state
     k = labels[i]
     own = 0.0
     if dense.shape[0]:
@@ -62,8 +68,10 @@ def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within,
 
 
 @njit(cache=True)
-def _best_move(i, cells, degrees, diagonal, constraints, values, labels, links, within, volume):
+def _best_move(i, rows, constraints, values, state):
     """Return where row i may go and what that wins (-1 if nowhere), and where it would like to."""
+    degrees, diagonal, cells = rows
+    labels, links, within, volume = state
     k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
     left = _share_inside(within[k] - 2.0 * links[k, i] + own, volume[k] - d)
     loss = _share_inside(within[k], volume[k]) - left
@@ -84,13 +92,13 @@ def _best_move(i, cells, degrees, diagonal, constraints, values, labels, links, 
 
 
 @njit(cache=True)
-def _best_partner(
-    i, t, others, weight, dense, degrees, diagonal, labels, links, within, volume, best
-):
+def _best_partner(i, t, others, weight, dense, rows, state, best):
     """Return the row of cluster t to exchange with row i (-1: none), and what that wins.
 
     ``others`` are the rows of the cell of row i, ``weight`` the edges of row i.
     """
+    degrees, diagonal, _ = rows
+    labels, links, within, volume = state
     k, d = labels[i], degrees[i]
     now = _share_inside(within[k], volume[k]) + _share_inside(within[t], volume[t])
     partner = -1
@@ -116,45 +124,29 @@ def _best_partner(
 
 
 @njit(cache=True)
-def improve_cut(
-    indptr,
-    indices,
-    data,
-    dense,
-    degrees,
-    diagonal,
-    cells,
-    cell_starts,
-    cell_rows,
-    constraints,
-    values,
-    order,
-    labels,
-    links,
-    within,
-    volume,
-):
+def improve_cut(graph, rows, members, constraints, values, order, state):
     """Pass once over the rows in ``order``; return by how much the cut fell.
 
     A row moves where the cut falls most without breaking a constraint further; if no move helps, it
-    changes places with a row of its own cell, which no constraint notices. The graph is CSR, or
-    ``dense`` if that is not empty. Writes labels, links, within, volume and values. O(n K) and
-    the neighbours of the rows that move; exchanges look at a few partners per row.
+    changes places with a row of its own cell, which no constraint notices. ``members`` are where
+    the rows of each cell start, and these rows. Writes the state and values. O(n K) and the
+    neighbours of the rows that move; exchanges look at a few partners per row.
     """
+    indptr, indices, data, dense = graph
+    degrees, cells, labels = rows[0], rows[2], state[0]
+    cell_starts, cell_rows = members
     weight = np.zeros(labels.size)  # of the edges of the present row
     total = 0.0
     for i in order:
         k, s = labels[i], cells[i]
         if degrees[i] <= 0.0:
             continue
-        t, won, wished = _best_move(
-            i, cells, degrees, diagonal, constraints, values, labels, links, within, volume
-        )
+        t, won, wished = _best_move(i, rows, constraints, values, state)
         if t >= 0:
             for r in range(constraints.shape[0]):
                 values[k, r] -= constraints[r, s]
                 values[t, r] += constraints[r, s]
-            _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
+            _relabel(i, t, graph, degrees, state)
             total += won
             continue
         if wished < 0:
@@ -163,14 +155,12 @@ def improve_cut(
         for e in edges:
             weight[indices[e]] += data[e]
         others = cell_rows[cell_starts[s] : cell_starts[s + 1]]
-        j, won = _best_partner(
-            i, wished, others, weight, dense, degrees, diagonal, labels, links, within, volume, won
-        )
+        j, won = _best_partner(i, wished, others, weight, dense, rows, state, won)
         for e in edges:
             weight[indices[e]] = 0.0
         if j >= 0:
             t = wished
-            _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
-            _relabel(j, k, indptr, indices, data, dense, labels, links, degrees, within, volume)
+            _relabel(i, t, graph, degrees, state)
+            _relabel(j, k, graph, degrees, state)
             total += won
     return total

@@ -3,8 +3,8 @@
 Steps without corners, and sharp ramps, are *plain*: they need no branches, and kernels of their own
 that compile in a third of the time. For the others:
 
-kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid; part 0 -> whole, 1 -> convex plus, 2 -> convex minus
-(see skfair/constraints/partial/surrogates.py).
+kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid (see skfair/constraints/partial/surrogates.py); part
+0 -> whole, 1 -> convex plus, 2 -> convex minus, which algorithms of papers need.
 """
 
 import math

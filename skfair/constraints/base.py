@@ -39,7 +39,7 @@ from skfair.constraints.moments import Moment, check_moment
 from skfair.groups.limits import ONE_MINUS_RATIO
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
-from skfair.utils.registry import Registry
+from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.validation import check_limit
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
 
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
-    "constraint", "skfair.constraints", "skfair.constraints.partial"
+    "constraint", "skfair.constraints", "skfair.constraints.partial", PAPERS
 )
 # An estimator that takes the constraints of a task that others do not.
 _TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
@@ -300,7 +300,7 @@ def make_constraints(
             fitting = _fitting(task)
             raise ValueError(
                 f"There is no constraint {member!r}.{did_you_mean(str(member), fitting)} Those for "
-                f"{task} are {', '.join(map(repr, fitting))}."
+                f"{task} are {', '.join(map(repr, fitting))}.{without_papers()}"
             ) from None
         if not isinstance(made, Constraint):
             raise ValueError(

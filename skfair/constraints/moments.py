@@ -142,8 +142,7 @@ def check_moment(moment: Moment, n_rows: int) -> None:
             f"{name}.parts must return a tuple of value, slope and curvature, got "
             f"{type(parts).__name__}."
         )
-    value, slope, curvature = parts
-    answers = {"value": value, "slope": slope, "curvature": curvature}
+    answers = dict(zip(("value", "slope", "curvature"), parts, strict=True))
     for part, values in {**answers, "strict value": moment.strict(scores)}.items():
         array = np.asarray(values)
         if array.shape != scores.shape or array.dtype.kind not in "biuf":

@@ -6,7 +6,7 @@ model, its problem and a solver are chosen, the problem is solved, and fitted at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -16,15 +16,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray, IntervalLike
-from skfair.constraints.partial import Surrogate
-from skfair.constraints.partial.surrogates import Kind
+from skfair.constraints.partial.surrogates import make_surrogate
 from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.partial.strict import (
+    INTERVAL_SOLVERS,
+    IntervalSolver,
     PartialResult,
     Target,
     best_factor,
     measured,
     solve_partially,
+    stated,
 )
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
@@ -41,17 +43,14 @@ from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss
-from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver, SolverResult, check_needs
+from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
+from skfair.utils.registry import without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
 
-# Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
-# ramp's corners.
-WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
-ROUNDING = 0.2
-# Standard deviation of scores for which these widths are, where they follow it.
+# Standard deviation of scores for which the widths of smooth steps are, where they follow it.
 SPREAD = 1.5
 # A group has weights of its own from this many rows per feature on.
 ROWS_PER_FEATURE = 10
@@ -91,18 +90,6 @@ def make_objective(
             f"are {', '.join(map(repr, known))}."
         )
     return MeanLoss(make_loss(loss, "classification"), targets, shares)
-
-
-def make_surrogate(surrogate: Kind | Surrogate, solver: Solver, spread: float) -> Surrogate:
-    """Return the smooth step; as wide as scores are spread, unless it is the user's own.
-
-    It has no corners for solvers that run until they have converged.
-    """
-    if isinstance(surrogate, Surrogate):
-        return surrogate
-    rounding = ROUNDING if surrogate == "ramp" and solver.is_precise else 0.0
-    made = Surrogate(surrogate, WIDTHS[surrogate], rounding)
-    return made.narrowed(spread / SPREAD) if spread else made
 
 
 def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enforce: str) -> bool:
@@ -161,23 +148,17 @@ def make_solver(
         if solver == "repair" or (solver == "auto" and is_repaired):
             return None
         name = "al_lbfgs" if solver == "auto" else solver
-        registry = SOLVERS if name in SOLVERS else DC_SOLVERS
-        if name not in registry:
-            known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
+        if name not in SOLVERS and name not in INTERVAL_SOLVERS:
+            known = ["auto", "repair", *INTERVAL_SOLVERS, *SOLVERS]
             raise ValueError(
                 f"There is no solver {name!r}.{did_you_mean(name, known)} The solvers are "
-                f"{', '.join(map(repr, known))}."
+                f"{', '.join(map(repr, known))}.{without_papers()}"
             )
-        made = registry[name]()
+        made = (SOLVERS if name in SOLVERS else INTERVAL_SOLVERS)[name]()
     if promise.is_vacuous or not promise.of_attributes():
         return None
-    check_needs(made, free)
-    if promise.constraint.ranks_whole_groups and not made.can_continue:
-        raise ValueError(
-            f"solver={solver!r} is for differences of convex functions, which no constraint with "
-            "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
-            "group-aware."
-        )
+    if not isinstance(made, IntervalSolver):  # which looks at the problem that it states itself
+        check_needs(made, free)
     return made
 
 
@@ -194,18 +175,22 @@ def solve(
     """Return the fitted model, under the smooth constraint if there is a solver for it."""
     if solver is None:
         return PartialResult(free, freely(), Verdict())
+    shape, is_printed = promise.constraint.surrogate, enforce == "paper"
+    if isinstance(solver, IntervalSolver):
+        return solver.fit_within(promise, free, options, printed=is_printed)
     weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
     has_both = np.ptp(promise.targets) > 0  # some constraints and losses need no more than a class
     auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
     decides, quality = not isinstance(free.objective, PairwiseLoss), free.objective.share_right
     target = Target(promise.load, quality, decides, auc, promise.bound, promise.weights)
-    shape, is_printed = promise.constraint.surrogate, solver.compares_pairs or enforce == "paper"
 
     def run(
         problem: PartialParityProblem, start: FloatArray, spread: float, **how: Any
     ) -> PartialResult:
-        surrogate = make_surrogate(shape, solver, spread)
-        forms = _forms(promise, problem, solver, surrogate, is_printed)
+        surrogate = make_surrogate(shape, spread=spread / SPREAD, is_rounded=solver.is_precise)
+        forms = stated(promise, problem, surrogate, printed=is_printed, last=is_printed)
+        for form in forms:  # what they offer depends on their constraints
+            check_needs(solver, form)
         return solve_partially(forms, solver, start, surrogate, target, **{**options, **how})
 
     def in_rounds(
@@ -224,7 +209,7 @@ def solve(
         how = {"tol": tol, "max_iter": max_iter, "n_rounds": n_rounds, "unlimited": unlimited}
         return run(problem, start, target.spread(problem.model.forward(start)[0]), **how)
 
-    if enforce == "strict" and solver.can_continue:
+    if enforce == "strict":
         if not free.objective.uses_interval:
             return in_rounds(free)
         unlimited = measured(free, freely(), target)
@@ -236,39 +221,6 @@ def solve(
     if solver.is_precise:
         start = freely().theta
     return run(free, start, SPREAD, n_rounds=1)
-
-
-def _forms(
-    promise: Promise,
-    free: PartialParityProblem,
-    solver: Solver,
-    surrogate: Surrogate,
-    is_printed: bool,  # whether the constraint is that of the paper
-) -> list[PartialParityProblem]:
-    """Return the problem in each form of its constraint; the paper's algorithms get one."""
-    constraint = promise.constraint
-    limited = promise.of_attributes()
-    if solver.ignores_tolerance:
-        limited = [replace(part, limit=0.0) for part in limited]
-    rows = [
-        part.rows(a, part.percentiles(constraint.n_percentiles))
-        for part in limited
-        for a in range(part.groups.n_attributes)
-    ]
-    forms = [constraint.moments(of, surrogate, printed=is_printed) for of in rows]
-    if is_printed or not solver.can_continue:
-        forms = [attribute[-1:] for attribute in forms]
-    tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
-    ratios = promise.ratios if isinstance(promise.limit, Mapping) else None
-    problems = [
-        PartialParityProblem(
-            free.model, free.objective, moments, tolerance, alpha=free.alpha, ratios=ratios
-        )
-        for moments in zip(*forms, strict=True)
-    ]
-    for problem in problems:  # what they offer depends on their constraints
-        check_needs(solver, problem)
-    return problems
 
 
 def model_state(

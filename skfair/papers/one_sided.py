@@ -9,7 +9,7 @@ where rows of infinite bounds are left out, so that G is always finite.
 
 :func:`curvature_bounds` estimates the two constants that the papers' step sizes are made of, and
 :class:`GradientStep` takes steps whose length adapts. Both ask for values and gradients only, so
-they work for every model.
+they work for every model. :class:`Best` and :class:`Average` choose what a run returns.
 
 lam -> lambda >= 0 of the one-sided constraints, nu -> signed multipliers of the problem, L_F ->
 largest curvature of the objective, M_G -> norm of the Jacobian of G, eta -> length of a step.
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -105,18 +104,8 @@ class OneSided:
         return self.signed(lam)
 
 
-class CurvatureBounds(NamedTuple):
-    """The constants that the papers' step sizes are made of, near one point."""
-
-    objective: float  # L_F
-    jacobian: float  # M_G
-
-
-def curvature_bounds(
-    problem: Problem,  # the problem
-    at: Evaluation,  # the point, evaluated
-) -> CurvatureBounds:
-    """Estimate the largest curvature of the objective and the norm of the Jacobian of G.
+def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
+    """Estimate L_F and M_G: the largest curvature of the objective, and the norm of the Jacobian.
 
     Power iteration on differences of gradients and of values: about 20 times two evaluations and
     two pull-backs. They hold near one point and may be too small elsewhere.
@@ -136,7 +125,7 @@ def curvature_bounds(
 
     squared = _largest(tilt, start) if constraints.n else 0.0
     # A curvature of zero would make a step infinite.
-    return CurvatureBounds(max(_largest(bend, start), ROUNDING), float(np.sqrt(squared)))
+    return max(_largest(bend, start), ROUNDING), float(np.sqrt(squared))
 
 
 def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:
@@ -183,3 +172,35 @@ class GradientStep:
                 return new
             self.eta *= 0.5
         return at
+
+
+class Best:
+    """The point of lowest objective within a tolerance, or of least violation if there is none."""
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._rank = (np.inf, np.inf)
+        self.at: Evaluation | None = None
+
+    def offer(self, at: Evaluation, violation: float) -> None:
+        """Keep a point if it is better than all before."""
+        rank = (max(violation - self._tolerance, 0.0), at.objective)
+        if self.at is None or rank < self._rank:
+            self._rank, self.at = rank, at
+
+
+class Average:
+    """A weighted mean of parameters and multipliers."""
+
+    def __init__(self) -> None:
+        self.weight = 0.0
+        self.theta = self.multipliers = np.empty(0)
+
+    def add(self, theta: FloatArray, multipliers: FloatArray, weight: float = 1.0) -> None:
+        """Take in one point."""
+        if not self.weight:
+            self.theta, self.multipliers = theta, multipliers
+        self.weight += weight
+        share = weight / self.weight
+        self.theta = self.theta + share * (theta - self.theta)
+        self.multipliers = self.multipliers + share * (multipliers - self.multipliers)

@@ -22,8 +22,8 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 
 # Second derivatives; products with them that take less than the matrix; random batches of rows; the
-# convex parts that functions are differences of; the same on some of the rows.
-Offer = Literal["hessian", "products", "draw", "parts", "on_rows"]
+# same problem on some of the rows.
+Offer = Literal["hessian", "products", "draw", "on_rows"]
 
 
 # A matrix times a vector.

@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -112,6 +112,16 @@ class Step:
     answer: Callable[[], Answer] | None = None
 
 
+class Run(NamedTuple):
+    """Where a solver starts, and when it ends."""
+
+    start: FloatArray  # a copy, which may be changed
+    multipliers: FloatArray | None  # as well; None if nothing is known of them
+    tol: float  # the largest KKT residual at which to stop
+    max_iter: int  # the most iterations, for methods whose steps depend on it
+    rng: np.random.RandomState  # draws rows
+
+
 class Solver(ABC):
     """What callers may ask of a solver.
 
@@ -124,20 +134,10 @@ class Solver(ABC):
     is_precise : bool
         Whether a KKT residual of 1e-9 is cheap for it; strict enforcement of linear models then
         asks for that, so that the model depends neither on the solver nor on the order of the rows.
-    has_multipliers : bool
-        Whether the multipliers it returns are those of the KKT conditions.
-    keeps_constraints : bool
-        Whether it tries to satisfy the constraints; a baseline may ignore them.
     can_advance : bool
         Whether training can stop and go on with other rows, as ``partial_fit`` does.
-    can_continue : bool
-        Whether it may start at the solution of a problem with other bounds, as the rounds of strict
-        enforcement do.
-    ignores_tolerance : bool
-        Whether it pays for any distance from parity: the bounds it is given then are parity.
-    compares_pairs : bool
-        Whether constraints on rates within intervals are given to it as the paper prints them:
-        pairs of groups, in ranks.
+    default_tol, default_max_iter : float, int
+        Used where :meth:`solve` is not told otherwise.
 
     Examples
     --------
@@ -149,14 +149,13 @@ class Solver(ABC):
     needs: ClassVar[tuple[Offer, ...]] = ()
     is_stochastic: ClassVar[bool] = False
     is_precise: ClassVar[bool] = False
-    has_multipliers: ClassVar[bool] = True
-    keeps_constraints: ClassVar[bool] = True
     can_advance: ClassVar[bool] = False
-    can_continue: ClassVar[bool] = True
-    ignores_tolerance: ClassVar[bool] = False
-    compares_pairs: ClassVar[bool] = False
+    default_tol: ClassVar[float] = 1e-4
+    default_max_iter: ClassVar[int] = 5000
 
-    @abstractmethod
+    # What :class:`IterativeSolver` asks for.
+    steps: Callable[[Any, Run], Iterator[Step]]
+
     def solve(
         self,
         problem: Problem,
@@ -192,67 +191,6 @@ class Solver(ABC):
         result : SolverResult
             Parameters, signed multipliers, history.
         """
-
-
-class Run(NamedTuple):
-    """Where a solver starts, and when it ends."""
-
-    start: FloatArray  # a copy, which may be changed
-    multipliers: FloatArray | None  # as well; None if nothing is known of them
-    tol: float  # the largest KKT residual at which to stop
-    max_iter: int  # the most iterations, for methods whose steps depend on it
-    rng: np.random.RandomState  # draws rows
-
-
-class IterativeSolver(Solver, Generic[P]):
-    """Base of solvers that write down their steps; the module shows one.
-
-    Attributes
-    ----------
-    default_tol, default_max_iter : float, int
-        Used where :meth:`solve` is not told otherwise.
-
-    Examples
-    --------
-    >>> from skfair.solvers.base import SOLVERS, IterativeSolver
-    >>> all(issubclass(SOLVERS[name], IterativeSolver) for name in SOLVERS)
-    True
-    """
-
-    default_tol: ClassVar[float] = 1e-4
-    default_max_iter: ClassVar[int] = 5000
-
-    @abstractmethod
-    def steps(self, problem: P, run: Run) -> Iterator[Step]:
-        """Yield where the method has got to, as long as it is asked.
-
-        After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
-        cannot go on returns: its last step is the result.
-
-        Parameters
-        ----------
-        problem : Problem
-            What is to be solved.
-        run : Run
-            Where it starts, and when it ends.
-
-        Yields
-        ------
-        step : Step
-            The start, if it is to be in the history, and where each iteration led.
-        """
-
-    def solve(
-        self,
-        problem: Problem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
-        *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: Seed = None,
-        callback: Callback | None = None,
-    ) -> SolverResult:
         tol = self.default_tol if tol is None else tol
         max_iter = self.default_max_iter if max_iter is None else max_iter
         begin = np.array(theta0, dtype=np.float64)
@@ -271,7 +209,7 @@ class IterativeSolver(Solver, Generic[P]):
                 "constraint or a score model of your own returns (skfair.models.check_score_model)."
             )
         run = Run(start, lam0, tol, max_iter, check_random_state(random_state))
-        for step in self.steps(cast(P, problem), run):
+        for step in self.steps(problem, run):
             violation = problem.violation(step.at)
             columns = {"objective": step.at.objective, "max_violation": violation, **step.columns}
             history.record(iteration=step.n_iter, **columns)
@@ -302,47 +240,44 @@ class IterativeSolver(Solver, Generic[P]):
         return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
 
 
+class IterativeSolver(Solver, Generic[P]):
+    """Base of solvers that says which problems its steps are for; the module shows one.
+
+    Examples
+    --------
+    >>> from skfair.solvers.base import SOLVERS, IterativeSolver
+    >>> all(issubclass(SOLVERS[name], IterativeSolver) for name in SOLVERS)
+    True
+    """
+
+    @abstractmethod
+    def steps(self, problem: P, run: Run) -> Iterator[Step]:
+        """Yield where the method has got to, as long as it is asked.
+
+        After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
+        cannot go on returns: its last step is the result.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is to be solved.
+        run : Run
+            Where it starts, and when it ends.
+
+        Yields
+        ------
+        step : Step
+            The start, if it is to be in the history, and where each iteration led.
+        """
+
+
 def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float:
     """Return the largest part of the KKT residual."""
     return max(problem.kkt_residual(at, multipliers).values())
 
 
-class Best:
-    """The point of lowest objective within a tolerance, or of least violation if there is none."""
-
-    def __init__(self, tolerance: float) -> None:
-        self._tolerance = tolerance
-        self._rank = (np.inf, np.inf)
-        self.at: Evaluation | None = None
-
-    def offer(self, at: Evaluation, violation: float) -> None:
-        """Keep a point if it is better than all before."""
-        rank = (max(violation - self._tolerance, 0.0), at.objective)
-        if self.at is None or rank < self._rank:
-            self._rank, self.at = rank, at
-
-
-class Average:
-    """A weighted mean of parameters and multipliers."""
-
-    def __init__(self) -> None:
-        self.weight = 0.0
-        self.theta = self.multipliers = np.empty(0)
-
-    def add(self, theta: FloatArray, multipliers: FloatArray, weight: float = 1.0) -> None:
-        """Take in one point."""
-        if not self.weight:
-            self.theta, self.multipliers = theta, multipliers
-        self.weight += weight
-        share = weight / self.weight
-        self.theta = self.theta + share * (theta - self.theta)
-        self.multipliers = self.multipliers + share * (multipliers - self.multipliers)
-
-
 # The solvers of constrained risk minimisation by name.
 SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.solvers.erm", PAPERS)
-# Those that need convex parts of the constraints.
-DC_SOLVERS: Registry[type[Solver]] = Registry("solver", PAPERS)
 
 
 def check_needs(solver: Solver, problem: Problem) -> None:

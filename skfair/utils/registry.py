@@ -32,8 +32,8 @@ class Registry(Generic[T]):
     >>> losses["absolute"] is Absolute, list(losses)
     (True, ['absolute'])
     >>> del losses["absolute"]
-    >>> len(losses)
-    0
+    >>> list(losses)
+    []
     """
 
     def __init__(
@@ -90,10 +90,6 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         self._load()
         return iter(sorted(self._components))
-
-    def __len__(self) -> int:
-        self._load()
-        return len(self._components)
 
     def _load(self, name: object = None) -> None:
         """Import the packages until one of them has registered the name; all without one.

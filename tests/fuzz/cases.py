@@ -27,7 +27,7 @@ from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
 from tests.house import discover_estimators, public_packages
-from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS
 
 # Cheap settings; everything else is the default.
 SETTINGS: dict[str, dict] = {
@@ -296,7 +296,7 @@ def component_case(draw, name: str, component: type) -> Case:
 def owner_of(component: type) -> type:
     """The estimator that takes a solver or a constraint."""
     for registry, owner in (
-        (DC_SOLVERS, PartialParityClassifier),
+        (INTERVAL_SOLVERS, PartialParityClassifier),
         (EIGEN_SOLVERS, FairSpectralClustering),
         (CLUSTERING_SOLVERS, FairKMeans),
     ):

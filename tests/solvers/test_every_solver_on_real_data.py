@@ -25,7 +25,7 @@ from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
 from tests.naive import ranking, spectral
-from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 
 pytestmark = [
     pytest.mark.data,
@@ -34,9 +34,9 @@ pytestmark = [
 each_solver = pytest.mark.parametrize("solver", list(SOLVERS))
 # What problems lack, so that solvers that need it are refused.
 NOT_IN_INTERVALS, NOT_IN_RANKINGS = {"draw", "hessian"}, {"hessian"}
-INTERVAL_SOLVERS = [
+WITHIN = [
     *(name for name in SOLVERS if not NOT_IN_INTERVALS & set(SOLVERS[name].needs)),
-    *DC_SOLVERS,
+    *INTERVAL_SOLVERS,
     "repair",
 ]
 RANKING_SOLVERS = [name for name in SOLVERS if not NOT_IN_RANKINGS & set(SOLVERS[name].needs)]
@@ -149,11 +149,11 @@ def test_mean_predictions_keep_the_limit(solver):
         assert SOLVERS[solver].is_stochastic
 
 
-@pytest.mark.parametrize("solver", INTERVAL_SOLVERS)
+@pytest.mark.parametrize("solver", WITHIN)
 def test_shares_of_an_interval_keep_the_limit(solver):
     """Definition 4.2 of partial_fairness_idca: the largest difference over all thresholds."""
     X, y, group = people()
-    short = {"max_iter": 8} if solver in list(DC_SOLVERS) else {}
+    short = {"max_iter": 8} if solver in list(INTERVAL_SOLVERS) else {}
     model = PartialParityClassifier(
         (0.1, 0.5), max_disparity=0.15, solver=solver, group_aware=solver == "repair", **short
     )
@@ -172,7 +172,7 @@ def test_shares_of_an_interval_keep_the_limit(solver):
     assert model.is_within_limit_ == (gap <= 0.15 + 1e-9)
     # The algorithms of the paper make no rounds, and may miss the limit: then they say so.
     assert model.is_within_limit_ or (
-        model.status_ == "infeasible" and solver in [*DC_SOLVERS, "ssg"]
+        model.status_ == "infeasible" and solver in [*INTERVAL_SOLVERS, "ssg"]
     )
 
 
@@ -265,7 +265,7 @@ def test_each_estimator_that_takes_a_solver_is_tested():
 def test_a_solver_that_is_not_tested_in_an_estimator_is_refused_there(solver):
     """It needs what the problem lacks; so no solver is left out by mistake."""
     X, y, group = people()
-    if solver not in INTERVAL_SOLVERS:
+    if solver not in WITHIN:
         model = PartialParityClassifier((0.1, 0.5), max_disparity=0.15, solver=SOLVERS[solver]())
         with pytest.raises(TypeError, match="cannot solve a PartialParityProblem"):
             quietly(model, X, y, sensitive_features=group)

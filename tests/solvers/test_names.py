@@ -3,9 +3,9 @@
 from collections import Counter
 
 from skfair import losses, solvers
-from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 
-REGISTRIES = [SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, CLUSTERING_SOLVERS]
+REGISTRIES = [SOLVERS, INTERVAL_SOLVERS, EIGEN_SOLVERS, CLUSTERING_SOLVERS]
 
 
 def test_names_are_unique():
@@ -15,7 +15,7 @@ def test_names_are_unique():
 
 def test_what_only_a_solver_of_ones_own_needs_is_not_public():
     assert len(solvers.__all__) <= 15
-    registries = {"SOLVERS", "CLUSTERING_SOLVERS", "DC_SOLVERS", "EIGEN_SOLVERS"}
+    registries = {"SOLVERS", "CLUSTERING_SOLVERS", "INTERVAL_SOLVERS", "EIGEN_SOLVERS"}
     bases = {"Solver", "IterativeSolver", "SolverResult", "EigenResult", "Answer", "Step"}
     assert not (registries | bases | {"check_needs"}) & set(solvers.__all__)
 

@@ -8,9 +8,9 @@ import pytest
 
 from skfair.solvers.base import Solver
 from skfair.solvers.parameters import CountOrZero, Positive, ShareOrZero, check_parameters
-from tests.registries import DC_SOLVERS, SOLVERS
+from tests.registries import INTERVAL_SOLVERS, SOLVERS
 
-ALL = [*(SOLVERS[name] for name in SOLVERS), *(DC_SOLVERS[name] for name in DC_SOLVERS)]
+ALL = [*(SOLVERS[name] for name in SOLVERS), *(INTERVAL_SOLVERS[name] for name in INTERVAL_SOLVERS)]
 PRESETS = [kind for kind in ALL if "paper" in vars(kind)]
 
 
@@ -62,22 +62,6 @@ def test_a_new_solver_needs_no_list_of_names():
 def test_what_cannot_be_used_is_named(values, message):
     with pytest.raises(ValueError, match=message):
         check_parameters(Momentum(**values))
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "message"),
-    [
-        ("ghost", {"beta": 0}, r"Ghost\(beta=0\): beta must be a number above 0"),
-        ("plada", {"beta": 7}, r"Plada\(beta=7\): beta must be a number above 0 and below 1"),
-        ("plada", {"alpha": 1}, r"Plada\(alpha=1\): alpha must be a number above 1"),
-        ("plada", {"u_max": 0.0}, "u_max must be a number above 0"),
-        ("ssl_alm", {"beta": 0}, "beta must be a number above 0 and at most 1"),
-    ],
-)
-def test_ranges_are_those_of_the_documentation(name, values, message):
-    """One name, two ranges: beta is a share of one solver and a length of another."""
-    with pytest.raises(ValueError, match=message):
-        check_parameters(SOLVERS[name](**values))
 
 
 @pytest.mark.parametrize("kind", [SOLVERS[name] for name in SOLVERS])

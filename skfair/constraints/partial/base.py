@@ -6,9 +6,7 @@ function of single scores, for who counts depends on the ranks. It keeps functio
 
     lower <= c(scores, aux) <= upper
 
-and hands out each function as a difference of two convex ones, c = plus - minus (section D of
-partial_fairness_idca), which is what the DC algorithm needs. It sees the groups of one attribute;
-overlapping attributes make one moment each.
+It sees the groups of one attribute; overlapping attributes make one moment each.
 
 What a moment keeps small is smooth. The disparity that is promised and reported is measured by
 :mod:`skfair.metrics`, never here.
@@ -25,7 +23,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial.row_pairs import RankedRows
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 
 
 class Values(NamedTuple):
@@ -48,13 +46,11 @@ class RankedMoment(ABC):
     is_share: ClassVar[bool] = False  # whether the disparity is a share of the interval
     # Whether only decisions count: who is above the threshold, not in which order
     limits_decisions: ClassVar[bool] = False
-    # Whether its values are means over cells of rows, which few rows estimate without bias: it then
-    # has ``cells``, :meth:`on_rows` and :meth:`along`
+    # Whether its values are means over rows, which few rows estimate without bias: it then has
+    # :meth:`on_rows`
     is_mean: ClassVar[bool] = False
 
     row_names: tuple[str, ...]  # what each constraint row limits
-    cells: IntArray  # (n_samples,): the cell of each row
-    penalty_unit: float = 1.0  # what a penalty of weight 1 amounts to for the worst row
     n_aux: int = 0  # number of auxiliary parameters
     # (n_percentiles,): where it is imposed, as shares of the intervals; empty if it is not
     # imposed at some only
@@ -116,8 +112,8 @@ class RankedMoment(ABC):
         return np.zeros(self.n_aux)
 
     @abstractmethod
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return the functions of the moment, or their convex parts."""
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        """Return the functions of the moment."""
 
     @abstractmethod
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -125,8 +121,4 @@ class RankedMoment(ABC):
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Return the moment on some rows, each of which stands for ``factors`` rows."""
-        raise NotImplementedError
-
-    def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
-        """Return the derivatives of the values along a change of scores and auxiliaries."""
         raise NotImplementedError

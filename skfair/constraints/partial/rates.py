@@ -7,12 +7,7 @@ in the paper, every group is compared with one centre l, a parameter:
 .. math:: 0 \le \mathrm{share}_k(F_k) - l \le \kappa, \qquad
    F_k = \frac{1}{n_k} \sum_i \sigma(z^k_i - \hat\theta)
 
-over all rows of a group, its positives, or each class by itself with a centre of its own. With the
-convex parts of the step, F = F+ - F-, and an interval [a, b],
-
-.. math:: \mathrm{clip}(F, a, b) - b = \max(F^+, a + F^-) - \max(F^+, b + F^-)
-
-is a difference of convex functions, (84) with its missing 1 / n_k.
+over all rows of a group, its positives, or each class by itself with a centre of its own.
 
 *Ranks in the whole group* (Definitions A.2 and A.3). There a row has the mass m_i that its rank
 among all rows of its group, of either class, has inside the interval, and
@@ -21,16 +16,11 @@ among all rows of its group, of either class, has inside the interval, and
    \sum_{i \in k, y_i = c} m_i
 
 The masses follow the ranking; slopes take them as constant. Where rows of two classes change
-places at an end of the interval the value jumps, so this is no difference of convex functions.
+places at an end of the interval the value jumps.
 
-*As printed*: all pairs of groups, in ranks, with the parts of Example D.5, which keep the terms
-F+ that cancel in (84),
-
-.. math:: f^+ = F_k^+ + \max(a + F_k^-, F_k^+) + F_j^+ + \max(b + F_j^-, F_j^+), \quad
-   f^- = F_j^+ + \max(a + F_j^-, F_j^+) + F_k^+ + \max(b + F_k^-, F_k^+)
-
-and :math:`|f^+ - f^-| \le \kappa (b - a)` for both orders of a pair. A tolerance of a solver is in
-ranks there. Where intervals differ between groups, ranks are in units of the shortest one.
+*As printed*: all pairs of groups, in ranks: differences of shares of an interval [a, b] are at most
+:math:`\kappa (b - a)`. A tolerance of a solver is in ranks there. Where intervals differ between
+groups, ranks are in units of the shortest one.
 
 The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
 other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
@@ -49,11 +39,9 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 
 Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
-# Values of all cells, and their slopes by the rate of each step.
-OfCells = tuple[FloatArray, tuple[FloatArray, ...]]
 
 
 class RateMoment(RankedMoment):
@@ -77,8 +65,8 @@ class RateMoment(RankedMoment):
         super().__init__(rows, surrogate)
         n_groups, n_parts = self.n_groups, max(1, len(classes))
         n_cells, shortest = n_groups * n_parts, float(self.intervals.lengths.min())
-        self._form, self._leeway, self._n_cells = form, leeway, n_cells
-        self._groups = np.tile(np.arange(n_groups), n_parts)  # of each cell
+        self.form, self._leeway, self.n_cells = form, leeway, n_cells
+        self.groups = np.tile(np.arange(n_groups), n_parts)  # of each cell
         suffixes, cells = [""], self.codes
         if classes:
             suffixes = [f", y={'+' if c else '-'}" for c in classes]
@@ -87,21 +75,19 @@ class RateMoment(RankedMoment):
             part = place[rows.classes]
             # Rows of a class that does not count are put into a cell of their own, without weight.
             cells = np.where(part == n_parts, n_cells, self.codes + n_groups * part)
-        self._cells = np.ascontiguousarray(cells, dtype=np.int64)
-        shares = self.shares(self._cells, n_cells + 1)
-        self._shares = np.where(self._cells == n_cells, 0.0, shares)
+        self.cells = np.ascontiguousarray(cells, dtype=np.int64)
+        shares = self.shares(self.cells, n_cells + 1)
+        self.row_shares = np.where(self.cells == n_cells, 0.0, shares)
         names = [name + suffix for suffix in suffixes for name in self.group_names]
         # The cells that a row is about, and those that are subtracted where pairs are compared.
-        self._terms: tuple[IntArray, ...] = (np.arange(n_cells),)
-        # A row is a distance from a centre, the disparity a difference of two shares.
-        self.penalty_unit = 2.0 if form in ("shares", "masses") else 2 / shortest
+        self.terms: tuple[IntArray, ...] = (np.arange(n_cells),)
         self.n_aux = n_parts if form in ("shares", "masses", "ranks") else 0
-        self._unit = 1.0  # what all of an interval amounts to
+        self.unit = 1.0  # what all of an interval amounts to
         if form == "pairs":
-            self._unit, self.penalty_unit = shortest, 1 / shortest
+            self.unit = shortest
             starts = range(0, n_cells, n_groups)
             pairs = [(s + i, s + j) for s in starts for i, j in combinations(range(n_groups), 2)]
-            self._terms = tuple(np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T)
+            self.terms = tuple(np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T)
             names = [f"{names[i]} - {names[j]}" for i, j in pairs]
         self.row_names = tuple(names)
 
@@ -130,16 +116,16 @@ class RateMoment(RankedMoment):
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds of shares, or of ranks."""
-        intervals, groups, tolerance = self.intervals, self._groups, tolerance * self._leeway
-        none = np.full(self._n_cells, np.inf)
-        if self._form == "below":
+        intervals, groups, tolerance = self.intervals, self.groups, tolerance * self._leeway
+        none = np.full(self.n_cells, np.inf)
+        if self.form == "below":
             return -none, np.array([intervals.highest_rank(tolerance, g).item() for g in groups])
-        if self._form == "above":
+        if self.form == "above":
             return np.array([intervals.lowest_rank(1 - tolerance, g).item() for g in groups]), none
-        high = np.full(self.n_constraints, tolerance * self._unit)
-        if self._form == "ranks":
+        high = np.full(self.n_constraints, tolerance * self.unit)
+        if self.form == "ranks":
             high = tolerance * intervals.lengths[groups]
-        return -high if self._form == "pairs" else np.zeros(high.size), high
+        return -high if self.form == "pairs" else np.zeros(high.size), high
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
         """Return the lowest value of each class."""
@@ -147,80 +133,57 @@ class RateMoment(RankedMoment):
         by_class = values[: self.n_aux * self.n_groups].reshape(self.n_aux, self.n_groups)
         return np.asarray(by_class.min(axis=1))
 
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
         """Return shares or ranks minus their centre, or differences of them, O(n).
 
         With ranks in the whole group it is O(n log n).
         """
-        shares = self._shares
-        if self._form == "masses":
-            if part != "whole":
-                raise ValueError(
-                    "A constraint with ranks in the whole group (rank_within='group') is not "
-                    "convex. Use solver='al_lbfgs' or solver='repair'."
-                )
-            shares = self._masses(scores)
-        has_parts = part != "whole" and self._form in ("shares", "pairs")
-        steps: tuple[Part, ...] = ("plus", "minus") if has_parts else (part,)
-        rows = scores, self._cells, shares, np.zeros(1), self._n_cells + 1
-        rates = [self.surrogate.rates(*rows, step)[0, :-1] for step in steps]
-        terms = list(zip(self._terms, self._of_cells(part, rates), strict=False))
-        values = np.sum([of_cells[cells] for cells, (of_cells, _) in terms], axis=0)
-        if part != "minus" and self.n_aux:
-            values = values - np.repeat(aux, self.n_groups)
-        return Values(values, (scores, shares, part, steps, terms))
+        shares = self._shares_at(scores)
+        rows = scores, self.cells, shares, np.zeros(1)
+        value, slope = self._of_cells(self.surrogate.rates(*rows, self.n_cells + 1)[0, :-1])
+        values = value[self.terms[0]]
+        if self.form == "pairs":
+            values = values - value[self.terms[1]]
+        return Values(self.centred(values, aux), (scores, shares, slope))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and centres, O(n)."""
-        scores, shares, part, steps, terms = at.tape
-        total, rows = np.zeros(scores.size), (scores, self._cells, shares, np.zeros(1))
-        for k, step in enumerate(steps):
-            pull = np.zeros((1, self._n_cells + 1))
-            for cells, (_, slopes) in terms:
-                pull[0, :-1] += slopes[k] * np.bincount(cells, multipliers, self._n_cells)
-            total += self.surrogate.slopes(*rows, pull, step)[0]
-        of_aux = np.zeros(self.n_aux)
-        if part != "minus" and self.n_aux:
-            of_aux -= multipliers.reshape(self.n_aux, self.n_groups).sum(axis=1)
-        return total, of_aux
+        scores, shares, slope = at.tape
+        rows = scores, self.cells, shares, np.zeros(1)
+        pull = np.zeros((1, self.n_cells + 1))
+        for cells, sign in zip(self.terms, (1, -1), strict=False):
+            pull[0, :-1] += sign * slope * np.bincount(cells, multipliers, self.n_cells)
+        return self.surrogate.slopes(*rows, pull)[0], self.slopes_of_centres(multipliers)
 
-    def _of_cells(self, part: Part, rates: list[FloatArray]) -> list[OfCells]:
-        """Return the functions of the cells that the terms of a row add up."""
-        if len(rates) == 2:
-            ends = [self._larger(rates[0], rates[1], end) for end in (0, 1)]
-            if self._form == "pairs":
-                return ends if part == "plus" else ends[::-1]
-            value, slopes = ends[part == "minus"]
-            return [(value + (part == "plus"), slopes)]
-        value, slope = rates[0], np.ones(self._n_cells)
-        if self._form in ("shares", "pairs"):
-            cells, lengths = list(zip(value, self._groups, strict=True)), self.intervals.lengths
-            inside = np.array([float(self.intervals.contains(rate, g)) for rate, g in cells])
-            value = self._unit * np.array([self.intervals.share(rate, g) for rate, g in cells])
-            slope = self._unit * inside / lengths[self._groups]
-        return [(value, (slope,)), (-value, (-slope,))]
+    def centred(self, values: FloatArray, aux: FloatArray) -> FloatArray:
+        """Return values minus the centres of their classes, if there are any."""
+        return values - np.repeat(aux, self.n_groups) if self.n_aux else values
 
-    def _larger(self, plus: FloatArray, minus: FloatArray, end: int) -> OfCells:
-        """Return max(F+, a + F-), a the lower or upper ends; as printed, F+ is added to it."""
-        value, by_plus, n_pieces = np.zeros((3, self._n_cells))
-        for cell, g in enumerate(self._groups):
-            ends = self.intervals.bounds[g][:, end]
-            value[cell] = np.maximum(minus[cell] + ends, plus[cell]).sum()
-            by_plus[cell] = (plus[cell] >= minus[cell] + ends).sum()
-            n_pieces[cell] = ends.size
-        by_minus = n_pieces - by_plus
-        if self._form == "pairs":
-            value, by_plus = value + n_pieces * plus, by_plus + n_pieces
-        factor = self._unit / self.intervals.lengths[self._groups]
-        return factor * value, (factor * by_plus, factor * by_minus)
+    def slopes_of_centres(self, multipliers: FloatArray) -> FloatArray:
+        """Return the slopes of the sum of multipliers times values by the centres."""
+        of_centres = np.zeros(self.n_aux)
+        if self.n_aux:
+            of_centres -= multipliers.reshape(self.n_aux, self.n_groups).sum(axis=1)
+        return of_centres
 
-    def _masses(self, scores: FloatArray) -> FloatArray:
-        """Return the weight of each row in the rate of its cell: its ranks inside the interval."""
+    def _of_cells(self, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is limited of the rate of each cell, and its slope by the rate."""
+        if self.form not in ("shares", "pairs"):
+            return rates, np.ones(self.n_cells)
+        cells, lengths = list(zip(rates, self.groups, strict=True)), self.intervals.lengths
+        inside = np.array([float(self.intervals.contains(rate, g)) for rate, g in cells])
+        value = self.unit * np.array([self.intervals.share(rate, g) for rate, g in cells])
+        return value, self.unit * inside / lengths[self.groups]
+
+    def _shares_at(self, scores: FloatArray) -> FloatArray:
+        """Return the weight of each row in the rate of its cell."""
+        if self.form != "masses":
+            return self.row_shares
         masses = np.empty(scores.size)
         for ranked, interval in zip(self.ranked_groups(scores), self.intervals.bounds, strict=True):
             low, high, _ = ranked.masses(interval)
             masses[ranked.rows] = high - low
-        masses[self._cells == self._n_cells] = 0.0
-        inside = np.bincount(self._cells, masses, self._n_cells + 1)
+        masses[self.cells == self.n_cells] = 0.0
+        inside = np.bincount(self.cells, masses, self.n_cells + 1)
         # A cell without rows inside has no rate: 0 here, and the metric refuses it.
-        return np.asarray(masses / np.where(inside > 0, inside, 1.0)[self._cells])
+        return np.asarray(masses / np.where(inside > 0, inside, 1.0)[self.cells])

@@ -22,7 +22,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import CONSTRAINTS, OneLimit
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 
 
 class StatisticalParityMoment(RankedMoment):
@@ -37,8 +37,6 @@ class StatisticalParityMoment(RankedMoment):
         self.cells, self._shares = self.codes, self.shares(self.codes, self.n_groups)
         self.percentiles = rows.percentiles
         self.n_aux = rows.percentiles.size
-        # A row is a distance in ranks from the middle, the disparity a difference in shares.
-        self.penalty_unit = 2 / float(self.intervals.lengths.min())
         self.row_names = tuple(
             f"{name} at {share:.3g}" for share in rows.percentiles for name in self.group_names
         )
@@ -70,19 +68,19 @@ class StatisticalParityMoment(RankedMoment):
         low, high = low - 40 * spread, high + 40 * spread
         for _ in range(60):  # bisection: the mean falls with the threshold
             theta = 0.5 * (low + high)
-            rates = self._rates(scores, theta, "whole").mean(axis=1)
+            rates = self._rates(scores, theta).mean(axis=1)
             low, high = np.where(rates > middle, theta, low), np.where(rates > middle, high, theta)
         return 0.5 * (low + high)
 
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
         """Return soft rates, O(n P)."""
-        return Values(self._rates(scores, aux, part).ravel(), (scores, aux, part))
+        return Values(self._rates(scores, aux).ravel(), (scores, aux))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and thresholds, O(n P)."""
-        scores, aux, part = at.tape
+        scores, aux = at.tape
         pull = multipliers.reshape(self.n_aux, self.n_groups)
-        return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull, part)
+        return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull)
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Return the constraint on some rows, each of which stands for ``factors`` rows."""
@@ -90,19 +88,8 @@ class StatisticalParityMoment(RankedMoment):
         other.cells, other._shares = self.cells[rows], self._shares[rows] * factors
         return other
 
-    def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
-        """Return the derivatives of the rates along a change of scores and thresholds, O(n P)."""
-        rates = np.empty((self.n_aux, self.n_groups))
-        for p, change in enumerate(of_aux):
-            weights = np.zeros_like(rates)
-            weights[p] = 1.0
-            slopes, _ = self.pull(at, weights)
-            rates[p] = np.bincount(self.cells, slopes * (of_scores - change), self.n_groups)
-        return rates.ravel()
-
-    def _rates(self, scores: FloatArray, thetas: FloatArray, part: Part) -> FloatArray:
-        rows = scores, self.cells, self._shares
-        return self.surrogate.rates(*rows, thetas, self.n_groups, part)
+    def _rates(self, scores: FloatArray, thetas: FloatArray) -> FloatArray:
+        return self.surrogate.rates(scores, self.cells, self._shares, thetas, self.n_groups)
 
 
 @CONSTRAINTS.register("statistical_parity")

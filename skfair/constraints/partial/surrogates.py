@@ -1,30 +1,24 @@
-r"""Smooth steps in place of "score > threshold", and their difference-of-convex parts.
-
-Every step here is S-shaped: convex below 0 and concave above. So one split serves all of them,
-
-.. math:: \sigma = \sigma^+ - \sigma^-, \quad
-   \sigma^+(x) = \sigma(x) \text{ for } x \le 0, \; \sigma(0) + \sigma'(0) x \text{ for } x > 0
-
-with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca;
-for the sigmoid they are tighter than the quadratic split of its Example D.4.
-"""
+r"""Smooth steps in place of "score > threshold", straight, cubic or logistic."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.utils.threads import over_blocks
 
-Part = Literal["whole", "plus", "minus"]
 Kind = Literal["ramp", "smoothstep", "sigmoid"]
 
 # The same codes are written in skfair/_kernels/soft_steps.py, which is closed.
 KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
-PARTS: dict[Part, int] = {"whole": 0, "plus": 1, "minus": 2}
+# Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
+# ramp's corners.
+WIDTHS: dict[Kind, float] = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+ROUNDING = 0.2
 # Steps in a block of rows.
 _STEPS = 1 << 17
 
@@ -60,13 +54,13 @@ class Surrogate:
                 f"{self.rounding!r}."
             )
 
-    def __call__(self, x: FloatArray, part: Part = "whole") -> FloatArray:
-        """Return the step, or one of its convex parts, at distances from the threshold."""
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Return the step at distances from the threshold."""
         from skfair._kernels.soft_steps import steps
 
         x = np.ascontiguousarray(x, dtype=np.float64)
         out = np.empty_like(x)
-        steps(x.ravel(), *self.codes, PARTS[part], out.ravel())
+        steps(x.ravel(), *self.codes, out.ravel())
         return out
 
     def rates(
@@ -76,18 +70,13 @@ class Surrogate:
         weights: FloatArray,  # (n,)
         thresholds: FloatArray,  # (n_thresholds,)
         n_cells: int,
-        part: Part = "whole",
     ) -> FloatArray:
         """Return the weighted steps of scores above thresholds, (n_thresholds, n_cells)."""
-        from skfair._kernels import soft_steps
-
-        plain = self._plain(part)
-        kernel = soft_steps.plain_rates if plain else soft_steps.soft_rates
-        steps = thresholds, *(plain or (*self.codes, PARTS[part]))
+        add_rates, _, how = self._kernels()
 
         def of_block(i: int, j: int) -> FloatArray:
             sums = np.zeros((n_cells, thresholds.size))
-            kernel(scores[i:j], cells[i:j], weights[i:j], *steps, sums)
+            add_rates(scores[i:j], cells[i:j], weights[i:j], thresholds, *how, sums)
             return sums
 
         parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
@@ -100,38 +89,33 @@ class Surrogate:
         weights: FloatArray,
         thresholds: FloatArray,
         pull: FloatArray,  # (n_thresholds, n_cells)
-        part: Part = "whole",
     ) -> tuple[FloatArray, FloatArray]:
         """Return the slopes of the sum of ``pull`` times rates, by scores and by thresholds."""
-        from skfair._kernels import soft_steps
-
-        plain = self._plain(part)
-        kernel = soft_steps.plain_slopes if plain else soft_steps.soft_slopes
-        steps = thresholds, *(plain or (*self.codes, PARTS[part])), np.ascontiguousarray(pull)
-        slopes = np.zeros(scores.size)
+        _, add_slopes, how = self._kernels()
+        slopes, pull = np.zeros(scores.size), np.ascontiguousarray(pull)
 
         def of_block(i: int, j: int) -> FloatArray:
             of_thresholds = np.zeros(thresholds.size)
-            kernel(scores[i:j], cells[i:j], weights[i:j], *steps, slopes[i:j], of_thresholds)
+            rows = scores[i:j], cells[i:j], weights[i:j], thresholds
+            add_slopes(*rows, *how, pull, slopes[i:j], of_thresholds)
             return of_thresholds
 
         parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
         return slopes, np.asarray(sum(parts, np.zeros(thresholds.size)))
 
-    @property
-    def codes(self) -> tuple[int, float, float]:
-        """What kernels are given: kind, half-width, rounding in units of the score."""
-        return KINDS[self.kind], float(self.width), float(self.rounding * self.width)
+    def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
+        """Return what adds rates, what adds slopes, and what both are told of the step."""
+        from skfair._kernels import soft_steps
 
-    def _plain(self, part: Part) -> tuple[float, ...] | None:
-        """Return what the kernels of plain steps are given; None if corners need others."""
-        half = 0.5 / float(self.width)
-        if self.kind == "smoothstep" and part == "whole":
-            return half, 0.5, 1.0, True
-        if self.kind == "ramp" and not self.rounding:
-            top = 1.0 if part == "whole" else np.inf
-            return half, -0.5 if part == "minus" else 0.5, top, False
-        return None
+        if self.kind == "smoothstep" or (self.kind == "ramp" and not self.rounding):
+            how = 0.5 / float(self.width), 0.5, 1.0, self.kind == "smoothstep"
+            return soft_steps.plain_rates, soft_steps.plain_slopes, how
+        return soft_steps.soft_rates, soft_steps.soft_slopes, self.codes
+
+    @property
+    def codes(self) -> tuple[int, float, float, int]:
+        """What kernels are given: kind, half-width, rounding in units of the score, 0."""
+        return KINDS[self.kind], float(self.width), float(self.rounding * self.width), 0
 
     @property
     def is_compact(self) -> bool:
@@ -141,6 +125,19 @@ class Surrogate:
     def narrowed(self, factor: float) -> Surrogate:
         """Return the step with another width."""
         return replace(self, width=self.width * factor)
+
+
+def make_surrogate(
+    surrogate: Kind | Surrogate,
+    *,
+    spread: float = 1.0,  # of the scores, in units of those for which the usual widths are
+    is_rounded: bool = False,  # whether a ramp has no corners, for solvers that run to the end
+) -> Surrogate:
+    """Return a step of the usual width, unless it is the user's own."""
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    rounding = ROUNDING if surrogate == "ramp" and is_rounded else 0.0
+    return Surrogate(surrogate, WIDTHS[surrogate] * (spread or 1.0), rounding)
 
 
 def _rows_of(thresholds: FloatArray) -> int:

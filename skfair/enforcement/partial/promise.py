@@ -210,17 +210,20 @@ class Promise:
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
-        parts = [self.rows(a, nothing) for a in range(self.groups.n_attributes)]
-        moments = [self.constraint.moments(rows, surrogate)[0] for rows in parts]
+        moments = [self.constraint.moments(rows, surrogate)[0] for rows in self.rows(0)]
         values = [moment.evaluate(scores, nothing).values for moment in moments]
         return max(float(of_attribute.max(initial=0.0)) for of_attribute in values)
 
-    def rows(self, attribute: int, percentiles: FloatArray) -> TrainingRows:
-        """Return what a constraint sees: the groups of one attribute."""
-        groups = self.groups.of_attribute(attribute)
-        ends = self.groups.offsets[attribute : attribute + 2].tolist()
-        named = (0, 1), None, self.intervals.of_groups(*ends), percentiles
-        return TrainingRows(groups, self.targets, self.weights, LogLoss(), *named)
+    def rows(self, n_percentiles: int) -> list[TrainingRows]:
+        """Return what a constraint sees: the groups of each attribute that is limited."""
+        rows = []
+        for part in self.of_attributes():
+            for a in range(part.groups.n_attributes):
+                ends = part.groups.offsets[a : a + 2].tolist()
+                at = part.intervals.of_groups(*ends), part.percentiles(n_percentiles)
+                known = part.groups.of_attribute(a), self.targets, self.weights, LogLoss()
+                rows.append(TrainingRows(*known, (0, 1), None, *at))
+        return rows
 
     def check_nonempty(self, class_names: Sequence[Any]) -> None:
         """Raise if a group has no rows, of one of the classes that count if classes do."""

@@ -21,7 +21,8 @@ decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -29,6 +30,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
+from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.rounds import (
     LONGEST,
     MAX_ROUNDS,
@@ -42,6 +44,7 @@ from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import SAMPLE_ROWS
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
+from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.rounding import ROUNDING
 
 # Factor on the width of the steps per round, and the least width, as parts of the first.
@@ -103,6 +106,57 @@ class Target:
             return float(np.sqrt(np.add.reduce(centred * centred) / scores.size))
         middle = np.average(scores, weights=self.weights)
         return float(np.sqrt(np.average((scores - middle) ** 2, weights=self.weights)))
+
+
+class IntervalSolver(Solver):
+    """A solver that states its own problem within the interval, and is run on it once."""
+
+    @abstractmethod
+    def fit_within(
+        self, promise: Promise, free: PartialParityProblem, options: SolveOptions, *, printed: bool
+    ) -> PartialResult:
+        """State the problem and solve it.
+
+        Parameters
+        ----------
+        promise : Promise
+            What is limited.
+        free : PartialParityProblem
+            The problem without the limit.
+        options : dict
+            Arguments of :meth:`solve`.
+        printed : bool
+            Whether the constraint is wanted in the form that the paper prints.
+
+        Returns
+        -------
+        result : PartialResult
+            The solution.
+        """
+
+
+# By name. The other solvers of constraints within intervals are those of risk minimisation.
+INTERVAL_SOLVERS: Registry[type[IntervalSolver]] = Registry("solver", PAPERS)
+
+
+def stated(
+    promise: Promise, free: PartialParityProblem, surrogate: Surrogate, *, printed: bool, last: bool
+) -> list[PartialParityProblem]:
+    """Return the problem with its limit, in each form of the constraint or only in the last one.
+
+    With ``printed`` the constraint has the form in which the paper prints it.
+    """
+    constraint = promise.constraint
+    rows = promise.rows(constraint.n_percentiles)
+    forms = [constraint.moments(of, surrogate, printed=printed) for of in rows]
+    if last:
+        forms = [attribute[-1:] for attribute in forms]
+    ratios = promise.ratios if isinstance(promise.limit, Mapping) else None
+    of_rows = free.model, free.objective
+    return [
+        type(free)(*of_rows, moments, promise.tolerance, alpha=free.alpha, ratios=ratios)
+        for moments in zip(*forms, strict=True)
+    ]
 
 
 def solve_partially(

@@ -15,8 +15,9 @@ def _cost_with_groups(within, volume, surplus, weight):
 
 
 @njit(cache=True)
-def _links_of(i, indptr, indices, data, dense, rows, labels, links):
+def _links_of(i, graph, rows, labels, links):
     """Write the weights between row i and each cluster; return that with itself."""
+    indptr, indices, data, dense = graph
     links[:] = 0.0
     if dense.shape[0] > 0:
         for j in rows:
@@ -31,20 +32,19 @@ def _links_of(i, indptr, indices, data, dense, rows, labels, links):
 
 
 @njit(cache=True)
-def descend_fair_cut(
-    indptr, indices, data, dense, degrees, centred, weight, order, labels, n_clusters
-):
+def descend_fair_cut(graph, degrees, centred, weight, order, labels, n_clusters):
     """Move each row of ``order`` to the cluster of least cut plus weighted surplus of groups.
 
-    Writes labels; returns how many rows moved, and the objective. ``centred[i]`` are the groups of
-    row i minus the groups' shares; a cluster's surplus is their sum. The last row stays.
+    ``graph`` is that of :mod:`skfair._kernels.cuts`. Writes labels; returns how many rows moved,
+    and the objective. ``centred[i]`` are the groups of row i minus the groups' shares; a cluster's
+    surplus is their sum. The last row stays.
     """
     within, volume = np.zeros(n_clusters), np.zeros(n_clusters)
     surplus = np.zeros((n_clusters, centred.shape[1]))
     sizes = np.zeros(n_clusters, np.int64)
     links, changed = np.zeros(n_clusters), np.zeros(centred.shape[1])
     for i in order:
-        _links_of(i, indptr, indices, data, dense, order, labels, links)
+        _links_of(i, graph, order, labels, links)
         within[labels[i]] += links[labels[i]]
         volume[labels[i]] += degrees[i]
         surplus[labels[i]] += centred[i]
@@ -57,7 +57,7 @@ def descend_fair_cut(
         k, d = labels[i], degrees[i]
         if sizes[k] == 1:
             continue
-        own = _links_of(i, indptr, indices, data, dense, order, labels, links)
+        own = _links_of(i, graph, order, labels, links)
         changed[:] = surplus[k] - centred[i]
         left = within[k] - 2.0 * links[k] + own
         without = _cost_with_groups(left, volume[k] - d, changed, weight)

@@ -158,10 +158,7 @@ class Ghost(StochasticSolver[GhostState]):
         )
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> GhostState:
         n_one_sided = OneSided(problem).n
         if n_one_sided > self.max_constraints:

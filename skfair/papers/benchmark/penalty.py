@@ -13,7 +13,7 @@ the paper: in one batch the noise of both is the same, and its square would coun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -66,8 +66,6 @@ class Penalty(GradientSolver[TrainingState]):
 
     weight: NonNegative = 20.0
     kind: Literal["squared", "absolute"] = "squared"
-
-    has_multipliers: ClassVar[bool] = False
 
     def _step(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,9 +44,6 @@ class SGD(GradientSolver[TrainingState]):
     >>> SGD(optimizer="sgd", learning_rate=0.1).learning_rate
     0.1
     """
-
-    has_multipliers: ClassVar[bool] = False
-    keeps_constraints: ClassVar[bool] = False
 
     def _step(
         self,

@@ -12,7 +12,7 @@ point -> x = (theta, slack variables), anchor -> z, mu -> weight of the term, be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import StochasticProblem
@@ -20,6 +20,13 @@ from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.alm import ALM, ALMState
 from skfair.solvers.parameters import NonNegative, Share
 from skfair.utils.docs import documented
+
+
+@dataclass(kw_only=True)
+class SSLALMState(ALMState):
+    """State of an augmented Lagrangian with a smoothing term."""
+
+    anchor: FloatArray  # the point that the term pulls to
 
 
 @documented
@@ -76,17 +83,13 @@ class SSLALM(ALM):
         return replace(super().paper(), mu=2.0, beta=0.5)
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
-    ) -> ALMState:
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
+    ) -> SSLALMState:
         state = super().begin(problem, theta0, multipliers0)
-        state.anchor = state.point.copy()
-        return state
+        return SSLALMState(**vars(state), anchor=state.point.copy())
 
-    def _smoothed(self, state: ALMState, gradient: FloatArray) -> FloatArray:
+    def _descend(self, state: Any, gradient: FloatArray) -> None:
         """Add the gradient of the term, then renew the anchor from the same x (line 10)."""
-        away = state.point - state.anchor  # type: ignore[operator]
-        state.anchor += self.beta * away  # type: ignore[operator]
-        return gradient + self.mu * away
+        away = state.point - state.anchor
+        state.anchor += self.beta * away
+        super()._descend(state, gradient + self.mu * away)

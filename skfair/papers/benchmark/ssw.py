@@ -130,10 +130,7 @@ class SSw(StochasticSolver[SSwState]):
         )
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> SSwState:
         state = self._first_state(problem, theta0, None)
         values = problem.evaluate(state.point).constraints.copy()

@@ -73,8 +73,6 @@ class DCADMM(EigenSolver):
     0.005
     """
 
-    keeps_constraint = False
-
     max_iter: Count = 10
     shift: NonNegative | None = None
     alpha: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.005

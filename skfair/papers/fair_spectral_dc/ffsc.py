@@ -50,8 +50,6 @@ class FFSC(EigenSolver):
     2.0
     """
 
-    keeps_constraint = False
-
     fairness_weight: Positive = 1.0
     max_iter: Count = 100
 
@@ -69,7 +67,7 @@ class FFSC(EigenSolver):
         for _ in range(self.max_iter):
             order = rng.permutation(connected)
             n_moved, objective = descend_fair_cut(
-                *entries, weights.degrees, centred, self.fairness_weight, order, labels, n_vectors
+                entries, weights.degrees, centred, self.fairness_weight, order, labels, n_vectors
             )
             H = _indicators(problem, labels, n_vectors)
             pairs = partial(_pairs, problem, H, labels)

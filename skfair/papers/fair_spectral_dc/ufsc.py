@@ -77,8 +77,6 @@ class UFSC(EigenSolver):
     0.1
     """
 
-    keeps_constraint = False
-
     alpha: Positive = 1.0
     beta: Positive = 3.0
     mu: Positive = 0.5
@@ -93,17 +91,16 @@ class UFSC(EigenSolver):
         F = graph.basis
         w, dual = self._learn(graph, graph.distances, None)
         U = _smallest(graph.laplacian(w), F, n_vectors, rng)
-        Q = _one_hot(KMeans(n_vectors, n_init=10, random_state=rng).fit(U).labels_, n_vectors)
-        left, _, right = np.linalg.svd(Q.T @ U)
-        R = right.T @ left.T
+        one_hot = np.eye(n_vectors)
+        Q = one_hot[KMeans(n_vectors, n_init=10, random_state=rng).fit(U).labels_]
+        R = _rotation(Q, U)
         for _ in range(self.max_iter):
             z = graph.distances + self.mu / 2 * graph.squared_lengths(U)
             last, (w, dual) = w, self._learn(graph, z, dual)
             U = self._power_steps(graph.laplacian(w), F, U, Q @ R.T)
-            left, _, right = np.linalg.svd(Q.T @ U)
-            R = right.T @ left.T
+            R = _rotation(Q, U)
             labels = np.argmax(U @ R, axis=1)
-            Q = _one_hot(labels, n_vectors)
+            Q = one_hot[labels]
             moved = float(np.linalg.norm(w - last) / np.linalg.norm(last))
             pairs = partial(_pairs, problem, graph, U, labels)
             H = graph.embedded(U)
@@ -217,9 +214,10 @@ def _smallest(
     return np.asarray(eigsh(operator, n_vectors, which="LA", v0=rng.standard_normal(n))[1])
 
 
-def _one_hot(labels: IntArray, n_clusters: int) -> FloatArray:
-    """Return the membership of each row."""
-    return np.eye(n_clusters)[labels]
+def _rotation(Q: FloatArray, U: FloatArray) -> FloatArray:
+    """Return the rotation that brings U closest to Q."""
+    left, _, right = np.linalg.svd(Q.T @ U)
+    return np.asarray(right.T @ left.T)
 
 
 def _pairs(problem: GroupCut, graph: _Edges, U: FloatArray, labels: IntArray) -> Pairs:

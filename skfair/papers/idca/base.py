@@ -17,28 +17,58 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray
+from skfair.constraints.partial.surrogates import make_surrogate
+from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.strict import IntervalSolver, PartialResult, stated
+from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.strict_evaluation import Verdict
+from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import OneSided
 from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem
 from skfair.problems.protocol import Problem
-from skfair.solvers.base import IterativeSolver
+from skfair.solvers.base import IterativeSolver, check_needs
 
 
-class DCSolver(IterativeSolver[PartialParityProblem]):
-    """Base of the algorithms of the paper, which are run as there: once, from constant scores.
-
-    Their multipliers are estimates, and the next round of a strict loop would begin where the
-    constraints are violated, which they are not made for.
-    """
+class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
+    """Base of the algorithms of the paper, which are run as there: once, from constant scores."""
 
     default_tol: ClassVar[float] = 0.0
-    default_max_iter: ClassVar[int] = 10_000
-    has_multipliers: ClassVar[bool] = False
-    can_continue: ClassVar[bool] = False
+    needs: ClassVar[tuple[Any, ...]] = ("parts",)
+    form: str = "centers"  # how constraints on rates are written, see :class:`IDCA`
+
+    @property
+    def default_max_iter(self) -> int:  # type: ignore[override]
+        """Number of convex problems, or else of steps, where ``solve`` is not told otherwise."""
+        return getattr(self, "n_outer", 10_000)
+
+    def fit_within(
+        self, promise: Promise, free: PartialParityProblem, options: SolveOptions, *, printed: bool
+    ) -> PartialResult:
+        constraint, name = promise.constraint, type(self).__name__
+        if constraint.ranks_whole_groups:
+            raise ValueError(
+                f"{name} is for differences of convex functions, which no constraint with "
+                "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
+                "group-aware."
+            )
+        surrogate = make_surrogate(constraint.surrogate)
+        unlimited = DCProblem(free.model, free.objective, [], free.tolerance, alpha=free.alpha)
+        how: Any = {"printed": printed or self.form == "pairs", "last": True}
+        (problem,) = stated(self._asked(promise), unlimited, surrogate, **how)
+        check_needs(self, problem)
+        start = problem.start(free.model.start(check_random_state(options["random_state"])))
+        result = self.solve(problem, start, **options)
+        return PartialResult(problem, result, Verdict(), is_precise=False)
+
+    def _asked(self, promise: Promise) -> Promise:
+        """Return what the solver is asked to keep."""
+        return promise
 
 
 # The row that stands for the objective.
@@ -79,7 +109,7 @@ class Linearised:
 
     def __init__(
         self,
-        problem: PartialParityProblem,  # the problem
+        problem: DCProblem,  # the problem
         parts: Parts,  # its convex parts at w, plus and minus
         mu: float = 0.0,  # strong convexity of the functions
     ) -> None:

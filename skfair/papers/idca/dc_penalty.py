@@ -13,21 +13,26 @@ lambda -> lam, eta -> length of a step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from skfair.constraints.partial.base import RankedMoment
+from skfair.constraints.partial.rates import RateMoment
+from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
+from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths
+from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import OneSided
-from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers.base import DC_SOLVERS, Answer, Run, Step
+from skfair.solvers.base import Answer, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
 
-@DC_SOLVERS.register("dc_penalty")
+@INTERVAL_SOLVERS.register("dc_penalty")
 @dataclass
 class DCPenalty(DCSolver):
     r"""Subgradient descent on a penalised objective.
@@ -61,8 +66,8 @@ class DCPenalty(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers.base import DC_SOLVERS
-    >>> DC_SOLVERS["dc_penalty"](lam=1.0).step
+    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> INTERVAL_SOLVERS["dc_penalty"](lam=1.0).step
     0.002
     """
 
@@ -70,14 +75,19 @@ class DCPenalty(DCSolver):
     step: Positive = 2e-3
     output: Literal["last", "best"] = "last"
 
-    ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
+    def _asked(self, promise: Promise) -> Promise:
+        # It pays for any distance from parity, whatever the limit is.
+        limit: Any = 0.0
+        if isinstance(promise.limit, Mapping):
+            limit = {name: None if own is None else 0.0 for name, own in promise.limit.items()}
+        return replace(promise, limit=limit)
 
-    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
+    def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
         # Ends where the subgradient is at most ``tol`` long.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = best = problem.evaluate(run.start)
         lowest, lengths = np.inf, StepLengths(rows.n)
-        rho = self.lam * problem.penalty_unit
+        rho = self.lam * max(map(_unit, problem.moments), default=1.0)
 
         def answer() -> Answer:
             is_last = self.output == "last" and np.isfinite(value)
@@ -103,3 +113,15 @@ class DCPenalty(DCSolver):
             if violation:
                 lengths.add(worst, self.step * rho)
             at = problem.evaluate(at.theta - self.step * gradient)
+
+
+def _unit(moment: RankedMoment) -> float:
+    """Return what a penalty of weight 1 on the disparity amounts to for the worst row."""
+    shortest = float(moment.intervals.lengths.min())
+    if isinstance(moment, StatisticalParityMoment):
+        # A row is a distance in ranks from the middle, the disparity a difference in shares.
+        return 2 / shortest
+    if isinstance(moment, RateMoment):
+        # A row is a distance from a centre, the disparity a difference of two shares.
+        return {"shares": 2.0, "pairs": 1 / shortest}.get(moment.form, 2 / shortest)
+    return 1.0

@@ -20,14 +20,15 @@ from typing import Literal, cast
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths, switching_step
-from skfair.papers.one_sided import OneSided
-from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Status, Step
+from skfair.papers.idca.parts import DCProblem
+from skfair.papers.one_sided import Best, OneSided
+from skfair.solvers.base import Answer, Run, Status, Step
 from skfair.solvers.parameters import Positive
 
 
-@DC_SOLVERS.register("dc_ssg")
+@INTERVAL_SOLVERS.register("dc_ssg")
 @dataclass
 class DCSSG(DCSolver):
     r"""Switching subgradient method for differences of convex functions.
@@ -61,8 +62,8 @@ class DCSSG(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers.base import DC_SOLVERS
-    >>> DC_SOLVERS["dc_ssg"](eps=5e-3).schedule
+    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> INTERVAL_SOLVERS["dc_ssg"](eps=5e-3).schedule
     'static'
     """
 
@@ -71,12 +72,7 @@ class DCSSG(DCSolver):
     c: Positive = 0.5
     form: Literal["pairs", "centers"] = "pairs"
 
-    @property
-    def compares_pairs(self) -> bool:  # type: ignore[override]
-        """Whether constraints on rates are given to it as the paper prints them."""
-        return self.form == "pairs"
-
-    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
+    def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
         # There is no test of optimality: a run ends early only where a subgradient vanishes.
         # The best iterate within the last tolerance is returned.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)

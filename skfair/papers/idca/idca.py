@@ -19,18 +19,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import ClassVar, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import DCSolver, Linearised, Point, StepLengths, switching_step
-from skfair.problems.partial.problem import PartialParityProblem
-from skfair.problems.protocol import Offer
-from skfair.solvers.base import DC_SOLVERS, Run, Status, Step
+from skfair.papers.idca.parts import DCProblem
+from skfair.solvers.base import Run, Status, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 
-@DC_SOLVERS.register("idca")
+@INTERVAL_SOLVERS.register("idca")
 @dataclass
 class IDCA(DCSolver):
     r"""Inexact difference-of-convex algorithm.
@@ -77,8 +77,8 @@ class IDCA(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers.base import DC_SOLVERS
-    >>> DC_SOLVERS["idca"](eps=5e-3).n_inner
+    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> INTERVAL_SOLVERS["idca"](eps=5e-3).n_inner
     150
     """
 
@@ -88,19 +88,7 @@ class IDCA(DCSolver):
     mu: NonNegative = 0.0
     form: Literal["pairs", "centers"] = "pairs"
 
-    needs: ClassVar[tuple[Offer, ...]] = ("parts",)
-
-    @property
-    def compares_pairs(self) -> bool:  # type: ignore[override]
-        """Whether constraints on rates are given to it as the paper prints them."""
-        return self.form == "pairs"
-
-    @property
-    def default_max_iter(self) -> int:  # type: ignore[override]
-        """Number of convex problems, where ``solve`` is not told otherwise."""
-        return self.n_outer
-
-    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
+    def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
         # Yields the solutions of the convex problems; ends where one moves by at most ``tol``.
         convex = Linearised(problem, problem.parts(run.start), self.mu)
         lengths, moved = StepLengths(convex.n), np.inf

@@ -28,24 +28,26 @@ w -> iterate; center -> of the tangents; V -> objective_weight; alpha -> damping
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import DCSolver, Parts
-from skfair.papers.one_sided import OneSided
-from skfair.problems.cell_sampler import CellSampler
-from skfair.problems.partial.problem import PartialParityProblem
-from skfair.problems.protocol import Offer
-from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Step
+from skfair.papers.idca.parts import DCProblem
+from skfair.papers.one_sided import Best, OneSided
+from skfair.problems.erm.batches import CellSampler
+from skfair.problems.partial.problem import PartialEvaluation
+from skfair.solvers.base import Answer, Run, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 
-@DC_SOLVERS.register("idca_stochastic")
+@INTERVAL_SOLVERS.register("idca_stochastic")
 @dataclass
 class IDCAStochastic(DCSolver):
     r"""Inexact difference-of-convex algorithm on batches of rows, for networks.
@@ -88,8 +90,8 @@ class IDCAStochastic(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers.base import DC_SOLVERS
-    >>> DC_SOLVERS["idca_stochastic"](n_batch=128).n_inner
+    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> INTERVAL_SOLVERS["idca_stochastic"](n_batch=128).n_inner
     150
     """
 
@@ -102,13 +104,8 @@ class IDCAStochastic(DCSolver):
     eps: NonNegative = 2e-3
     mu: NonNegative = 0.0
 
-    needs: ClassVar[tuple[Offer, ...]] = ("parts", "on_rows")
+    needs: ClassVar[tuple[Any, ...]] = ("parts", "on_rows")
     is_stochastic: ClassVar[bool] = True
-
-    @property
-    def default_max_iter(self) -> int:  # type: ignore[override]
-        """Number of convex problems, where ``solve`` is not told otherwise."""
-        return self.n_outer
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -116,9 +113,9 @@ class IDCAStochastic(DCSolver):
         V, alpha = self.objective_weight, self.damping
         return V or math.sqrt(self.n_inner), alpha or float(self.n_inner)
 
-    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
+    def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
         # Yields the centres; there is no test of optimality.
-        rows, strata = OneSided(problem), problem.strata
+        rows, strata = OneSided(problem), strata_of(problem)
         draw = CellSampler(strata, np.ones(strata.size), int(strata.max()) + 1)
         w, nu = run.start, np.zeros(problem.n_constraints)
         queues, best = self.weights[0] * rows.split(run.multipliers), Best(self.eps)
@@ -138,7 +135,7 @@ class IDCAStochastic(DCSolver):
 
     def _minimise(
         self,
-        problem: PartialParityProblem,
+        problem: DCProblem,
         draw: CellSampler,
         w: FloatArray,
         queues: FloatArray,
@@ -150,7 +147,7 @@ class IDCAStochastic(DCSolver):
         for _ in range(self.n_inner):
             of_iterates += w / self.n_inner
             of_queues += queues / self.n_inner
-            batch = problem.on_rows(*draw.standing_in(rng, self.n_batch))
+            batch = problem.on_rows(*standing_in(draw, rng, self.n_batch))
             convex = _ConvexBatch(batch, center, w, self.mu)
             w = w - convex.gradient(V, queues) / (2 * alpha)
             queues = np.maximum(queues + convex.predicted(w), 0.0)
@@ -160,9 +157,7 @@ class IDCAStochastic(DCSolver):
 class _ConvexBatch:
     """The functions g_0 and g_i of (31) on a batch, at a point."""
 
-    def __init__(
-        self, problem: PartialParityProblem, center: FloatArray, w: FloatArray, mu: float
-    ) -> None:
+    def __init__(self, problem: DCProblem, center: FloatArray, w: FloatArray, mu: float) -> None:
         self._problem, self._away, self._mu = problem, w - center, mu
         self._rows = OneSided(problem)
         self._at, self._at_center = problem.parts(w), problem.parts(center)
@@ -200,4 +195,39 @@ class _ConvexBatch:
 
     def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of these along a change of the scores and a step."""
-        return self._rows.sides(*(part.along(of_scores, step) for part in parts))
+        of_aux = np.split(step, self._problem.aux_starts)[1:-1]
+        return self._rows.sides(*(_along(part, of_scores, of_aux) for part in parts))
+
+
+def standing_in(
+    draw: CellSampler, rng: np.random.RandomState, n_rows: int
+) -> tuple[IntArray, FloatArray]:
+    """Return about ``n_rows`` rows, at least one of each cell, and what each stands for.
+
+    With equal weights: sums over rows times factors are unbiased estimates of sums over all.
+    """
+    n_each = max(1, n_rows // draw.sizes.size)
+    return draw(rng, n_each), np.repeat(draw.sizes / n_each, n_each)
+
+
+def strata_of(problem: DCProblem) -> IntArray:
+    """Return the crossed groups of all constraints; a batch has rows of each."""
+    codes = [np.zeros(problem.model.n_samples, np.int64), *(m.codes for m in problem.moments)]
+    # numpy 2.0.0 gives them two dimensions.
+    return np.asarray(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
+
+
+def _along(
+    at: PartialEvaluation, of_scores: FloatArray, of_aux: Sequence[FloatArray]
+) -> FloatArray:
+    """Return the derivatives of the rates of all constraints along a change, O(n P)."""
+    derivatives, moments = [np.empty(0)], cast(list[StatisticalParityMoment], at.problem.moments)
+    for moment, values, change in zip(moments, at.of_moments, of_aux, strict=True):
+        rates = np.empty((moment.n_aux, moment.n_groups))
+        for p in range(moment.n_aux):
+            weights = np.zeros_like(rates)
+            weights[p] = 1.0
+            slopes, _ = moment.pull(values, weights)
+            rates[p] = np.bincount(moment.cells, slopes * (of_scores - change[p]), moment.n_groups)
+        derivatives.append(rates.ravel())
+    return np.concatenate(derivatives)

@@ -41,9 +41,9 @@ from typing import Literal
 
 import numpy as np
 
-from skfair.papers.one_sided import GradientStep, OneSided, curvature_bounds
+from skfair.papers.one_sided import Average, GradientStep, OneSided, curvature_bounds
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Run, Step, residual
+from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step, residual
 from skfair.solvers.parameters import Count, NonNegative, Positive
 from skfair.utils.rounding import ROUNDING
 
@@ -112,9 +112,8 @@ class IPPConEx(IterativeSolver[Problem]):
     def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         constraints, averages = OneSided(problem), Average()
         at = problem.evaluate(run.start)
-        bounds = curvature_bounds(problem, at)
-        curvature = bounds.objective
-        gamma, steepness = self.proximal * curvature, bounds.jacobian
+        curvature, steepness = curvature_bounds(problem, at)
+        gamma = self.proximal * curvature
         eta_max = 1 / ((1 + self.proximal + self.ratio) * curvature)
         step = GradientStep(eta_max, eta_max=eta_max)
         lam = constraints.split(run.multipliers)

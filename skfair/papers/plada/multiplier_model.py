@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -207,18 +207,13 @@ class MultiplierModel(StochasticSolver[GameState]):
     hidden_layer_sizes: tuple[int, ...] = (100, 100, 100)
     descriptions: FloatArray | None = field(default=None, compare=False)
 
-    has_multipliers: ClassVar[bool] = False  # they are those of a network
-
     @classmethod
     def paper(cls) -> Self:
         """Return the solver with the values of the authors' code."""
         return cls(averaging=None, output="last", dual_scale=0.01)
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> GameState:
         state = self._first_state(problem, theta0, None)  # multipliers are those of the network
         return GameState(**vars(state), mover=Adagrad(state.point.size))

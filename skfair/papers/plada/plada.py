@@ -48,9 +48,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.papers.one_sided import GradientStep, OneSided, curvature_bounds
+from skfair.papers.one_sided import Average, GradientStep, OneSided, curvature_bounds
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Run, Step, residual
+from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step, residual
 from skfair.solvers.parameters import Positive, PositiveOrInf, Share
 
 # A check of all KKT conditions costs a pull-back, so it is made this often at most.
@@ -183,5 +183,5 @@ class Plada(IterativeSolver[Problem]):
         """Return the first step of theta: the given one, or the limit of the paper's theory."""
         if self.eta is not None:
             return GradientStep(self.eta, growth=0.0)
-        bounds = curvature_bounds(problem, at)
-        return GradientStep(1 / (bounds.objective + 3 * rho * bounds.jacobian**2))
+        curvature, steepness = curvature_bounds(problem, at)
+        return GradientStep(1 / (curvature + 3 * rho * steepness**2))

@@ -158,10 +158,7 @@ class PladaStochastic(GradientSolver[PladaState]):
         return self.alpha / (1 + self.alpha * self.beta)
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> PladaState:
         constraints = OneSided(problem)
         values = constraints.values(problem.evaluate(np.asarray(theta0, dtype=np.float64)))

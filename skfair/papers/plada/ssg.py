@@ -37,9 +37,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from skfair.papers.one_sided import OneSided, curvature_bounds
+from skfair.papers.one_sided import Average, Best, OneSided, curvature_bounds
 from skfair.problems.protocol import Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, Best, IterativeSolver, Run, Step
+from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
 # Part of the iterations in which steps and tolerances fall; the best of the others is returned.
@@ -104,7 +104,6 @@ class SSG(IterativeSolver[Problem]):
     # What :class:`IPPSSG` adds: a pull to a centre, and the steps for each of them.
     proximal: ClassVar[float] = 0.0
     n_inner: ClassVar[float] = np.inf
-    has_multipliers: ClassVar[bool] = False
     default_max_iter: ClassVar[int] = 3000
 
     @classmethod
@@ -125,7 +124,7 @@ class SSG(IterativeSolver[Problem]):
     def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = problem.evaluate(run.start)
-        curvature = curvature_bounds(problem, at).objective
+        curvature, _ = curvature_bounds(problem, at)
         gamma = self.proximal * curvature
         first = 1 / (curvature + gamma) if self.eta is None else self.eta
         center, best, average = at.theta, Best(self.eps_last), Average()

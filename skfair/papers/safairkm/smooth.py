@@ -45,7 +45,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray
 from skfair.papers.safairkm.alternating import alternating_gradient
-from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
+from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
 from skfair.solvers.clustering.base import (
     Clustering,
@@ -247,22 +247,22 @@ class _Relaxed:
 
     def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of f_1 on a batch."""
-        _, by_centers, by_offsets = soft_cost(*self._arguments(x, rng))
+        _, by_centers, by_offsets = soft_cost(self._drawn(x, rng))
         # At fixed assignments it is about this long at most; centres far off would overshoot.
         farthest = float(np.linalg.norm(self.split(x)[0], axis=1).max())
         return _join(by_centers, by_offsets, 2 * (1 + farthest))
 
     def unfairness_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of -f_2 on a batch."""
-        _, by_centers, by_offsets = soft_balance(*self._arguments(x, rng), self.sharpness)
+        _, by_centers, by_offsets = soft_balance(self._drawn(x, rng), self.sharpness)
         return _join(-by_centers, -by_offsets, _LONGEST)
 
-    def _arguments(
-        self, x: FloatArray, rng: np.random.RandomState
-    ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, float]:
+    def _drawn(self, x: FloatArray, rng: np.random.RandomState) -> SoftRows:
+        """Return a batch at the centres and offsets of x."""
         places, codes, masses = self.groups.draw(self.batch_size, rng)
         temperature = float(self.temperatures[self.n_iter])
-        return self.problem.in_full_precision(places), codes, masses, *self.split(x), temperature
+        rows = self.problem.in_full_precision(places)
+        return SoftRows(rows, codes, masses, *self.split(x), temperature)
 
 
 def _join(by_centers: FloatArray, by_offsets: FloatArray, longest: float) -> FloatArray:

@@ -37,12 +37,7 @@ class SoftAssignment:
     """
 
     def __init__(
-        self,
-        problem: RepresentationProblem,
-        *,
-        weight: float,
-        target_shares: Any,
-        lipschitz: float,
+        self, problem: RepresentationProblem, *, weight: float, target_shares: Any, lipschitz: float
     ) -> None:
         n, n_clusters, n_groups = problem.n_samples, problem.n_clusters, problem.n_groups
         self.problem, self.codes, self.masses = problem, problem.codes, problem.masses

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS
@@ -16,14 +15,14 @@ from skfair.utils.threads import over_blocks
 
 
 class BoundObjective(ABC):
-    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
+    """A function of all scores."""
 
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray  # (n_samples,)
     is_smooth: ClassVar[bool] = False  # whether descent can end where its gradient is zero
     # Whether it looks at an interval of ranks, and is given it. What counts then follows the
     # ranking, so that the function has kinks, and descent may end at any of them.
-    uses_interval: ClassVar[bool] = False
+    uses_interval: bool = False
     is_mean: ClassVar[bool] = False  # whether it is a mean over rows: it then has :meth:`on_rows`
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> BoundObjective:
@@ -31,11 +30,7 @@ class BoundObjective(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def evaluate(
-        self,
-        scores: FloatArray,  # (n_samples,): the scores
-        part: Part = "whole",  # the function or one of its convex parts
-    ) -> tuple[float, FloatArray]:
+    def evaluate(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""
 
     @abstractmethod
@@ -58,10 +53,8 @@ class MeanLoss(BoundObjective):
         """Return the mean over some rows, each of which stands for ``factors`` rows."""
         return MeanLoss(self.loss, self.targets[rows], self.weights[rows] * factors)
 
-    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+    def evaluate(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""
-        if part == "minus":
-            return 0.0, np.zeros(scores.size)
         slopes = np.empty(scores.size)
 
         def of_block(i: int, j: int) -> float:
@@ -81,8 +74,8 @@ class Objective(ABC):
     """What is minimised, as a function of all scores, before it has seen rows.
 
     ``PartialParityClassifier(loss=...)`` takes such an object where no loss of single rows will do.
-    Solvers expect a function that is convex in the scores, or says which convex one to subtract
-    (:meth:`minus`).
+    Solvers expect a function that is convex in the scores. Those for differences of convex
+    functions take one that says which convex function to add (:meth:`minus`).
 
     Examples
     --------
@@ -163,28 +156,24 @@ class Objective(ABC):
         bound : BoundObjective
             A function of the scores alone.
         """
-        return _Prepared(self, targets, weights)
+        return Prepared(self, targets, weights)
 
 
-class _Prepared(BoundObjective):
+class Prepared(BoundObjective):
     """A user's objective on given rows."""
 
     def __init__(self, of_user: Objective, targets: FloatArray, weights: FloatArray) -> None:
         self.of_user, self.targets, self.weights = of_user, targets, weights
 
-    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+    def evaluate(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""
-        rows = self.targets, self.weights
-        value, slopes = self.of_user.minus(scores, *rows) if part != "whole" else (0.0, 0.0)
-        if part == "minus":
-            return value, np.asarray(slopes)
-        whole, of_whole = self.of_user.evaluate(scores, *rows)
-        if np.shape(of_whole) != scores.shape:
+        value, slopes = self.of_user.evaluate(scores, self.targets, self.weights)
+        if np.shape(slopes) != scores.shape:
             raise ValueError(
                 f"{type(self.of_user).__name__}.evaluate must return the value and one slope for "
-                f"each of {scores.size} rows, got slopes of shape {np.shape(of_whole)}."
+                f"each of {scores.size} rows, got slopes of shape {np.shape(slopes)}."
             )
-        return float(whole + value), np.asarray(of_whole + slopes, dtype=np.float64)
+        return float(value), np.asarray(slopes, dtype=np.float64)
 
     def share_right(self, scores: FloatArray) -> float:
         """Return the share that is right, by which models are chosen."""

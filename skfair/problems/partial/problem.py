@@ -3,24 +3,23 @@ r"""Learning under constraints within percentile intervals: what a solver may as
 .. math:: \min_\theta \; F(\theta) = f(z) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(z, a) \le u
 
-with scores z = h_w(X), theta = (w, a), a the auxiliary parameters of the constraints, and f, c
-differences of convex functions of the scores. For linear scores this is the DC program (27) of
-partial_fairness_idca. The solvers of :mod:`skfair.solvers` that need values and gradients only work
-on it as on any other problem; those that need the convex parts ask for ``parts``.
+with scores z = h_w(X), theta = (w, a), and a the auxiliary parameters of the constraints. The
+solvers of :mod:`skfair.solvers` that need values and gradients only work on it as on any other
+problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import BoundObjective
@@ -30,7 +29,7 @@ from skfair.utils.history import count_passes
 
 @dataclass(eq=False)
 class PartialEvaluation:
-    """The problem, or one of its convex parts, at a point."""
+    """The problem at a point."""
 
     problem: PartialParityProblem
     theta: FloatArray
@@ -64,17 +63,6 @@ class PartialEvaluation:
                 by_scores += slopes
             row, aux = row + moment.n_constraints, aux + moment.n_aux
         return by_scores, of_aux
-
-    def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
-        """Return the derivatives of the constraints along a step that changes the scores so.
-
-        All constraints must be means.
-        """
-        of_aux = np.split(step, self.problem.aux_starts)[1:-1]
-        moments = zip(self.problem.moments, self.of_moments, of_aux, strict=True)
-        return np.concatenate(
-            [np.empty(0), *(moment.along(at, of_scores, aux) for moment, at, aux in moments)]
-        )
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
@@ -138,17 +126,9 @@ class PartialParityProblem(TwoSidedProblem):
 
     @property
     def offers(self) -> frozenset[Offer]:  # type: ignore[override]
-        """Convex parts; where all functions are means also the same problem on some rows."""
+        """The same problem on some rows, where all functions are means."""
         functions: list[BoundObjective | RankedMoment] = [self.objective, *self.moments]
-        is_mean = all(function.is_mean for function in functions)
-        return frozenset({"parts", "on_rows"} if is_mean else {"parts"})
-
-    @property
-    def strata(self) -> IntArray:
-        """The crossed cells of all constraints; a batch has rows of each."""
-        cells = [np.zeros(self.model.n_samples, np.int64), *(m.cells for m in self.moments)]
-        # numpy 2.0.0 gives them two dimensions.
-        return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1].ravel())
+        return frozenset(["on_rows"] * all(function.is_mean for function in functions))
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Estimate the problem by some rows, each of which stands for ``factors`` rows.
@@ -160,11 +140,6 @@ class PartialParityProblem(TwoSidedProblem):
         other.objective = self.objective.on_rows(rows, factors)
         other.moments = [moment.on_rows(rows, factors) for moment in self.moments]
         return other
-
-    @property
-    def penalty_unit(self) -> float:
-        """What a penalty of weight 1 on the disparity amounts to for the worst row."""
-        return max((moment.penalty_unit for moment in self.moments), default=1.0)
 
     @property
     def n_aux(self) -> int:
@@ -181,22 +156,22 @@ class PartialParityProblem(TwoSidedProblem):
         """Return the parameters of the model."""
         return theta[: self.model.n_parameters]
 
-    def evaluate(self, theta: FloatArray, part: Part = "whole") -> PartialEvaluation:
+    def evaluate(self, theta: FloatArray) -> PartialEvaluation:
         """Evaluate objective and constraints: one pass through the model."""
         w = self.model_part(theta)
         count_passes(1.0 if self._rows is None else self._rows.size / self.model.n_samples)
         scores, tape = self.model.forward(w, self._rows)
-        value, slopes = self.objective.evaluate(scores, part)
+        value, slopes = self.objective.evaluate(scores)
         penalty_gradient = np.zeros(w.size)
-        if self.alpha and part != "minus":
+        if self.alpha:
             half_norm, penalty_gradient = self.model.penalty_parts(w)
             value += self.alpha * half_norm
-        of_moments = self._evaluate_moments(scores, theta, part)
+        of_moments = self.evaluate_moments(scores, theta)
         return PartialEvaluation(
             problem=self,
             theta=theta,
             objective=value,
-            constraints=_joined(of_moments),
+            constraints=joined(of_moments),
             scores=scores,
             tape=tape,
             objective_slopes=slopes,
@@ -204,33 +179,14 @@ class PartialParityProblem(TwoSidedProblem):
             of_moments=of_moments,
         )
 
-    def scores(self, theta: FloatArray) -> FloatArray:
-        """Return the scores of the rows: one pass through the model."""
-        return self.model.forward(self.model_part(theta), self._rows)[0]
-
-    def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
-        """Evaluate the convex parts, plus and minus, in one pass through the model.
-
-        The second says nothing of the objective: ask :meth:`objective_minus`.
-        """
-        plus = self.evaluate(theta, "plus")
-        minus = self._evaluate_moments(plus.scores, theta, "minus")
-        return plus, replace(plus, constraints=_joined(minus), of_moments=minus)
-
-    def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
-        """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
-        value, slopes = self.objective.evaluate(at.scores, "minus")
-        gradient = np.zeros(self.n_parameters)
-        if slopes.any():
-            gradient[: self.model.n_parameters] = self.model.pullback(at.tape, slopes)
-        return value, gradient
-
-    def _evaluate_moments(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
+    def evaluate_moments(self, scores: FloatArray, theta: FloatArray) -> list[Values]:
+        """Return the functions of each constraint."""
         return [
-            moment.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]], part)
+            moment.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]])
             for k, moment in enumerate(self.moments)
         ]
 
 
-def _joined(of_moments: Sequence[Values]) -> FloatArray:
+def joined(of_moments: Sequence[Values]) -> FloatArray:
+    """Return the values of all constraints, one after the other."""
     return np.concatenate([np.empty(0), *(moment.values for moment in of_moments)])

@@ -6,13 +6,8 @@ r"""Losses of pairs of a positive and a negative row: the AUC and the partial AU
 inside a union of percentile intervals of them, ranked from the top (rows at the ends count in part,
 ties share), each normalised to 1.
 
-The masses v follow the ranking, v = b - a with a and b the masses above the lower and the upper
-ends (see :mod:`skfair.constraints.partial.group_auc`). A loss that falls with z_i - z_j rises with
-z_j, so its sums over the best ranks are maxima of convex functions: they are the convex parts of
-Example D.2. The quadratic loss rises again beyond 1; there the example fails, the sum over the
-*other* rows is the maximum, and the two halves of the loss are split each in its own way.
-
-The logistic loss is no polynomial: a convex cubic spline stands for it, within 2e-6.
+The masses v follow the ranking. The quadratic loss rises again beyond 1: its two halves are summed
+apart. The logistic loss is no polynomial: a convex cubic spline stands for it, within 2e-6.
 """
 
 from __future__ import annotations
@@ -24,7 +19,6 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
-from skfair.constraints.partial.surrogates import Part
 from skfair.groups.intervals import check_interval
 from skfair.problems.partial.objectives import BoundObjective, Objective
 from skfair.utils.docs import documented
@@ -59,7 +53,7 @@ _RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
 
 
 class PairwiseLoss(BoundObjective):
-    r"""The mean loss over pairs of a positive and a negative row, (81).
+    r"""The mean loss over pairs of a positive and a negative row, (81), or of some of them, (83).
 
     Notes
     -----
@@ -79,15 +73,14 @@ class PairwiseLoss(BoundObjective):
         self,
         targets: FloatArray,  # (n_samples,): -1 and 1
         weights: FloatArray,  # (n_samples,): weights of the rows; a pair weighs their product
-        # (n_intervals, 2): only for :class:`PartialPairwiseLoss`
+        # (n_intervals, 2): of the false positive rate, ranks of the negatives counted from the top;
+        # only negatives inside count, (83). All of them if None
         interval: FloatArray | None = None,
         *,
         # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2`, :math:`\max(1 - x, 0)` or
         # :math:`\log(1 + e^{-x})`
         kind: Kind = "squared_hinge",
     ) -> None:
-        if interval is not None and not self.uses_interval:
-            raise ValueError(f"The AUC has no interval, got {interval!r}. Use PartialPairwiseLoss.")
         if kind not in _FALLING:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _FALLING))}, got {kind!r}.")
         self._classes = {"positive": np.flatnonzero(targets > 0)}
@@ -95,67 +88,48 @@ class PairwiseLoss(BoundObjective):
         for name, rows in self._classes.items():
             if not weights[rows].sum() > 0:
                 raise ValueError(f"The AUC compares rows of both classes; there is no {name} row.")
-        self._intervals = check_interval((0.0, 1.0) if interval is None else interval)
+        self.uses_interval = interval is not None
+        self.intervals = check_interval((0.0, 1.0) if interval is None else interval)
         self._kind = kind
         self.targets, self.weights = targets, weights
 
-    def _ranked(self, scores: FloatArray) -> list[RankedRows]:
+    def ranked(self, scores: FloatArray) -> list[RankedRows]:
         """Return the positives and the negatives, sorted by their scores."""
         return [RankedRows(rows, scores, self.weights[rows]) for rows in self._classes.values()]
 
-    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+    def evaluate(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores, O(n log n)."""
-        positives, negatives = self._ranked(scores)
-        low, high, full = negatives.masses(self._intervals)
-        falling, rising = {
-            "whole": (high - low, high - low),
-            "plus": (high, full - low),
-            "minus": (low, full - high),
-        }[part]
+        positives, negatives = self.ranked(scores)
+        low, high, _ = negatives.masses(self.intervals)
+        return self.total(positives, negatives, high - low, high - low)
+
+    def total(
+        self,
+        positives: RankedRows,
+        negatives: RankedRows,
+        falling: FloatArray,  # (n_negatives,): masses for the falling half of the loss
+        rising: FloatArray,  # the same for its rising half
+    ) -> tuple[float, FloatArray]:
+        """Return the sum over pairs and its slopes by the scores."""
         terms = [PairTerm(negatives, falling, positives, positives.shares, _FALLING[self._kind])]
         if self._kind in _RISING:
             spline = _RISING[self._kind]
             terms.append(PairTerm(positives, positives.shares, negatives, rising, spline))
-        slopes = np.zeros(scores.size)
+        slopes = np.zeros(self.targets.size)
         for term in terms:
             term.add_slopes(1.0, slopes)
         return sum(term.value() for term in terms), slopes
 
     def share_right(self, scores: FloatArray) -> float:
         """Return the (partial) AUC: the share of pairs in the right order, ties counting half."""
-        positives, negatives = self._ranked(scores)
-        low, high, _ = negatives.masses(self._intervals)
+        positives, negatives = self.ranked(scores)
+        low, high, _ = negatives.masses(self.intervals)
         below = np.concatenate([[0.0], np.cumsum(high - low)])
         ends = [
             below[np.searchsorted(negatives.scores, positives.scores, side=side)]
             for side in ("left", "right")
         ]
         return float(positives.shares @ np.mean(ends, axis=0))
-
-
-@documented
-class PartialPairwiseLoss(PairwiseLoss):
-    """The mean loss over pairs whose negative row is inside percentile intervals, (83).
-
-    Parameters
-    ----------
-    interval : array of shape (n_intervals, 2), default=None
-        Intervals of the false positive rate: of ranks of the negatives, counted from the top. All
-        negatives if None.
-    kind : {"squared_hinge", "quadratic", "hinge", "logistic"}, default="squared_hinge"
-        The loss, see :class:`PairwiseLoss`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfair.problems.partial.ranking import PartialPairwiseLoss
-    >>> objective = PartialPairwiseLoss(np.array([1.0, -1.0, -1.0]), np.ones(3), [(0, 0.5)])
-    >>> value, slopes = objective.evaluate(np.array([1.0, 0.5, 0.0]))
-    >>> value, slopes
-    (0.25, array([-1.,  1.,  0.]))
-    """
-
-    uses_interval = True
 
 
 @documented
@@ -213,10 +187,10 @@ class PairLoss(Objective):
         bound : BoundObjective
             A function of the scores alone.
         """
-        if self.interval is None:
-            return PairwiseLoss(targets, weights, kind=self.kind)
-        interval = np.atleast_2d(np.asarray(self.interval, dtype=np.float64))
-        return PartialPairwiseLoss(targets, weights, interval, kind=self.kind)
+        interval = self.interval
+        if interval is not None:
+            interval = np.atleast_2d(np.asarray(interval, dtype=np.float64))
+        return PairwiseLoss(targets, weights, interval, kind=self.kind)
 
 
 # Losses of pairs by the names that users write; the last looks at an interval in any case.

@@ -178,25 +178,14 @@ def improve_by_moves(
     entries = weights.entries()
     if entries is None:
         raise TypeError(f"{type(weights).__name__} has no weights of single rows.")
-    diagonal = weights.diagonal()
+    rows = cut.degrees, weights.diagonal(), problem.cells
     by_cluster = np.ascontiguousarray(cut.links.T)
     cut.links = by_cluster.T
+    state = cut.labels, by_cluster, cut.within, cut.volume
     for _ in range(_PASSES):
-        gain = improve_cut(
-            *entries,
-            cut.degrees,
-            diagonal,
-            problem.cells,
-            cell_starts,
-            cell_rows,
-            constraints.matrix,
-            problem.counts(cut.labels) @ constraints.matrix.T + constraints.slack,
-            rng.permutation(cut.labels.size),
-            cut.labels,
-            by_cluster,
-            cut.within,
-            cut.volume,
-        )
+        values = problem.counts(cut.labels) @ constraints.matrix.T + constraints.slack
+        order, members = rng.permutation(cut.labels.size), (cell_starts, cell_rows)
+        gain = improve_cut(entries, rows, members, constraints.matrix, values, order, state)
         if gain < _PROGRESS * cut.value:
             break
     cut.violation = problem.violation(problem.counts(cut.labels))

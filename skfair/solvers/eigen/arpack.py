@@ -41,9 +41,6 @@ class Arpack(EigenSolver):
     FairSpectralClustering(n_clusters=3, solver=Arpack(max_iter=1000))
     """
 
-    is_iterative = False  # of what ARPACK does between start and end nothing is seen
-    finds_hidden_copies = False
-
     max_iter: Count = 300
 
     def steps(

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +96,6 @@ class EigenResult(NamedTuple):
 @dataclass
 class EigenSolver(ABC):
     """Finds the leading eigenvectors of ``P M P``, see :class:`GroupCut`."""
-
-    # Whether F'H = 0 is kept, up to rounding.
-    keeps_constraint: ClassVar[bool] = True
-    # Whether it can be ended after any iteration, by max_iter or a callback.
-    is_iterative: ClassVar[bool] = True
-    # Whether repeated eigenvalues are found in dense weights, whose parts are not searched for.
-    finds_hidden_copies: ClassVar[bool] = True
 
     @abstractmethod
     def steps(

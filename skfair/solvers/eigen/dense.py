@@ -35,8 +35,6 @@ class DenseEigh(EigenSolver):
     FairSpectralClustering(n_clusters=3, solver=DenseEigh())
     """
 
-    is_iterative = False
-
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:

@@ -41,7 +41,6 @@ class ALMState(TrainingState):
     """State of a stochastic augmented Lagrangian."""
 
     values: FloatArray  # (n_constraints,): constraint values of the last batch
-    anchor: FloatArray | None = None  # the point that a smoothing term pulls to
 
 
 @documented
@@ -143,7 +142,7 @@ class ALM(GradientSolver[ALMState]):
         else:
             other = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
             gradient = self._slacked(state, at, other)
-        self._descend(state, self._smoothed(state, gradient))
+        self._descend(state, gradient)
         if state.n_slacks:
             slack = state.point[-state.n_slacks :]
             np.clip(slack, problem.lower, problem.upper, out=slack)
@@ -166,7 +165,3 @@ class ALM(GradientSolver[ALMState]):
             lam[:] = 0.0
         nu = lam + self.rho * (other.constraints - slack)  # eq. (10)
         return np.concatenate([at.gradient(nu), -nu])
-
-    def _smoothed(self, state: ALMState, gradient: FloatArray) -> FloatArray:
-        """Add the smoothing term of variants that have one."""
-        return gradient

@@ -1,4 +1,4 @@
-"""Constraints on rates within intervals: values, slopes, convex parts, bounds, promises."""
+"""Constraints on rates within intervals: values, slopes, bounds, promises."""
 
 from functools import partial
 from typing import NamedTuple
@@ -164,35 +164,19 @@ def test_slopes(constraint, interval, surrogate):
     for one in rows.bind(constraint, interval, surrogate):
         aux = random_aux(one)
         multipliers = np.random.default_rng(2).normal(size=one.n_constraints)
-        for part in ("whole", "plus", "minus"):
-
-            def total(x, part=part, one=one, multipliers=multipliers):
-                return multipliers @ one.evaluate(x[:30], x[30:], part).values
-
-            at = one.evaluate(rows.scores, aux, part)
-            found = np.concatenate(one.pull(at, multipliers))
-            expected = finite_differences(total, np.concatenate([rows.scores, aux]))
-            assert found == pytest.approx(expected, abs=1e-7)
+        check_slopes(one, rows.scores, aux, multipliers)
 
 
-@each_constraint
-@each_interval
-@each_surrogate
-def test_parts_are_convex_and_differ_by_the_whole(constraint, interval, surrogate):
-    """Along lines through scores and auxiliaries together."""
-    rng = np.random.default_rng(5)
-    rows = random_rows(5)
-    way, steps = rng.normal(size=rows.scores.size), np.linspace(-2, 2, 25)
-    for one in rows.bind(constraint, interval, surrogate):
-        aux, turn = rng.normal(size=(2, one.n_aux))
-        whole, *parts = (
-            np.array(
-                [one.evaluate(rows.scores + t * way, aux + t * turn, part).values for t in steps]
-            )
-            for part in ("whole", "plus", "minus")
-        )
-        assert parts[0] - parts[1] == pytest.approx(whole, abs=1e-12)
-        assert np.diff(parts, 2, axis=1).min() >= -1e-12
+def check_slopes(moment, scores, aux, multipliers):
+    """Slopes are the derivatives of sums of values."""
+    n = scores.size
+
+    def total(x):
+        return multipliers @ moment.evaluate(x[:n], x[n:]).values
+
+    found = np.concatenate(moment.pull(moment.evaluate(scores, aux), multipliers))
+    expected = finite_differences(total, np.concatenate([scores, aux]))
+    assert found == pytest.approx(expected, abs=1e-7)
 
 
 # Bounds

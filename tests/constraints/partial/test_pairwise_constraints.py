@@ -1,4 +1,4 @@
-"""Constraints of pairs of rows against loops over all pairs; slopes, convex parts, invariances."""
+"""Constraints of pairs of rows against loops over all pairs; slopes, invariances."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ STEPS = {
     "rounder": Surrogate("ramp", 0.5, 1.0),
     "smoothstep": Surrogate("smoothstep", 0.6),
 }
-BASELINES = ("group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise")
 NO_AUX = np.zeros(0)
 
 each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list(INTERVALS))
@@ -53,26 +52,24 @@ def bind(rows, name="group_auc", step=STEPS["smoothstep"]):
     return constraint
 
 
-def values(constraint, scores, part="whole"):
-    return constraint.evaluate(scores, NO_AUX, part).values
+def values(constraint, scores):
+    return constraint.evaluate(scores, NO_AUX).values
 
 
-def slopes(constraint, scores, multipliers, part="whole"):
-    by_scores, by_aux = constraint.pull(constraint.evaluate(scores, NO_AUX, part), multipliers)
+def slopes(constraint, scores, multipliers):
+    by_scores, by_aux = constraint.pull(constraint.evaluate(scores, NO_AUX), multipliers)
     assert by_aux.size == 0
     return by_scores
 
 
-def check_slopes(constraint, scores, part, h=1e-6):
+def check_slopes(constraint, scores, h=1e-6):
     multipliers = np.random.default_rng(1).normal(size=constraint.n_constraints)
-    found = slopes(constraint, scores, multipliers, part)
+    found = slopes(constraint, scores, multipliers)
     for i in range(scores.size):
         up, down = scores.copy(), scores.copy()
         up[i] += h
         down[i] -= h
-        slope = (
-            multipliers @ (values(constraint, up, part) - values(constraint, down, part)) / (2 * h)
-        )
+        slope = multipliers @ (values(constraint, up) - values(constraint, down)) / (2 * h)
         assert found[i] == pytest.approx(slope, abs=1e-6)
 
 
@@ -101,10 +98,9 @@ def test_values_are_those_of_all_pairs(interval, step):
 
 @each_interval
 @each_step
-@pytest.mark.parametrize("part", ["whole", "plus", "minus"])
-def test_slopes_are_those_of_the_values(interval, step, part):
+def test_slopes_are_those_of_the_values(interval, step):
     rows, scores = some_rows(3, n=12, interval=interval)
-    check_slopes(bind(rows, step=step), scores, part)
+    check_slopes(bind(rows, step=step), scores)
 
 
 @pytest.mark.parametrize(("offset", "scale"), [(1e6, 1.0), (0.0, 1e-3), (1e6, 1e-3), (-1e6, 1e3)])
@@ -118,45 +114,6 @@ def test_precise_at_any_offset_and_scale(offset, scale, step):
     np.testing.assert_allclose(
         values(constraint, scores), naive_values(rows, scores, step), atol=1e-12
     )
-    whole = values(constraint, scores, "plus") - values(constraint, scores, "minus")
-    np.testing.assert_allclose(whole, values(constraint, scores), atol=1e-9)
-
-
-@each_interval
-@each_step
-def test_plus_and_minus_are_convex_and_differ_by_the_whole(interval, step):
-    rows, scores = some_rows(5, interval=interval)
-    constraint = bind(rows, step=step)
-    rng = np.random.default_rng(6)
-    for length in (0.3, 1.0, 3.0):  # the selection changes along all of them
-        start, end = scores, scores + length * rng.normal(size=scores.size)
-        for t in (0.25, 0.5, 0.8):
-            middle = (1 - t) * start + t * end
-            parts = {part: values(constraint, middle, part) for part in ("plus", "minus")}
-            np.testing.assert_allclose(
-                parts["plus"] - parts["minus"], values(constraint, middle), atol=1e-13
-            )
-            for part, at_middle in parts.items():
-                chord = (1 - t) * values(constraint, start, part) + t * values(
-                    constraint, end, part
-                )
-                assert np.all(at_middle <= chord + 1e-12)
-
-
-@each_interval
-@each_step
-def test_slopes_of_the_parts_are_subgradients(interval, step):
-    rng = np.random.default_rng(7)
-    rows, scores = some_rows(7, interval=interval)
-    constraint = bind(rows, step=step)
-    # Also where scores are equal, and where differences sit on the corners of the ramp.
-    for here in (scores, scores.round(1), np.zeros(scores.size), 0.5 * scores.round()):
-        there = here + rng.choice([0.1, 1.0, 4.0]) * rng.normal(size=here.size)
-        for part in ("plus", "minus"):
-            rise = values(constraint, there, part) - values(constraint, here, part)
-            for row in range(constraint.n_constraints):
-                unit = np.eye(constraint.n_constraints)[row]
-                assert rise[row] >= slopes(constraint, here, unit, part) @ (there - here) - 1e-12
 
 
 def test_narrow_steps_give_the_metric():
@@ -188,66 +145,16 @@ def test_bounds_names_and_limits():
 
 def test_one_group_has_no_rows():
     rows, scores = some_rows(12, n_groups=1)
-    for name in ("group_auc", "group_auc_quadratic", "inter_group_pairwise"):
-        constraint = bind(rows, name)
-        assert constraint.n_constraints == 0
-        assert values(constraint, scores).size == 0
-        assert not slopes(constraint, scores, np.zeros(0)).any()
+    check_no_rows(bind(rows), scores)
+
+
+def check_no_rows(constraint, scores):
+    assert constraint.n_constraints == 0
+    assert values(constraint, scores).size == 0
+    assert not slopes(constraint, scores, np.zeros(0)).any()
 
 
 def test_sigmoid_is_refused():
     rows, _ = some_rows(13)
     with pytest.raises(ValueError, match="'smoothstep' or 'ramp'"):
         bind(rows, step=Surrogate("sigmoid", 0.5))
-
-
-def baseline_by_pairs(name, rows, scores):
-    def mean(above, below):
-        return row_pairs.quadratic_mean(scores, rows.sample_weight, above, below)
-
-    found = []
-    for k in range(3):
-        for other in range(3):
-            if k == other:
-                continue
-            one, two, positive = rows.codes == k, rows.codes == other, rows.targets > 0
-            if name == "group_auc_quadratic":
-                found.append(mean(one, two) - 0.5)
-            elif name == "inter_group_pairwise":
-                first = mean(one & positive, two & ~positive)
-                found.append(first + mean(one & ~positive, two & positive) - 1)
-            else:
-                first = mean(one & positive, one & ~positive)
-                found.append(first + mean(two & ~positive, two & positive) - 1)
-    return found
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_baselines_are_means_over_all_pairs(name):
-    for seed, shift in ((0, 0.0), (1, 0.0), (2, 1e6)):
-        rows, scores = some_rows(seed)
-        scores = scores + shift
-        constraint = bind(rows, name)
-        expected = baseline_by_pairs(name, rows, scores)
-        np.testing.assert_allclose(
-            values(constraint, scores), expected, atol=1e-8 if shift else 1e-12
-        )
-        assert constraint.n_constraints == 6
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_baselines_are_convex_with_exact_slopes(name):
-    rows, scores = some_rows(14)
-    constraint = bind(rows, name)
-    for part in ("whole", "plus", "minus"):
-        check_slopes(constraint, scores, part)
-    assert not values(constraint, scores, "minus").any()
-    np.testing.assert_array_equal(values(constraint, scores, "plus"), values(constraint, scores))
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        other = rng.normal(size=scores.size)
-        chord = (values(constraint, scores) + values(constraint, other)) / 2
-        assert np.all(values(constraint, (scores + other) / 2) <= chord + 1e-12)
-    lower, upper = constraint.bounds(0.2)
-    assert np.all(lower == -np.inf)
-    assert np.all(upper == 0.2)

@@ -1,10 +1,10 @@
-"""Smooth steps and their convex parts."""
+"""Smooth steps: values, rates, slopes."""
 
 import numpy as np
 import pytest
 
 from skfair._kernels import soft_steps as kernels
-from skfair.constraints.partial.surrogates import PARTS, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 from tests.naive import partial as naive
 from tests.python_kernels import as_python
 
@@ -16,38 +16,31 @@ STEPS = [
     Surrogate("sigmoid", 0.2),
 ]
 each_step = pytest.mark.parametrize("step", STEPS, ids=str)
-each_part = pytest.mark.parametrize("part", PARTS)
 # Symmetric, with 0 and the corners of the first step.
 FAR = np.linspace(-6, 6, 1201)
 
 
-def twin(step, x, part="whole"):
-    return naive.part_of_step(x, part, step.kind, step.width, step.rounding)
+def twin(step, x):
+    return naive.step(x, step.kind, step.width, step.rounding)
 
 
-@each_step
-@each_part
-@pytest.mark.parametrize("is_compiled", [True, False])
-def test_kernels(step, part, is_compiled, monkeypatch):
+def check_rates_and_slopes(step, twin):
     """Rates by loops; slopes are the derivatives of sums of rates."""
-    if not is_compiled:
-        for name, kernel in list(vars(kernels).items()):
-            monkeypatch.setattr(kernels, name, as_python(kernel))
     rng = np.random.default_rng(0)
     scores, codes, thetas = rng.normal(size=25), rng.integers(0, 3, 25), np.array([-0.4, 0.1, 3])
     weights, pull = rng.uniform(0.1, 1, 25), rng.normal(size=(3, 3))
     pull[1, 2] = 0
     x = scores - 0.1
-    assert step(x, part) == pytest.approx(twin(step, x, part), abs=1e-12)
+    assert step(x) == pytest.approx(twin(x), abs=1e-12)
 
     def rates(z, at):
-        return step.rates(z, codes, weights, at, 3, part)
+        return step.rates(z, codes, weights, at, 3)
 
     total = np.bincount(codes, weights, 3)
-    expected = naive.soft_rates(scores, codes, 3, weights, thetas, lambda d: twin(step, d, part))
+    expected = naive.soft_rates(scores, codes, 3, weights, thetas, twin)
     assert rates(scores, thetas) == pytest.approx(expected * total, abs=1e-12)
 
-    slopes, by_theta = step.slopes(scores, codes, weights, thetas, pull, part)
+    slopes, by_theta = step.slopes(scores, codes, weights, thetas, pull)
     h = 1e-6
 
     def change(z_step, theta_step):
@@ -56,6 +49,15 @@ def test_kernels(step, part, is_compiled, monkeypatch):
 
     assert slopes == pytest.approx([change(h * e, 0) for e in np.eye(25)], abs=1e-8)
     assert by_theta == pytest.approx([change(0, h * e) for e in np.eye(3)], abs=1e-8)
+
+
+@each_step
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_kernels(step, is_compiled, monkeypatch):
+    if not is_compiled:
+        for name, kernel in list(vars(kernels).items()):
+            monkeypatch.setattr(kernels, name, as_python(kernel))
+    check_rates_and_slopes(step, lambda x: twin(step, x))
 
 
 @pytest.mark.parametrize("rounding", [0.01, 0.2, 1.0])

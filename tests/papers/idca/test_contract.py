@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import Surrogate
-from skfair.problems.partial.problem import PartialParityProblem
-from skfair.problems.partial.ranking import PartialPairwiseLoss
-from skfair.solvers.base import DC_SOLVERS, SOLVERS, check_needs
+from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+from skfair.papers.idca.parts import DCProblem
+from skfair.problems.partial.ranking import PairwiseLoss
+from skfair.solvers.base import SOLVERS, check_needs
 from tests.papers.idca.test_dc_solvers import ALPHA, problem_of, start_of
 from tests.small_problems import optimum
 from tests.solvers import contract
@@ -32,7 +33,8 @@ def two_sided():
 
 
 def lower_only():
-    return problem_of("demographic_parity", "above", 0.02, Surrogate("ramp", 6.0))
+    problem = two_sided()
+    return problem.bounded(upper=np.full(problem.n_constraints, np.inf))
 
 
 def upper_only():
@@ -41,13 +43,13 @@ def upper_only():
 
 def no_constraints():
     problem = problem_of()
-    return PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
+    return DCProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
 
 
 PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_constraints)}
 
 
-ON_ROWS = {"two_sided", "no_constraints"}  # problems that batches say something of
+ON_ROWS = {"two_sided", "lower_only", "no_constraints"}  # problems that batches say something of
 
 
 def answer_of(problem, theta):
@@ -71,7 +73,7 @@ def case_of(name):
 
 @cache
 def subject_of(name):
-    solver = DC_SOLVERS[name](**OPTIONS.get(name, {}))
+    solver = INTERVAL_SOLVERS[name](**OPTIONS.get(name, {}))
     known = {}  # several checks look at the same run
 
     def run(case, start, *, max_iter=None, **given):
@@ -95,19 +97,19 @@ def subject_of(name):
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("case", PROBLEMS)
-@pytest.mark.parametrize("name", list(DC_SOLVERS))
+@pytest.mark.parametrize("name", list(INTERVAL_SOLVERS))
 def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
     subject = subject_of(name)
-    if "on_rows" in DC_SOLVERS[name].needs and case not in ON_ROWS:
+    if "on_rows" in INTERVAL_SOLVERS[name].needs and case not in ON_ROWS:
         with pytest.raises(TypeError, match="has no 'on_rows'"):
-            check_needs(DC_SOLVERS[name](), subject.case(case).problem)
+            check_needs(INTERVAL_SOLVERS[name](), subject.case(case).problem)
         return
     check(subject, subject.case(case))
 
 
 ALL = {
     **{name: SOLVERS[name] for name in SOLVERS},
-    **{name: DC_SOLVERS[name] for name in DC_SOLVERS},
+    **{name: INTERVAL_SOLVERS[name] for name in INTERVAL_SOLVERS},
 }
 FITTING = [name for name in ALL if not {"hessian", "draw", "on_rows"} & set(ALL[name].needs)]
 
@@ -116,7 +118,7 @@ FITTING = [name for name in ALL if not {"hessian", "draw", "on_rows"} & set(ALL[
 def test_no_solver_ends_below_a_feasible_start_of_an_objective_with_kinks(name):
     easy = problem_of("group_auc", surrogate=Surrogate("smoothstep", 0.3))
     given = easy.objective
-    harder = PartialPairwiseLoss(given.targets, given.weights, np.array([[0.1, 0.5]]))
+    harder = PairwiseLoss(given.targets, given.weights, np.array([[0.1, 0.5]]))
     problem = easy.with_objective(harder)
     first = problem.evaluate(problem.start(np.zeros(problem.model.n_parameters)))
     assert problem.violation(first) == 0  # constant scores keep the constraint

@@ -1,6 +1,6 @@
 """Stochastic IDCA: its naive twin, unbiased batches, what each option does, networks."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.metrics import partial_statistical_parity_gap
 from skfair.models import MLPScore
-from skfair.papers import IDCA, IDCAStochastic
-from skfair.papers.idca.idca_stochastic import _ConvexBatch
-from skfair.problems.cell_sampler import CellSampler
-from skfair.problems.partial.problem import PartialParityProblem
+from skfair.papers import IDCAStochastic
+from skfair.papers.idca.idca_stochastic import _ConvexBatch, standing_in, strata_of
+from skfair.papers.idca.parts import DCProblem
+from skfair.problems.erm.batches import CellSampler
 from tests.naive.dc import TinyParity
 from tests.papers.idca.test_dc_solvers import (
     ALPHA,
@@ -54,7 +54,7 @@ def test_the_iterates_are_those_of_the_naive_twin(mu, given):
     centres = []
     found = solver.solve(problem, start, max_iter=2, random_state=3, callback=centres.append)
 
-    draw = CellSampler(who[2], np.ones(who[2].size), 2).standing_in
+    draw = partial(standing_in, CellSampler(who[2], np.ones(who[2].size), 2))
     rng = np.random.RandomState(3)
     w, queues = start, [0.0] * len(twin.sides)
     for n_done in range(2):
@@ -71,7 +71,7 @@ def test_the_iterates_are_those_of_the_naive_twin(mu, given):
 def test_batches_estimate_the_problem_without_bias():
     problem = problem_of(who=uneven())
     theta = start_of(problem) + 0.5 * np.random.default_rng(0).normal(size=problem.n_parameters)
-    draw = CellSampler(problem.strata, np.ones(problem.strata.size), 2).standing_in
+    draw = partial(standing_in, CellSampler(strata_of(problem), np.ones(150), 2))
     rng = np.random.RandomState(0)
     exact, found = problem.parts(theta), []
     for _ in range(800):
@@ -102,7 +102,7 @@ def test_the_functions_on_a_batch_have_their_derivatives(model, kind):
     problem = problem_of(who=uneven(), surrogate=Surrogate(kind, 0.6))
     if model == "network":
         net = MLPScore(uneven()[0], (4,))
-        problem = PartialParityProblem(net, problem.objective, problem.moments, 0.1)
+        problem = DCProblem(net, problem.objective, problem.moments, 0.1)
     rng = np.random.default_rng(2)
     center = problem.start(rng.normal(size=problem.model.n_parameters))
     theta = center + 0.3 * rng.normal(size=center.size)
@@ -200,16 +200,3 @@ def test_a_network_through_the_estimator():
         accuracies.append(model.score(X, y))
     assert gaps[0] < 0.6 * gaps[1]
     assert accuracies[0] > 0.6
-
-
-def test_it_does_about_as_well_as_steps_on_all_rows():
-    X, y, codes = people(600)
-    problem = problem_of(who=(X, y, codes))
-    start = start_of(problem)
-    both = [
-        solver.solve(problem, start, random_state=0).theta
-        for solver in (IDCA(n_outer=20, eps=4e-3), IDCAStochastic(n_outer=20))
-    ]
-    exact, found = (problem.evaluate(theta).objective for theta in both)
-    assert found <= exact + 0.01
-    assert violations(problem, both[1]).max() <= 0.01

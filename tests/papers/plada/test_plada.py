@@ -111,13 +111,6 @@ def test_the_step_of_the_slacks_is_the_limit_of_the_paper():
     assert left.theta == pytest.approx(given.theta, abs=1e-12)
 
 
-def test_paper_returns_table_2():
-    assert (Plada.paper().alpha, Plada.paper().beta) == (10, 0.1)
-    assert (Plada.paper().eta, Plada.paper().tau, Plada.paper().gamma0) == (0.001, 0.1, 0.1)
-    network = Plada.paper(network=True)
-    assert (network.eta, network.tau, network.beta) == (0.1, 0.01, 0.5)
-
-
 def test_average_is_that_of_the_iterates():
     problem, iterates = problem_of(CASES[0]), []
     result, at = solve(

@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score
 from skfair.papers.safairkm.smooth import Smooth
-from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
+from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
 from skfair.solvers.clustering.base import clustering_solver
 from tests.clustering_problems import free_problem, soft_run
 from tests.naive import soft as naive_soft
@@ -33,17 +33,17 @@ class TestObjectives:
         X, codes, centers = sample(n=25)
         masses = rng.uniform(0.1, 1, 25)
         masses /= masses.sum()
-        return X, codes, masses, centers, 0.3 * rng.normal(size=(4, 3)), request.param
+        return SoftRows(X, codes, masses, centers, 0.3 * rng.normal(size=(4, 3)), request.param)
 
     def test_values(self, point):
         X, codes, masses, centers, offsets, temperature = point
         assigned = naive_soft.softmax_assignment(X, codes, centers, offsets, temperature)
         cost = naive_soft.soft_cost(X, assigned, centers, masses)
-        assert soft_cost(*point)[0] == pytest.approx(cost)
+        assert soft_cost(point)[0] == pytest.approx(cost)
         counts = naive_soft.soft_counts(assigned, codes, 3, masses)
         for sharpness in (1.0, 10.0):
             balance = naive_soft.soft_balance(counts, sharpness)
-            assert soft_balance(*point, sharpness)[0] == pytest.approx(balance)
+            assert soft_balance(point, sharpness)[0] == pytest.approx(balance)
 
     def test_gradients(self, point):
         X, codes, masses, centers, offsets, temperature = point
@@ -56,7 +56,7 @@ class TestObjectives:
             assigned = naive_soft.softmax_assignment(X, codes, c, w, temperature)
             return naive_soft.soft_balance(naive_soft.soft_counts(assigned, codes, 3, masses), 5.0)
 
-        for ours, function in ((soft_cost(*point), cost), (soft_balance(*point, 5.0), balance)):
+        for ours, function in ((soft_cost(point), cost), (soft_balance(point, 5.0), balance)):
             by_centers = naive_soft.finite_differences(lambda c, f=function: f(c, offsets), centers)
             by_offsets = naive_soft.finite_differences(lambda w, f=function: f(centers, w), offsets)
             assert np.allclose(ours[1], by_centers, rtol=1e-5, atol=1e-6)
@@ -66,17 +66,15 @@ class TestObjectives:
         """Where assignments are 0 in floating point, logarithms are not."""
         X = np.array([[0.0], [0.1], [100.0], [100.1]])
         codes = np.array([0, 0, 1, 1])
-        value, _, by_offsets = soft_balance(
-            X, codes, np.full(4, 0.25), X[[0, 3]], np.zeros((2, 2)), 1e-3, 10.0
-        )
+        rows = SoftRows(X, codes, np.full(4, 0.25), X[[0, 3]], np.zeros((2, 2)), 1e-3)
+        value, _, by_offsets = soft_balance(rows, 10.0)
         assert value < -1e6
         assert np.abs(by_offsets).min() > 1
 
     def test_one_group(self):
         X, codes, centers = sample()
-        value, by_centers, by_offsets = soft_balance(
-            X, 0 * codes, np.full(200, 1 / 200), centers, np.zeros((4, 1)), 0.1, 10.0
-        )
+        rows = SoftRows(X, 0 * codes, np.full(200, 1 / 200), centers, np.zeros((4, 1)), 0.1)
+        value, by_centers, by_offsets = soft_balance(rows, 10.0)
         assert value == 0
         assert not by_centers.any()
         assert not by_offsets.any()
@@ -132,26 +130,6 @@ def test_labels_offsets_and_history():
 def test_given_temperatures(temperature, first, last):
     found = run(*sample(), temperature=temperature)
     assert found.history["temperature"][[0, -1]] == pytest.approx([first, last])
-
-
-@pytest.mark.parametrize("batch_size", [None, 60])
-def test_names_of_groups_do_not_matter(batch_size):
-    X, codes, centers = sample()
-    found = run(X, codes, centers, batch_size=batch_size)
-    renamed = run(X, np.array([2, 0, 1])[codes], centers, batch_size=batch_size)
-    assert np.array_equal(renamed.labels, found.labels)
-    assert np.array_equal(renamed.offsets[:, [2, 0, 1]], found.offsets)
-
-
-def test_weight_two_is_a_row_twice():
-    X, codes, centers = sample()
-    times = np.random.default_rng(1).integers(0, 4, len(X))
-    options = {"batch_size": None}
-    weighted = run(X, codes, centers, weights=times.astype(float), **options)
-    repeated = run(np.repeat(X, times, axis=0), np.repeat(codes, times), centers, **options)
-    assert np.allclose(weighted.centers, repeated.centers)
-    assert np.allclose(weighted.offsets, repeated.offsets)
-    assert np.array_equal(np.repeat(weighted.labels, times), repeated.labels)
 
 
 def test_rows_are_drawn_in_proportion_to_their_weight():

@@ -121,20 +121,6 @@ def test_target_shares_are_approached():
     assert np.array_equal(same.labels, run(X, codes, centers, n_groups=2).labels)
 
 
-def test_order_of_rows_and_names_of_groups_do_not_matter():
-    X, codes, centers = sample()
-    found = run(X, codes, centers)
-    order = np.random.default_rng(3).permutation(len(X))
-    permuted = run(np.ascontiguousarray(X[order]), codes[order], centers)
-    assert np.allclose(permuted.assignment, found.assignment[order], atol=1e-8)
-    assert np.array_equal(permuted.labels, found.labels[order])
-    relabelled = run(X, np.array([2, 0, 1])[codes], centers)
-    assert np.array_equal(relabelled.labels, found.labels)
-    assert np.allclose(relabelled.offsets[:, [2, 0, 1]], found.offsets)
-    again = run(X, codes, centers)
-    assert np.array_equal(again.assignment, found.assignment)
-
-
 def test_chunks_do_not_matter(monkeypatch):
     X, codes, centers = sample()
     found = run(X, codes, centers)

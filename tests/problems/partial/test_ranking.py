@@ -1,11 +1,11 @@
-"""Losses of pairs against loops over all pairs; slopes, convex parts, invariances."""
+"""Losses of pairs against loops over all pairs; slopes, invariances."""
 
 import numpy as np
 import pytest
 
 from skfair.classification import PairLoss
 from skfair.problems.partial.objectives import Objective
-from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss, PartialPairwiseLoss
+from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss
 from tests.naive import row_pairs
 
 KINDS = list(row_pairs.LOSSES)
@@ -39,7 +39,7 @@ def test_values_are_those_of_all_pairs(kind, interval):
     for seed in range(3):
         targets, weights, scores = some_rows(seed)
         scores = scores.round(1) if seed == 2 else scores
-        found, _ = PartialPairwiseLoss(targets, weights, interval, kind=kind).evaluate(scores)
+        found, _ = PairwiseLoss(targets, weights, interval, kind=kind).evaluate(scores)
         expected = row_pairs.pairwise_loss(
             scores, targets, weights, interval or [(0, 1)], row_pairs.LOSSES[kind]
         )
@@ -48,37 +48,19 @@ def test_values_are_those_of_all_pairs(kind, interval):
 
 @each_kind
 @each_interval
-@pytest.mark.parametrize("part", ["whole", "plus", "minus"])
-def test_slopes_are_those_of_the_values(kind, interval, part):
+def test_slopes_are_those_of_the_values(kind, interval):
     targets, weights, scores = some_rows(3)
-    objective = PartialPairwiseLoss(targets, weights, interval, kind=kind)
-    _, slopes = objective.evaluate(scores, part)
+    check_slopes(PairwiseLoss(targets, weights, interval, kind=kind), scores)
+
+
+def check_slopes(objective, scores):
+    _, slopes = objective.evaluate(scores)
     for i in range(scores.size):
         up, down = scores.copy(), scores.copy()
         up[i] += 1e-6
         down[i] -= 1e-6
-        rise = objective.evaluate(up, part)[0] - objective.evaluate(down, part)[0]
+        rise = objective.evaluate(up)[0] - objective.evaluate(down)[0]
         assert slopes[i] == pytest.approx(rise / 2e-6, abs=1e-7)
-
-
-@each_kind
-@each_interval
-def test_parts_are_convex_with_subgradients_and_differ_by_the_whole(kind, interval):
-    targets, weights, scores = some_rows(4)
-    objective = PartialPairwiseLoss(targets, weights, interval, kind=kind)
-    rng = np.random.default_rng(5)
-    # Also where scores are equal, and where pairs sit on the corner of the hinge.
-    for here in (scores, scores.round(), np.zeros(scores.size)):
-        for length in (0.3, 1.0, 3.0):
-            there = here + length * rng.normal(size=here.size)
-            plus, minus = (objective.evaluate(here, part)[0] for part in ("plus", "minus"))
-            assert plus - minus == pytest.approx(objective.evaluate(here)[0], rel=1e-12)
-            for part in ("plus", "minus"):
-                value, slopes = objective.evaluate(here, part)
-                end, _ = objective.evaluate(there, part)
-                middle, _ = objective.evaluate((here + there) / 2, part)
-                assert middle <= (value + end) / 2 + 1e-12
-                assert end >= value + slopes @ (there - here) - 1e-12
 
 
 @each_kind
@@ -95,26 +77,14 @@ def test_precise_with_rows_far_away(kind):
 def test_named_and_what_is_refused():
     targets, weights, _ = some_rows(9)
     for name, loss in PAIR_LOSSES.items():
-        assert type(loss.prepare(targets, weights)) is PairwiseLoss
+        assert not loss.prepare(targets, weights).uses_interval
         assert loss.kind == (name.removeprefix("auc_") if "_" in name[:4] else "squared_hinge")
     part = PairLoss("hinge", (0, 0.5)).prepare(targets, weights)
-    assert type(part) is PartialPairwiseLoss
-    with pytest.raises(ValueError, match="PartialPairwiseLoss"):
-        PairwiseLoss(targets, weights, [(0, 0.5)])
+    assert part.uses_interval
     with pytest.raises(ValueError, match="no negative row"):
         PairwiseLoss(np.ones(3), np.ones(3))
     with pytest.raises(ValueError, match="kind must be one of"):
         PairwiseLoss(targets, weights, kind="cubic")
-
-
-@each_kind
-@each_interval
-def test_objects_are_the_same_functions(kind, interval):
-    targets, weights, scores = some_rows(2)
-    found, slopes = PairLoss(kind, interval).evaluate(scores, targets, weights)
-    value, of_bound = PartialPairwiseLoss(targets, weights, interval, kind=kind).evaluate(scores)
-    assert found == pytest.approx(value, rel=1e-12)
-    assert slopes == pytest.approx(of_bound, abs=1e-15)
 
 
 def test_the_spline_is_the_logistic_loss():
@@ -124,30 +94,6 @@ def test_the_spline_is_the_logistic_loss():
         value, slopes = objective.evaluate(np.array([x, 0.0]))
         assert value == pytest.approx(np.logaddexp(0.0, -x), abs=2e-6, rel=1e-9)
         assert slopes[0] == pytest.approx(-1 / (1 + np.exp(min(x, 700.0))), abs=2e-5)
-
-
-class Difference(Objective):
-    """The mean square of scores minus targets, less half of it: convex, by two convex parts."""
-
-    def evaluate(self, scores, targets, weights):
-        return float(weights @ (scores - targets) ** 2) / 2, weights * (scores - targets)
-
-    def minus(self, scores, targets, weights):
-        return float(weights @ scores**2), 2 * weights * scores
-
-
-def test_parts_of_a_users_objective_differ_by_the_whole():
-    targets, weights, scores = some_rows(3)
-    bound = Difference().prepare(targets, weights / weights.sum())
-    (plus, up), (minus, down), (whole, slopes) = (
-        bound.evaluate(scores, part) for part in ("plus", "minus", "whole")
-    )
-    assert plus - minus == pytest.approx(whole)
-    assert minus == pytest.approx(weights @ scores**2 / weights.sum())  # as it was given
-    assert up - down == pytest.approx(slopes)
-    assert bound.share_right(scores) == pytest.approx(
-        weights @ ((scores > 0) == (targets > 0)) / weights.sum()
-    )
 
 
 def test_slopes_of_the_wrong_length_are_named():
@@ -164,7 +110,7 @@ def test_slopes_of_the_wrong_length_are_named():
 def test_the_share_in_the_right_order_is_that_of_all_pairs(interval):
     targets, weights, scores = some_rows(4)
     for given in (scores, scores.round(1), np.zeros(scores.size)):
-        found = PartialPairwiseLoss(targets, weights, interval).share_right(given)
+        found = PairwiseLoss(targets, weights, interval).share_right(given)
         expected = row_pairs.pairwise_loss(
             given, targets, weights, interval or [(0, 1)], lambda x: np.heaviside(x, 0.5)
         )

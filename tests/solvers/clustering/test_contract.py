@@ -24,7 +24,7 @@ from skfair.solvers.clustering.base import (
     go_on,
     of_labels,
 )
-from tests.registries import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 
 each_solver = pytest.mark.parametrize("name", list(CLUSTERING_SOLVERS))
 MIN_BALANCE = 0.6
@@ -85,7 +85,7 @@ def test_names_and_presets(name):
     assert clustering_solver(solver) is solver  # its own defaults are within its ranges
     assert clone(solver) == solver
     assert solver.keeps_balance != bool(solver.trades_by)
-    for family in (SOLVERS, DC_SOLVERS):
+    for family in (SOLVERS, INTERVAL_SOLVERS):
         assert name not in set(family)
 
 

@@ -25,7 +25,7 @@ from skfair._typing import FloatArray
 from skfair.constraints.base import CONSTRAINTS, OneLimit
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Surrogate
 
 # A cell: whether it is of the second of two groups, and its class (0 without classes).
 Cell = tuple[int, int]
@@ -54,23 +54,19 @@ class QuadraticMoment(RankedMoment):
         m = self.n_constraints
         return np.full(m, -np.inf), np.full(m, float(tolerance))
 
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return the sums, O(n); they are convex, so their second part is 0."""
-        if part == "minus":
-            return Values(np.zeros(self.n_constraints), (scores.size, None, None))
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        """Return the sums, O(n)."""
         mean = np.bincount(self._cells, self._shares * scores, self._n_cells)
         offset = scores - mean[self._cells]
         variance = np.bincount(self._cells, self._shares * offset**2, self._n_cells)
         gap = mean[self._above] - mean[self._below]
         spread = variance[self._above] + variance[self._below]
         values = (gap + 0.5 * (gap**2 + spread)).sum(axis=1)
-        return Values(values, (scores.size, offset, gap))
+        return Values(values, (offset, gap))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by the scores, O(n)."""
-        n, offset, gap = at.tape
-        if gap is None:
-            return np.zeros(n), np.zeros(0)
+        offset, gap = at.tape
         of_gap = multipliers[:, None] * (1 + gap)
         of_mean, of_variance = np.zeros((2, self._n_cells))
         for cells, sign in ((self._above, 1), (self._below, -1)):

@@ -1,0 +1,269 @@
+r"""The DC program (27) of partial_fairness_idca: functions and their convex parts, f = f+ - f-.
+
+*Steps.* Every step is S-shaped: convex below 0 and concave above. So one split serves all of them,
+
+.. math:: \sigma = \sigma^+ - \sigma^-, \quad
+   \sigma^+(x) = \sigma(x) \text{ for } x \le 0, \; \sigma(0) + \sigma'(0) x \text{ for } x > 0
+
+with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca;
+for the sigmoid they are tighter than the quadratic split of its Example D.4.
+
+*Rates.* With the parts of the step, F = F+ - F-, and an interval [a, b],
+
+.. math:: \mathrm{clip}(F, a, b) - b = \max(F^+, a + F^-) - \max(F^+, b + F^-)
+
+is a difference of convex functions, (84) with its missing 1 / n_k. As printed, for pairs of groups
+in ranks, the parts are those of Example D.5, which keep the terms F+ that cancel in (84),
+
+.. math:: f^+ = F_k^+ + \max(a + F_k^-, F_k^+) + F_j^+ + \max(b + F_j^-, F_j^+), \quad
+   f^- = F_j^+ + \max(a + F_j^-, F_j^+) + F_k^+ + \max(b + F_k^-, F_k^+)
+
+and :math:`|f^+ - f^-| \le \kappa (b - a)` for both orders of a pair. Rates with ranks in the whole
+group jump, so they are no differences of convex functions.
+
+*Pairs of rows.* Let a_i and b_i be the masses of row i above the lower and the upper end of the
+interval, m = b - a, and u_i its full mass, 0 <= a <= b <= u. With the split of the step itself,
+
+.. math:: c^+ &= \sum_{ij} (a_i a_j + b_i (u_j - a_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
+          - \tfrac12 \\
+          c^- &= \sum_{ij} (a_i b_j + b_i (u_j - b_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
+
+are convex and differ by the sum over pairs of :mod:`skfair.constraints.partial.group_auc`. This is
+Example D.7 with two changes: its terms that are the same on both sides are gone, and the step's own
+sigma- stands for its quadratic (also for steps with corners). Why convex: the masses of the best
+ranks maximise the sum, over all masses between 0 and u of that total (the step rises, and what l
+loses by a row falls with its score). For each choice of masses the coefficient C of sigma lies
+between 0 and u_i u_j, and C sigma + u u sigma- is C sigma+ + (u u - C) sigma-.
+
+*Losses of pairs.* A loss that falls with z_i - z_j rises with z_j, so its sums over the best ranks
+are maxima of convex functions: they are the convex parts of Example D.2. The quadratic loss rises
+again beyond 1; there the example fails, the sum over the *other* rows is the maximum, and the two
+halves of the loss are split each in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.partial.base import RankedMoment, Values
+from skfair.constraints.partial.group_auc import GroupAUCMoment, step_spline
+from skfair.constraints.partial.rates import RateMoment
+from skfair.constraints.partial.row_pairs import PairTerm, Spline
+from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
+from skfair.constraints.partial.surrogates import Surrogate
+from skfair.papers.idca.quadratic import QuadraticMoment
+from skfair.problems.partial.objectives import BoundObjective, Prepared
+from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem, joined
+from skfair.problems.partial.ranking import PairwiseLoss
+
+Part = Literal["plus", "minus"]
+PARTS: tuple[Part, ...] = ("plus", "minus")
+# Values of all cells, and their slopes by the rate of each step.
+OfCells = tuple[FloatArray, tuple[FloatArray, ...]]
+
+
+@dataclass(frozen=True)
+class ConvexStep(Surrogate):
+    """One of the convex parts of a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.papers.idca.parts import ConvexStep
+    >>> x = np.array([-1.0, 0.0, 0.25, 1.0])
+    >>> ConvexStep("ramp", 0.5, part="plus")(x), ConvexStep("ramp", 0.5, part="minus")(x)
+    (array([0.  , 0.5 , 0.75, 1.5 ]), array([0. , 0. , 0. , 0.5]))
+    """
+
+    part: Part = "plus"
+
+    @property
+    def codes(self) -> tuple[int, float, float, int]:
+        """What kernels are given; the last number is 1 for plus and 2 for minus."""
+        kind, width, rounding, _ = super().codes
+        return kind, width, rounding, 1 if self.part == "plus" else 2
+
+    def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
+        from skfair._kernels import soft_steps
+
+        if self.kind == "ramp" and not self.rounding:  # straight on both sides of a corner
+            how = 0.5 / float(self.width), 0.5 if self.part == "plus" else -0.5, np.inf, False
+            return soft_steps.plain_rates, soft_steps.plain_slopes, how
+        return soft_steps.soft_rates, soft_steps.soft_slopes, self.codes
+
+
+class MomentPart:
+    """Makes a moment the convex part of its functions; what it knows of the rows is shared."""
+
+    part: Part
+
+    @classmethod
+    def of(cls, moment: RankedMoment, part: Part) -> Self:
+        """Return a part of a moment."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(moment), part=part)
+        return made
+
+
+class RatePart(MomentPart, RateMoment):
+    """A part of shares of intervals, (84), or of their differences, Example D.5."""
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        steps = [ConvexStep(**vars(self.surrogate), part=part) for part in PARTS]
+        rows = scores, self.cells, self.row_shares, np.zeros(1)
+        plus, minus = (step.rates(*rows, self.n_cells + 1)[0, :-1] for step in steps)
+        ends = [self._larger(plus, minus, end) for end in (0, 1)]
+        ends = ends if self.part == "plus" else ends[::-1]
+        terms = list(zip(self.terms, ends, strict=False))
+        values = np.sum([of_cells[cells] for cells, (of_cells, _) in terms], axis=0)
+        if self.part == "plus":
+            values = self.centred(values + (self.form == "shares"), aux)
+        return Values(values, (scores, steps, terms))
+
+    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scores, steps, terms = at.tape
+        total = np.zeros(scores.size)
+        for k, step in enumerate(steps):
+            pull = np.zeros((1, self.n_cells + 1))
+            for cells, (_, slopes) in terms:
+                pull[0, :-1] += slopes[k] * np.bincount(cells, multipliers, self.n_cells)
+            total += step.slopes(scores, self.cells, self.row_shares, np.zeros(1), pull)[0]
+        if self.part == "minus":
+            return total, np.zeros(self.n_aux)
+        return total, self.slopes_of_centres(multipliers)
+
+    def _larger(self, plus: FloatArray, minus: FloatArray, end: int) -> OfCells:
+        """Return max(F+, a + F-), a the lower or upper ends; as printed, F+ is added to it."""
+        value, by_plus, n_pieces = np.zeros((3, self.n_cells))
+        for cell, g in enumerate(self.groups):
+            ends = self.intervals.bounds[g][:, end]
+            value[cell] = np.maximum(minus[cell] + ends, plus[cell]).sum()
+            by_plus[cell] = (plus[cell] >= minus[cell] + ends).sum()
+            n_pieces[cell] = ends.size
+        by_minus = n_pieces - by_plus
+        if self.form == "pairs":
+            value, by_plus = value + n_pieces * plus, by_plus + n_pieces
+        factor = self.unit / self.intervals.lengths[self.groups]
+        return factor * value, (factor * by_plus, factor * by_minus)
+
+
+class GroupAUCPart(MomentPart, GroupAUCMoment):
+    """A part of sums over pairs of rows, Example D.7."""
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        tape, ranked = [], self.ranked_groups(scores)
+        step, minus = step_spline(self.surrogate), _minus_spline(self.surrogate)
+        rows = zip(ranked, self.intervals.bounds, strict=True)
+        masses = [of_group.masses(pairs) for of_group, pairs in rows]
+        for k, other in self.pairs:
+            (a, b, u), (low, high, full) = masses[k], masses[other]
+            end = low if self.part == "plus" else high
+            masses_of_both = (a, end, step), (b, full - end, step), (u, full, minus)
+            tape.append([PairTerm(ranked[k], m, ranked[other], o, f) for m, o, f in masses_of_both])
+        values = np.array([sum(term.value() for term in terms) for terms in tape])
+        return Values(values - 0.5 * (self.part == "plus"), (scores.size, tape))
+
+
+class QuadraticPart(MomentPart, QuadraticMoment):
+    """The second part of functions that are convex: 0."""
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        return Values(np.zeros(self.n_constraints), scores.size)
+
+    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(at.tape), np.zeros(0)
+
+
+def _minus_spline(surrogate: Surrogate) -> Spline:
+    """Return sigma- of a step as a spline."""
+    _, w, r, _ = surrogate.codes
+    if surrogate.kind == "smoothstep":
+        return Spline.of({0: (0, 0, 0, 0.25 / w**3), w: (0.25, 0.75 / w)})
+    slope = 0.5 / w
+    if r == 0:
+        return Spline.of({w: (0, slope)})
+    return Spline.of({w - r: (0, 0, 0.25 * slope / r), w + r: (slope * r, slope)})
+
+
+def part_of_moment(moment: RankedMoment, part: Part) -> RankedMoment:
+    """Return a convex part of a constraint on rows."""
+    if isinstance(moment, StatisticalParityMoment):
+        return moment.with_surrogate(ConvexStep(**vars(moment.surrogate), part=part))
+    if isinstance(moment, RateMoment) and moment.form in ("shares", "pairs"):
+        return RatePart.of(moment, part)
+    if isinstance(moment, GroupAUCMoment):
+        return GroupAUCPart.of(moment, part)
+    if isinstance(moment, QuadraticMoment):
+        return moment if part == "plus" else QuadraticPart.of(moment, part)
+    raise TypeError(
+        f"{type(moment).__name__} is no constraint whose convex parts are known. Choose "
+        "solver='al_lbfgs'."
+    )
+
+
+class ObjectivePart:
+    """A convex part of an objective."""
+
+    def __init__(self, objective: BoundObjective, part: Part) -> None:
+        self.objective, self.part = objective, part
+
+    def evaluate(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores."""
+        whole = self.objective
+        if isinstance(whole, PairwiseLoss):
+            positives, negatives = whole.ranked(scores)
+            low, high, full = negatives.masses(whole.intervals)
+            masses = (high, full - low) if self.part == "plus" else (low, full - high)
+            return whole.total(positives, negatives, *masses)
+        if not isinstance(whole, Prepared):  # it is convex
+            return whole.evaluate(scores) if self.part == "plus" else (0.0, np.zeros(scores.size))
+        minus, by_minus = whole.of_user.minus(scores, whole.targets, whole.weights)
+        if self.part == "minus":
+            return minus, np.asarray(by_minus)
+        value, slopes = whole.evaluate(scores)
+        return float(value + minus), np.asarray(slopes + by_minus)
+
+
+class DCProblem(PartialParityProblem):
+    """The same problem, whose functions are differences of convex ones for linear scores."""
+
+    @property
+    def offers(self) -> frozenset[Any]:  # type: ignore[override]
+        """What other solvers may ask, and the convex parts."""
+        return super().offers | {"parts"}
+
+    def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
+        """Evaluate the convex parts, plus and minus, in one pass through the model.
+
+        The second says nothing of the objective: ask :meth:`objective_minus`.
+        """
+        plus, minus = self._part("plus"), self._part("minus")
+        at = plus.evaluate(theta)
+        of_moments = minus.evaluate_moments(at.scores, theta)
+        constraints = joined(of_moments)
+        return at, replace(at, problem=minus, constraints=constraints, of_moments=of_moments)
+
+    def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
+        """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
+        value, slopes = ObjectivePart(self.objective, "minus").evaluate(at.scores)
+        gradient = np.zeros(self.n_parameters)
+        if slopes.any():
+            gradient[: self.model.n_parameters] = self.model.pullback(at.tape, slopes)
+        return value, gradient
+
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores of the rows: one pass through the model."""
+        return self.model.forward(self.model_part(theta), self._rows)[0]
+
+    def _part(self, part: Part) -> PartialParityProblem:
+        """Return the problem that has convex parts of all functions as its own."""
+        other = copy(self)
+        other.objective = cast(Any, ObjectivePart(self.objective, part))
+        other.moments = [part_of_moment(moment, part) for moment in self.moments]
+        return other

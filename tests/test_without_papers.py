@@ -1,0 +1,75 @@
+"""The package works without ``skfair/papers``, and only one place imports it."""
+
+import ast
+from pathlib import Path
+
+import skfair
+from tests.test_house import run
+
+ROOT = Path(skfair.__file__).parent
+HIDE_PAPERS = """
+    import sys
+
+    class Hidden:
+        def find_spec(self, name, path=None, target=None):
+            if name.startswith("skfair.papers"):
+                raise ImportError(f"{name} is hidden", name=name)
+
+    sys.meta_path.insert(0, Hidden())
+"""
+
+
+def test_everything_else_imports_and_fits():
+    """By default; and errors say that solvers of papers are not installed."""
+    fits = """
+    import importlib, warnings
+    import numpy as np
+    import skfair
+    from tests.house import discover_estimators, package_modules
+
+    names = package_modules(but="papers")
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(120, 2)), np.tile(["f", "m"], 60)
+    y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    models = discover_estimators()
+    for name, kind in models.items():
+        model = kind()
+        arguments = (X, y, np.repeat(np.arange(12), 10)) if name == "FairRanker" else (X, y)
+        model.fit(*arguments, sensitive_features=sex)
+    print(len(names), len(models))
+    for name, solver in (
+        ("ConstrainedERMClassifier", "plada"),
+        ("PartialParityClassifier", "idca"),
+        ("FairKMeans", "swap"),
+        ("FairSpectralClustering", "ffsc"),
+    ):
+        try:
+            models[name](solver=solver).fit(X, y, sensitive_features=sex)
+        except ValueError as error:
+            print(error)
+    """
+    counts, *errors = run(HIDE_PAPERS + fits, cwd=ROOT.parent).splitlines()
+    assert min(map(int, counts.split())) >= 12
+    assert len(errors) == 4
+    for error in errors:
+        assert error.endswith("Algorithms of papers (skfair.papers) are not installed.")
+
+
+def texts(tree):
+    """The modules that a file imports, and its texts that are no docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+            yield getattr(node, "module", None) or ""
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value if "\n" not in node.value and " " not in node.value else ""
+
+
+def test_one_place_imports_papers():
+    places = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if any(text.startswith("skfair.papers") for text in texts(ast.parse(path.read_text())))
+    }
+    assert {place for place in places if not place.startswith("papers/")} == {"utils/registry.py"}
