@@ -47,7 +47,7 @@ from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.factorize import factorize
 from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.text import listed
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import warn_user
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def _check_block(
     for name, own in inside.items():
         if own is not None:
             beside[name] = take_columns(X, own)
+    if "y" in beside and X.shape[0]:
+        check_labels(beside["y"], "y")  # here, where the error can say in which partition
     X = X if positions is None else keep_columns(X, positions)
     return check_part(X, names, check_params), beside
 
@@ -169,7 +171,7 @@ def _check_block(
 def _narrow(part: tuple[Any, dict[str, Any]]) -> tuple[int, Any, dict[str, Any]]:
     """Return all of a checked partition but X: of that its number of rows and its type."""
     X, beside = part
-    return X.shape[0], X.dtype, beside
+    return X.shape[0], getattr(X, "dtype", object), beside
 
 
 def _stacked(parts: list[Any]) -> Any:
@@ -216,21 +218,6 @@ def attributes_of_groups(groups: GroupEncoding, n_rows: int) -> dict[str, Any]:
     groups.warn_small()
     names = np.array(groups.names, dtype=object)
     return {"groups_": names, "_group_levels": groups.levels, "_n_rows": n_rows}
-
-
-def read_lazy_columns(
-    estimator: SensitiveFeaturesMixin, X: MatrixLike, sensitive_features: ColumnsLike | None
-) -> dict[str, Any]:
-    """Check the columns of a Dask collection and find those that the model uses."""
-    if not is_lazy(X):
-        raise TypeError(
-            f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
-            "collection. Pass X as one too, or compute() the others."
-        )
-    meta = meta_of(X)
-    if estimator._sensitive.columns is None and sensitive_features is None:
-        _warn_without_groups(estimator)
-    return columns_of_model(meta, estimator._sensitive, _get_feature_names(meta))
 
 
 def columns_of_model(

@@ -29,9 +29,8 @@ from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
-from skfair.groups.weighted_rows import LazyRows
-from skfair.read import attributes_of_groups, read_lazy_columns
-from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of
+from skfair.read import read_rows
+from skfair.utils.dask_collections import is_lazy, meta_of
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -96,8 +95,7 @@ class PartialParityCalibrator(
         By "selection rate", what the limits change on the training rows: ``before`` is the share of
         selected rows by the same model without the limits, ``after`` the share with them,
         ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected. Empty for Dask
-        collections.
+        rows that are newly selected and no longer selected.
     is_within_limit_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
         the population, which ``confidence`` does.
@@ -113,9 +111,8 @@ class PartialParityCalibrator(
     Notes
     -----
     Beyond the fits of the estimator, one sort of the scores. Dask collections are accepted with
-    ``cv="prefit"``, or if ``estimator`` reads them itself with ``cv=None``. Many scores are put
-    into bins there: rates of decisions stay exact, and other disparities are never understated
-    (:mod:`skfair.groups.weighted_rows`).
+    ``cv="prefit"``, or if ``estimator`` reads them itself with ``cv=None``: scores are computed
+    where the rows are, and maps are learned on all of them.
 
     Examples
     --------
@@ -135,6 +132,7 @@ class PartialParityCalibrator(
 
     __metadata_request__fit = {"groups": True}
 
+    _takes_partitions = True
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
@@ -210,7 +208,7 @@ class PartialParityCalibrator(
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         if is_lazy(X, y, groups, *metadata.values()):
             _check_fits_lazily(self, groups)
-            return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
+            return prediction.store(self, self._fitted_on_partitions(X, y, metadata, fit_params))
         X, data = read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
@@ -262,40 +260,25 @@ class PartialParityCalibrator(
             return self._inner()
         return wrapped_scores.fitted(self._inner(), X, y, row_params)
 
-    def _fitted_in_blocks(
+    def _fitted_on_partitions(
         self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the fitted attributes for Dask collections: maps are learned on scores in bins.
-
-        A pass reads groups and classes, one the scores, which are computed where the rows are.
-        """
-        from dask.array import from_array
-
-        sensitive_features, sample_weight = metadata.values()
-        reading = read_lazy_columns(self, X, sensitive_features)
+        """Return the fitted attributes for Dask collections: their scores come here."""
+        data = read_rows(self, X, y, **metadata, skip_check_array=True)
+        self._keep(data.reading)
         limits = self.constraint, self.interval, self.scale, self.max_disparity
-        asked = self._sensitive
-        if asked.columns is not None:
-            sensitive_features = _columns_of(X, column_positions(meta_of(X), asked.columns))
-            X = _columns_of(X, np.asarray(reading["_model_positions"]).tolist())
-        groups = (sensitive_features, None, sample_weight, asked.crossed)
-        rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
-        kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
-        classes = classes_to_map(np.asarray(kinds.columns["y"]), kinds.groups, *limits[:2])
-        self._keep(reading | attributes_of_groups(kinds.groups, int(kinds.counts.sum())))
+        classes = classes_to_map(data.y, data.groups, *limits[:2])
+        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
+        sensitive_features, sample_weight = metadata.values()
+        if self._sensitive.columns is not None:
+            positions = column_positions(meta_of(X), self._sensitive.columns)
+            sensitive_features = _columns_of(X, positions)
+            X = _columns_of(X, np.asarray(data.reading["_model_positions"]).tolist())
         row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
+        how: Any = {"response_method": self.response_method, "classes": classes}
         models = [self._one_model(X, y, row_params)]
-        how = models, self.response_method, classes
-        scores = rows.to_array(_scores_of_block, *how, dtype=np.float64, sizes=known_sizes(X))
-        lazy = LazyRows({"y": y}, {"scores": scores}, groups, needs_groups=False)
-        few = lazy.binned("scores", [0.0])
-        assert few.bins is not None
-        y = np.asarray(few.columns["y"])
-        promise = promise_of_fit(*limits, few.groups, y, classes, few.weights, few)
-        # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
-        return report(promise, few.bins.high[few.bins.number], models, classes)
+        scores = data.X.joined(_scores_of_part, models=models, **how)
+        return report(promise, scores, models, classes)
 
 
 def classes_to_map(
@@ -357,10 +340,9 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 
-def _scores_of_block(
-    block: dict[str, Any], models: list[Any], response_method: str, classes: NDArray[Any]
+def _scores_of_part(
+    X: Any, models: list[Any], response_method: str, classes: NDArray[Any]
 ) -> FloatArray:
-    if not block["X"].shape[0]:
+    if not X.shape[0]:
         return np.empty(0)
-    X = wrapped_scores.as_rows(block["X"])
-    return prediction.mean_scores(models, X, response_method, classes)
+    return prediction.mean_scores(models, wrapped_scores.as_rows(X), response_method, classes)

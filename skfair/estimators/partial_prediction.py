@@ -96,19 +96,18 @@ def settled(
     min_gap: float = 0.0,  # scores that are closer count as tied
 ) -> dict[str, Any]:
     """Choose thresholds and maps; return them with what they satisfy, as fitted attributes."""
-    groups, weights, (kept, error) = promise.groups, promise.weights, promise.kept_by_bins()
+    groups, weights = promise.groups, promise.weights
     limit, bound, maps = promise.limit, promise.bound, None
     if is_repaired:
-        maps, reached = repair_scores(kept, scores, min_gap=min_gap)
-        limit = bound = max(bound, reached + error)
+        maps, reached = repair_scores(promise, scores, min_gap=min_gap)
+        limit = bound = max(bound, reached)
     final = scores if maps is None else maps(scores, groups.codes[0])
-    disparity = kept.measure(final) + error
-    is_within = bool(kept.load(final) + error <= bound + ROUNDING)
+    disparity = promise.measure(final)
+    is_within = bool(promise.load(final) <= bound + ROUNDING)
     positive = (final > 0) * (1.0 if weights is None else weights)
-    rows = None if promise.behind is None else promise.behind.counts
-    counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, rows)
+    counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2)
     changes = {}
-    if free is not None and rows is None:  # bins stand for many rows
+    if free is not None:
         changes["selection rate"] = change_of(groups, weights, (free > 0, final > 0))
     if is_strict and not is_within:
         warn_not_kept(promise, disparity, is_repaired)
@@ -125,7 +124,7 @@ def settled(
         "train_disparity_": disparity,
         "effective_disparity_": limit,
         "changes_": changes,
-        "_limits": replace(kept, limit=limit).in_force(final, error),
+        "_limits": replace(promise, limit=limit).in_force(final),
         "is_within_limit_": is_within,
         "_counts": counts,
     }

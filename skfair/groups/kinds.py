@@ -58,22 +58,6 @@ class WeightedRows(NamedTuple):
         codes = np.ascontiguousarray(self.groups.codes[:, rows])
         return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
 
-    def resolution(self) -> float:
-        """Return the largest share of a group in one bin of several scores."""
-        if self.bins is None:
-            return 0.0
-        number, n_bins = self.bins.number, self.bins.low.size
-        is_wide = self.bins.low < self.bins.high
-        largest = 0.0
-        for of_rows in self.groups.codes:
-            joint, kept = of_rows * n_bins + number, np.flatnonzero(is_wide[number])
-            cells = factorize(joint[kept])
-            inside = np.bincount(cells.codes, self.weights[kept])
-            totals = np.bincount(of_rows, self.weights)[np.array(cells.levels, int) // n_bins]
-            shares = inside / np.where(totals > 0, totals, 1.0)
-            largest = max(largest, float(shares.max(initial=0.0)))
-        return largest
-
 
 class Kinds(NamedTuple):
     """What is told of a block: its table of kinds, and nothing of the length of the rows."""

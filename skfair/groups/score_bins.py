@@ -28,14 +28,6 @@ class Bins(NamedTuple):
     low: FloatArray
     high: FloatArray
 
-    def between(self, thresholds: FloatArray) -> FloatArray:
-        """Move thresholds that cut a bin into the gap below it, where they cut none."""
-        cut = np.searchsorted(self.high, thresholds, side="right").clip(0, self.high.size - 1)
-        is_cut = (self.low[cut] <= thresholds) & (thresholds < self.high[cut])
-        below = np.append(2 * self.low[0] - self.high[-1] - 1.0, self.high)[cut]
-        middle = 0.5 * (below + self.low[cut])
-        return np.where(is_cut, np.where(middle < self.low[cut], middle, below), thresholds)
-
 
 # Scores, rising, and the weight that lies at each and below it, up to the one before.
 Sketch: TypeAlias = tuple[FloatArray, FloatArray]

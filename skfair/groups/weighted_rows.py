@@ -87,15 +87,13 @@ class LazyRows:
         labels: Mapping[str, Any],
         numbers: Mapping[str, Any],
         groups: GroupArguments,
-        # Whether groups must be arguments; without them all rows are one group
-        needs_groups: bool = True,
     ) -> None:
         *_, sample_weight, intersectional = groups
         labels = {name: values for name, values in labels.items() if values is not None}
         for name, values in numbers.items():
             if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
-        if groups[0] is None and needs_groups:
+        if groups[0] is None:
             read_columns(None)  # raises
         of_groups = dict(zip(_GROUPS, groups[:3], strict=True))
         rows = align(**labels, **numbers, **of_groups).then(_read, tuple(labels), tuple(numbers))

@@ -1,4 +1,4 @@
-"""PartialParityCalibrator on Dask collections: the same maps, and a promise that all rows keep."""
+"""PartialParityCalibrator on Dask collections: the same maps as in memory."""
 
 import warnings
 
@@ -17,9 +17,6 @@ from sklearn.preprocessing import OneHotEncoder
 from skfair import Sensitive
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.exceptions import MissingGroupsWarning
-from skfair.groups import score_bins
-from skfair.utils.history import bytes_exchanged
-from tests.classification.test_partial_calibrator import measure
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 
@@ -50,54 +47,9 @@ def frozen():
     return FrozenEstimator(model)
 
 
-def disparity(constraint, scores, frame, scale="conditional", weights=None):
-    """The strict disparity of scores whose threshold is 0, in memory."""
-    weights = None if weights is None else frame.w
-    positive = (frame.y == "yes").astype(int)
-    return measure(constraint, scale, scores, positive, frame.sex, INTERVAL, weights)
-
-
-CONSTRAINT_NAMES = [
-    ("statistical_parity", "conditional", 0.06),
-    ("statistical_parity", "ccdf", 0.04),
-    ("group_auc", "conditional", 0.05),
-    ("demographic_parity", "conditional", 0.05),
-    ("demographic_parity", "ccdf", 0.02),
-    ("equal_opportunity", "conditional", 0.05),
-    ("equalized_odds", "conditional", 0.1),
-]
-
-
-@pytest.mark.parametrize(
-    ("constraint", "scale", "bound", "n_bins"),
-    [(*constraint, (1 << 16, 1500)[k % 2]) for k, constraint in enumerate(CONSTRAINT_NAMES)],
-)
-def test_all_rows_keep_the_promise(constraint, scale, bound, n_bins, frozen, monkeypatch):
-    monkeypatch.setattr(score_bins, "N_BINS", n_bins)
-    frame = people(20_000 if n_bins < 20_000 else 3000)
-    lazy = dd.from_pandas(frame, npartitions=4)
-    model = PartialParityCalibrator(frozen, INTERVAL, constraint, bound, scale=scale).fit(
-        lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex
-    )
-    scores = model.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
-    raw = frozen.decision_function(frame[COLUMNS])
-    assert disparity(constraint, raw, frame, scale) > bound  # there is something to do
-    found = disparity(constraint, scores, frame, scale)
-    assert model.is_within_limit_
-    assert found <= model.train_disparity_ + 1e-9
-    assert model.train_disparity_ <= model.effective_disparity_ + 1e-9
-    assert model.effective_disparity_ == pytest.approx(bound)
-    # Decisions are those that were counted in bins.
-    rates = pd.Series(scores > 0).groupby(frame.sex).mean()
-    assert_allclose(model.rates_, rates[list(model.groups_)], atol=1e-12)
-    for g in model.groups_:  # the order within a group stays
-        mine = frame.sex.to_numpy() == g
-        assert (np.diff(scores[mine][np.argsort(raw[mine], kind="stable")]) >= 0).all()
-
-
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("constraint", ["statistical_parity", "equal_opportunity"])
-def test_equal_to_memory_if_scores_are_told_apart(constraint, is_weighted, frozen):
+def test_equal_to_memory(constraint, is_weighted, frozen):
     frame = people()
     lazy = dd.from_pandas(frame, npartitions=5)
 
@@ -117,12 +69,13 @@ def test_equal_to_memory_if_scores_are_told_apart(constraint, is_weighted, froze
     for name in ("classes_", "groups_", "feature_names_in_", "model_features_"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
     for name in ("thresholds_", "rates_", "train_disparity_", "effective_disparity_"):
-        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
+        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+    assert found.summary_ == expected.summary_
     scores, wanted = (
         one.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
         for one in (found, expected)
     )
-    assert_allclose(scores, wanted, atol=1e-9)
+    assert_allclose(scores, wanted, atol=1e-12)
     assert found.noise_floor_ == pytest.approx(expected.noise_floor_)
 
 
@@ -165,7 +118,7 @@ def test_named_columns(kind, drop):
     )
     found = model.fit(lazy, y).decision_function(lazy).compute()
     expected = model.fit(table, frame.y).decision_function(table)
-    assert_allclose(found, expected, atol=1e-9)
+    assert_allclose(found, expected, atol=1e-12)
 
 
 def test_only_X_is_lazy(frozen):
@@ -214,7 +167,7 @@ def test_what_is_refused(frozen):
     with pytest.raises(ValueError, match=r"Partition \d: y has 1 missing value"):
         PartialParityCalibrator(frozen).fit(**rows | {"y": broken})
     with pytest.raises(ValueError, match="Only binary classification"):
-        PartialParityCalibrator(frozen).fit(**rows | {"y": lazy.sex})
+        PartialParityCalibrator(frozen).fit(**rows | {"y": lazy.w.astype(str)})
     with pytest.raises(NotFittedError):
         PartialParityCalibrator(frozen).predict(lazy[COLUMNS], sensitive_features=lazy.sex)
     model = PartialParityCalibrator(frozen, INTERVAL)
@@ -225,30 +178,3 @@ def test_what_is_refused(frozen):
     strangers = lazy.sex.where(lazy.sex != "x", "z")
     with pytest.raises(ValueError, match=r"Partition \d: .*did not occur at fit: 'z'"):
         model.predict(lazy[COLUMNS], sensitive_features=strangers).compute()
-
-
-def test_bins_that_are_too_wide_raise_the_bound_with_a_warning(frozen, monkeypatch):
-    monkeypatch.setattr(score_bins, "N_BINS", 60)
-    frame = people()
-    lazy = dd.from_pandas(frame, npartitions=3)
-    model = PartialParityCalibrator(frozen, INTERVAL, max_disparity=0.02)
-    with pytest.warns(UserWarning, match="Bins of scores hold up to"):
-        model.fit(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex)
-    scores = model.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
-    found = disparity("statistical_parity", scores, frame)
-    assert 0.02 < found <= model.train_disparity_ <= model.effective_disparity_ + 1e-9
-
-
-def test_nothing_of_the_length_of_the_rows_travels(frozen, monkeypatch):
-    monkeypatch.setattr(score_bins, "N_BINS", 512)
-    monkeypatch.setattr(score_bins, "N_QUANTILES", 256)
-
-    def n_bytes(n):
-        lazy = dd.from_pandas(people(n), npartitions=4)
-        before = bytes_exchanged()
-        PartialParityCalibrator(frozen, INTERVAL, max_disparity=0.2).fit(
-            lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex
-        )
-        return bytes_exchanged() - before
-
-    assert n_bytes(30_000) < 1.5 * n_bytes(6000)

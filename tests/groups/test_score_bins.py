@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.groups.score_bins import Bins, joined_sketches, sketch_of
+from skfair.groups.score_bins import joined_sketches, sketch_of
 
 each_seed = pytest.mark.parametrize("seed", range(4))
 
@@ -40,21 +40,3 @@ def test_quantiles_of_many_scores_part_the_weight_evenly(seed, in_parts):
     assert max(inside[np.array(spread) > 0]) <= 1.5 * total / n
     for value in (0.0, 0.5, 1.0):
         assert set(scores[number == np.searchsorted(ends, value)]) == {value}
-
-
-@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
-def test_thresholds_move_to_where_they_cut_no_bin(unit):
-    low, high = np.array([[0.0, 1.0, 3.0, 4.0, 4.5], [0.5, 1.0, 3.5, 4.0, 5.0]]) * unit
-    bins = Bins(np.arange(5), low, high)
-    thresholds = np.concatenate([unit * np.arange(-1, 6, 0.125), low, high, np.nextafter(low, -9)])
-    found = bins.between(thresholds)
-    for before, after in zip(thresholds, found, strict=True):
-        is_cut = (low <= before) & (before < high)
-        if not is_cut.any():
-            assert after == before
-            continue
-        (own,) = np.flatnonzero(is_cut)
-        assert after < low[own]
-        assert own == 0 or after >= high[own - 1]
-    tight = Bins(np.arange(2), np.array([0.0, np.nextafter(1, 2)]), np.array([1.0, 2.0]))
-    assert tight.between(np.array([1.5])).tolist() == [1.0]

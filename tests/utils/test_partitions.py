@@ -210,6 +210,7 @@ def broken(column, row, value):
         (broken("b", 220, np.nan), r"Partition 2: column 'b' of X has NaN in 1 row of 100"),
         (broken("a", 10, np.inf), r"Partition 0: column 'a' of X has infinity"),
         (broken("sex", 399, None), r"Sensitive attribute 'sex' has 1 missing"),
+        (broken("y", 160, None), r"Partition 1: y has 1 missing"),
     ],
 )
 def test_errors_name_partition_and_column(frame, message):

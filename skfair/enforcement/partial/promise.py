@@ -26,7 +26,6 @@ from skfair.constraints.partial import IntervalConstraint, Surrogate, read_const
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
-from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
 from skfair.losses import LogLoss
 from skfair.metrics.partial import StatisticalParityGap
@@ -54,8 +53,6 @@ class Promise:
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray | None  # (n_samples,): weights of the rows
-    # Set if the rows are few weighted ones that stand for those of Dask collections
-    behind: WeightedRows | None = None
     asked: Any = None  # the limit that the user set, which few rows may not allow
 
     @cached_property
@@ -96,15 +93,15 @@ class Promise:
                 parts.append(replace(self, groups=groups, interval=own, limit=float(limit)))
         return parts
 
-    def in_force(self, scores: FloatArray, error: float) -> InForce:
-        """Return the limits, and what scores reach: their disparity plus an error."""
+    def in_force(self, scores: FloatArray) -> InForce:
+        """Return the limits, and the disparity that scores reach."""
         limits: InForce = {}
         for part in self.of_attributes():
             name, asked = self.name, self.asked
             if isinstance(self.limit, Mapping):
                 (attribute,) = part.groups.levels.attributes
                 name, asked = f"{name} of {attribute}", asked[attribute]
-            limits[name] = {"": part.measure(scores) + error, "limit": part.bound}
+            limits[name] = {"": part.measure(scores), "limit": part.bound}
             limits[name] |= {"asked": asked} if part.bound > asked + ROUNDING else {}
         return limits
 
@@ -244,8 +241,6 @@ class Promise:
     @property
     def _counted(self) -> FloatArray | None:
         """How many rows each one stands for; None if itself."""
-        if self.behind is not None:
-            return np.where(self.behind.weights > 0, self.behind.counts, 0.0)
         return None if self.weights is None else (self.weights > 0).astype(float)
 
     def counts(self) -> FloatArray:
@@ -259,33 +254,6 @@ class Promise:
         classes = (self.targets > 0).astype(np.int64)
         table = self.groups.cross_counts(classes, 2, values)
         return np.asarray(table[:, list(self.constraint.classes)], dtype=float)
-
-    def kept_by_bins(self) -> tuple[Promise, float]:
-        """Return what to keep by rows in bins so that all rows keep this promise, and the gap.
-
-        Maps rise, so the scores of a bin stay between those of its neighbours: the share of a group
-        above any score is that of the bins, or less by at most the share of one bin. Two such
-        shares differ by at most that much more than the bins show; probabilities that one group
-        outranks the other, by twice as much. Rates at thresholds between bins are exact.
-        """
-        if self.behind is None or self.is_vacuous or self.constraint.ranked.limits_decisions:
-            return self, 0.0
-        error = share = self.behind.resolution()
-        promise = self
-        if self.compares_thresholds:
-            # The ranks of all rows may lie in the interval where those of the bins do not.
-            promise = self._seen_longer(share)
-        else:
-            lengths = self.own_intervals.lengths
-            error = share / float(lengths.min()) * (1 if self.constraint.ranked.is_share else 2)
-        if error > 0.5 * self.bound:
-            warn_user(
-                f"Bins of scores hold up to {share:.2g} of a group, which leaves the disparity of "
-                f"all rows open by {error:.2g}; max_disparity={self.bound:g} was asked. Ask for "
-                "more, choose a longer interval or merge small groups."
-            )
-        # A bin is moved as a whole: less than its share cannot be asked of the bins.
-        return replace(promise, limit=max(self.bound - error, error)), error
 
 
 def _pairs(intervals: Intervals) -> list[Any]:
@@ -308,7 +276,6 @@ def promise_of_fit(
     y: ColumnLike,
     classes: NDArray[Any],  # two, the positive one last
     weights: FloatArray | None,
-    behind: WeightedRows | None = None,  # the rows for which these stand
 ) -> Promise:
     """Return what is limited on the rows of a fit, with a limit that these rows allow."""
     limit = limit_of(constraint, max_disparity)
@@ -316,7 +283,7 @@ def promise_of_fit(
     if not isinstance(limit, Mapping) or len(limits) == 1:
         limit = loosest(limit)
     within, targets = read_constraint(constraint), np.where(y == classes[1], 1.0, -1.0)
-    known = groups, targets, weights, behind, limit
+    known = groups, targets, weights, limit
     promise = Promise(within, interval, scale == "ccdf", limit, *known)
     promise.check_nonempty(classes.tolist())
     _check_interval(promise)
@@ -468,9 +435,7 @@ def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None
 
     def floors(most: float, n_samples: int) -> list[float]:
         groups, targets, share = alike_rows(promise.groups.levels, counts, most)
-        alike = replace(
-            promise, limit=limit, groups=groups, targets=targets, weights=None, behind=None
-        )
+        alike = replace(promise, limit=limit, groups=groups, targets=targets, weights=None)
         return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]
 
     limits = [part.bound for part in promise.of_attributes()]

@@ -223,7 +223,7 @@ def repair_scores(
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
     levels = _levels(promise, blocks)
     if promise.constraint.ranked.limits_decisions or groups.n_groups == 1:
-        cuts = _thresholds(promise, blocks, levels, promise.tolerance)
+        cuts = choose_cuts(blocks, levels, promise.tolerance, 0.0).thresholds
         return shift_maps(blocks, cuts), promise.bound
 
     as_they_are = promise.measure(scores)
@@ -232,7 +232,7 @@ def repair_scores(
         return unmoved, promise.bound
 
     def bands(tolerance: float) -> tuple[GroupMaps, float]:
-        cuts = _thresholds(promise, blocks, levels, tolerance)
+        cuts = choose_cuts(blocks, levels, tolerance, 0.0).thresholds
         maps, _ = band_maps(blocks, cuts, promise.intervals, tolerance)
         return maps, promise.measure(maps(scores, codes))
 
@@ -250,18 +250,6 @@ def repair_scores(
         "interval or merged groups would help."
     )
     return maps, kept
-
-
-def _thresholds(
-    promise: Promise,
-    blocks: Sequence[Blocks],
-    levels: Sequence[Sequence[FloatArray]],
-    tolerance: float,
-) -> FloatArray:
-    """Return the most accurate thresholds; between the bins of scores, if there are any."""
-    chosen = choose_cuts(blocks, levels, tolerance, 0.0).thresholds
-    bins = None if promise.behind is None else promise.behind.bins
-    return chosen if bins is None else bins.between(chosen)
 
 
 def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
