@@ -27,8 +27,6 @@ from skfair.enforcement.cuts import Blocks, score_blocks
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.utils.threads import for_groups
 
-# Halvings of the place of an interval that means are moved into.
-HALVINGS = 60
 # Directions in which estimated groups differ by less than this share of the largest are left out.
 SMALLEST_SHARE = 1e-3
 # No prediction is larger.
@@ -170,7 +168,7 @@ def _means(values: FloatArray, rows: NumberRows, masses: FloatArray) -> FloatArr
 def _into_interval(means: FloatArray, masses: FloatArray, limit: float) -> FloatArray:
     """Clip means to the interval that keeps their overall mean, found by halving."""
     low, high = float(means.min()), float(means.max())
-    for _ in range(HALVINGS):
+    for _ in range(60):  # then nothing is left to halve
         start = 0.5 * (low + high)
         moved = masses @ (np.clip(means, start, start + limit) - means)
         low, high = (start, high) if moved < 0 else (low, start)

@@ -339,16 +339,13 @@ def cuts_of(
 class RateTable:
     """Constraints on rates as the kernel reads them."""
 
-    def __init__(self, constraints: Sequence[BoundConstraint]) -> None:
+    def __init__(self, bounds: Sequence[BoundConstraint]) -> None:
         from skfair._kernels.thresholds import ConstraintArrays
 
-        self.which = [k for k, bound in enumerate(constraints) if bound.compared_sets.size]
-        self.bounds = [constraints[k] for k in self.which]
-        self.limits = np.array([bound.max_disparity + ROUNDING for bound in self.bounds])
-        sums = [_tracked(bound) for bound in self.bounds]
+        sums = [_tracked(bound) for bound in bounds]
         self._sums = [matrix for matrix, _ in sums]
-        n_cells = max((bound.n_cells for bound in self.bounds), default=0)
-        indptr = np.zeros((len(self.bounds), n_cells + 1), np.int64)
+        n_cells = max((bound.n_cells for bound in bounds), default=0)
+        indptr = np.zeros((len(bounds), n_cells + 1), np.int64)
         owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
         used = 0
         for k, matrix in enumerate(self._sums):
@@ -357,7 +354,7 @@ class RateTable:
             used += columns.indices.size
             owners.append(columns.indices.astype(np.int64))
             shares.append(columns.data)
-        comparisons = [bound.comparison for bound in self.bounds]
+        comparisons = [bound.comparison for bound in bounds]
         self._arrays = ConstraintArrays(
             indptr=indptr,
             owners=np.concatenate(owners),
@@ -367,8 +364,8 @@ class RateTable:
             first_starts=np.cumsum([0, *(first.size for _, first in sums)]),
             codes=np.array([comparison.code for comparison in comparisons], dtype=np.int64),
             against_overall=np.array([each.against_overall for each in comparisons], dtype=bool),
-            are_quotients=np.array([own.quotients is not None for own in self.bounds], dtype=bool),
-            bounds=self.limits,
+            are_quotients=np.array([bound.quotients is not None for bound in bounds], dtype=bool),
+            bounds=np.array([bound.max_disparity + ROUNDING for bound in bounds]),
         )
 
     def scan(
@@ -376,7 +373,7 @@ class RateTable:
         rows: SortedRows,
         start_means: Sequence[FloatArray],
         accuracy: float,
-        penalty: float | None = None,
+        penalty: float | None,
     ) -> tuple[int, Verdict]:
         """Return how many entries are above the best cut, and the verdict on it.
 

@@ -49,21 +49,14 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     itself was fitted, scores with little to gain stay as they are.
     """
     problem, model = path.problem, path.problem.model
-    theta, size, penalty = shifted(problem, result), 0.0, 0.0
-    if isinstance(problem, ConstrainedERM):  # no passes over the columns
-        scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
-        weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
+    theta, penalty = shifted(problem, result), 0.0
+    scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
+    weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
 
-        def along(scale: float) -> tuple[float, float]:
-            at = problem.loss.parts(scale * scores, problem.targets)
-            loss, slope = float(weights @ at.value), float(weights @ (at.slope * scores))
-            return loss + scale**2 * penalty, slope + 2 * scale * penalty
-
-    else:
-
-        def along(scale: float) -> tuple[float, float]:
-            at = path.free.evaluate(scale * theta)
-            return at.objective, float(theta @ at.gradient())
+    def along(scale: float) -> tuple[float, float]:
+        at = problem.loss.parts(scale * scores, problem.targets)
+        loss, slope = float(weights @ at.value), float(weights @ (at.slope * scores))
+        return loss + scale**2 * penalty, slope + 2 * scale * penalty
 
     # No multiple of the parameters of a network scales its scores: its penalty is left out.
     if isinstance(model, LinearScore):
