@@ -108,15 +108,6 @@ def test_missing_strata_in_blocks_are_named():
         )
 
 
-def test_streams_have_no_strata():
-    X, y, sex, _ = people()
-    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
-        ConstrainedERMClassifier(CONSTRAINT, enforce="surrogate").partial_fit(
-            X, y, sensitive_features=sex
-        )
-    assert "needs control_features in fit" in str(caught.value.__cause__)
-
-
 def test_strata_in_another_order_than_the_rows_are_noticed_by_predictions():
     X, y, sex, faculty = people(400)
     X, given = pd.DataFrame(X), {"sensitive_features": sex}
@@ -131,3 +122,9 @@ def test_strata_in_another_order_than_the_rows_are_noticed_by_predictions():
         model.predict(X, **given, control_features=strata[::-1])
     with pytest.raises(ValueError, match="control_features and the data have the same index"):
         model.score(X, y, **given, control_features=strata.to_frame()[::-1])
+
+
+def test_streams_have_no_strata():
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
+        ConstrainedERMClassifier(CONSTRAINT, enforce="surrogate").partial_fit(*people()[:2])
+    assert "needs control_features in fit" in str(caught.value.__cause__)
