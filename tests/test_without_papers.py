@@ -20,7 +20,6 @@ HIDE_PAPERS = """
 
 
 def test_everything_else_imports_and_fits():
-    """By default; and errors say that solvers of papers are not installed."""
     fits = """
     import importlib, warnings
     import numpy as np

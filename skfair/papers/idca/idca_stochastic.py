@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar, cast
 
@@ -120,14 +121,11 @@ class IDCAStochastic(DCSolver):
         w, nu = run.start, np.zeros(problem.n_constraints)
         queues, best = self.weights[0] * rows.split(run.multipliers), Best(self.eps)
 
-        def answer() -> Answer:
-            return Answer(best.at or at, nu)
-
         for n_iter in count():
             at = problem.evaluate(w)
             if 2 * n_iter > run.max_iter:
                 best.offer(at, problem.violation(at))
-            yield Step(at, nu, n_iter, answer=answer)
+            yield Step(at, nu, n_iter, answer=partial(Answer, best.at or at, nu))
             if self.restart:
                 queues = np.zeros(rows.n)
             w, queues, mean = self._minimise(problem, draw, w, queues, run.rng)

@@ -187,10 +187,7 @@ class PairLoss(Objective):
         bound : BoundObjective
             A function of the scores alone.
         """
-        interval = self.interval
-        if interval is not None:
-            interval = np.atleast_2d(np.asarray(interval, dtype=np.float64))
-        return PairwiseLoss(targets, weights, interval, kind=self.kind)
+        return PairwiseLoss(targets, weights, self.interval, kind=self.kind)
 
 
 # Losses of pairs by the names that users write; the last looks at an interval in any case.
