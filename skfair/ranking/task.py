@@ -168,8 +168,8 @@ def solve(
         problem = problem.bounded(temperature=temperature)
         result = chosen.solve(problem, theta, multipliers, **options)
         theta, multipliers = result.theta, result.multipliers
-        truth = task.true_values(theta)
-        share = _share_within(truth, task.compared[:, 0], limit)
+        true = task.true_values(theta)
+        share = _share_within(true, task.compared[:, 0], limit)
         if best is None or share > best.share_within:
             best, since = RankingSolution(result, problem, share, n_solves), 0
         else:
@@ -180,29 +180,29 @@ def solve(
             break
         smooth = problem.evaluate(theta).constraints
         if n_solves == 1 or not is_last:
-            problem = problem.bounded(*moved_bounds(-limit, limit, truth - smooth, 0.0))
+            problem = problem.bounded(*moved_bounds(-limit, limit, true - smooth, 0.0))
         else:
-            problem = _tightened(problem, smooth, truth, limit)
+            problem = _tightened(problem, smooth, true, limit)
     assert best is not None
     return best
 
 
-def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
+def _share_within(true: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
     """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
-    is_over = np.abs(truth) > limit + SUM_ROUNDING
+    is_over = np.abs(true) > limit + SUM_ROUNDING
     n_queries = np.unique(query_of_row).size
     return 1 - np.unique(query_of_row[is_over]).size / max(n_queries, 1)
 
 
 def _tightened(
-    problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: FloatArray
+    problem: ConstrainedERM, smooth: FloatArray, true: FloatArray, limit: FloatArray
 ) -> ConstrainedERM:
-    """Return the problem with tighter bounds where the truth misses the limit."""
+    """Return the problem with tighter bounds where a true value exceeds the limit."""
     margin = _MARGIN * limit
-    upper = np.minimum(problem.upper, smooth) - (truth - limit) - margin
-    lower = np.maximum(problem.lower, smooth) - (truth + limit) + margin
-    upper = np.where(truth > limit, upper, problem.upper)
-    lower = np.where(truth < -limit, lower, problem.lower)
+    upper = np.minimum(problem.upper, smooth) - (true - limit) - margin
+    lower = np.maximum(problem.lower, smooth) - (true + limit) + margin
+    upper = np.where(true > limit, upper, problem.upper)
+    lower = np.where(true < -limit, lower, problem.lower)
     middle = 0.5 * (problem.lower + problem.upper)  # never so tight that no value is allowed
     return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))
 
