@@ -3,9 +3,9 @@ The same estimators on a cluster
 ================================
 
 The rows are in partitions on the worker processes of a small Dask cluster. They are simulated there
-and stay there. A classifier and a clustering are fitted where the rows are, and their predictions
-are evaluated there. This process receives sums and what has one entry for each row, such as groups
-and labels, but no columns of X.
+and stay there, if they are more than 128 MB. A classifier and a clustering are fitted to them, and
+predictions are evaluated where the rows are. This process receives sums and what has one entry for
+each row, such as groups and labels.
 """
 
 # %%
@@ -92,16 +92,14 @@ if __name__ == "__main__":
     ax.legend(ncols=2, loc="upper center", frameon=False)
 
 # %%
-# A clustering, and the size of messages
-# --------------------------------------
-# Labels are an ordinary array, and the same as for rows in memory. A step of the fit exchanges some
-# bytes for each row with the workers, and no columns.
+# A clustering
+# ------------
+# Labels are an ordinary array, and the same as for rows in memory.
 if __name__ == "__main__":
     clusters = FairKMeans(8, min_balance=0.8, random_state=0)
     clusters.fit(X, sensitive_features=region)
     balance = balance_score(clusters.labels_, sensitive_features=region, relative=True)
-    most = np.nanmax(clusters.history_["bytes"]) / len(clusters.labels_)
-    print(f"balance {balance:.3f} of that of the rows, {most:.0f} bytes per row and step at most")
+    print(f"balance {balance:.3f} of that of the rows")
     print(clusters.group_counts_)
     client.close()
     cluster.close()

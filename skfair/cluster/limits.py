@@ -13,7 +13,7 @@ from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
-from skfair.problems.clustering.points import MAX_KEPT, RepresentationProblem, Units
+from skfair.problems.clustering.points import RepresentationProblem, Units
 from skfair.problems.clustering.points_in_partitions import PointsInPartitions
 from skfair.problems.clustering.sparse_points import SparsePoints
 from skfair.read import ROW_CHECKS
@@ -205,9 +205,8 @@ def clustering_problem(
     """Return the problem for rows that were read; those of small partitions come here."""
     X, of_rows = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
     if isinstance(X, PartitionedRows):
-        # Solvers visit few rows often, and every visit of partitions takes milliseconds. Samples of
-        # more rows come here in any case.
-        if len(X) > LARGE and len(X) * max(n_clusters, X.shape[1]) > MAX_KEPT:
+        # Few rows, too, are visited often, and samples of more rows come here in any case.
+        if len(X) > LARGE and not X.is_small:
             return PointsInPartitions(X, *of_rows)
         X = X.taken(np.arange(len(X)))
     kind = SparsePoints if sparse.issparse(X) else RepresentationProblem

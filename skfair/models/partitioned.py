@@ -16,11 +16,6 @@ from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums
 from skfair.utils.partitioned_rows import PartitionedRows
 
-# Columns of at most 128 MB come to the fitting process: a question to partitions in other processes
-# takes about 8 ms, as long as a pass over these columns here. Half of it made fits of 64 MB take
-# 2.3 times as long as in memory (now 1.1), twice as much would only save time at 256 MB.
-FEW_BYTES = 1 << 27
-
 
 def linear_score(
     X: Rows | PartitionedRows,
@@ -29,7 +24,7 @@ def linear_score(
     """Return linear scores of rows here or in partitions elsewhere."""
     if not isinstance(X, PartitionedRows):
         return LinearScore(X, **options)
-    if len(X) * X.shape[1] * X.dtype.itemsize > FEW_BYTES:
+    if not X.is_small:
         return PartitionedLinearScore(X, **options)
     return LinearScore(X.taken(np.arange(len(X))), **options)
 

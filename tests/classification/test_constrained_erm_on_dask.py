@@ -12,8 +12,8 @@ from skfair.constraints import (
     ConditionalOn,
     DemographicParity,
 )
-from skfair.models import partitioned
 from skfair.regression import ConstrainedERMRegressor
+from skfair.utils import partitioned_rows
 from tests.small_problems import loans
 
 dask = pytest.importorskip("dask")
@@ -23,7 +23,7 @@ dd = pytest.importorskip("dask.dataframe")
 
 @pytest.fixture(autouse=True)
 def _few_columns_stay_too(monkeypatch):
-    monkeypatch.setattr(partitioned, "FEW_BYTES", 0)
+    monkeypatch.setattr(partitioned_rows, "FEW_BYTES", 0)
 
 
 def people(n=2000, seed=0, n_groups=2, dtype=float):

@@ -13,7 +13,7 @@ from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.points_in_partitions import PointsInPartitions
 from skfair.read import read_rows
-from skfair.utils import partitions
+from skfair.utils import partitioned_rows, partitions
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 
@@ -22,6 +22,11 @@ dd = pytest.importorskip("dask.dataframe")
 
 # Few rows come here; more, of fifty columns, stay in their partitions.
 SMALL, LARGE, WIDTH = 900, 21_000, 50
+
+
+@pytest.fixture(autouse=True)
+def columns_stay(monkeypatch):
+    monkeypatch.setattr(partitioned_rows, "FEW_BYTES", 0)
 
 
 def people(n=LARGE, seed=0):
@@ -191,7 +196,6 @@ def test_partitions_without_room_are_read_again_and_X_stays_there(monkeypatch):
     model.fit(columns(lazy), sensitive_features=lazy.sex)
     assert len(n_read) > 15
     assert 0 < model.history_["bytes"].max() < columns(frame).to_numpy().nbytes / 5
-    monkeypatch.undo()
     assert_array_equal(model.labels_, both(frame)[0].labels_)
 
 

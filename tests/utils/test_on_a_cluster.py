@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
-from skfair.models import partitioned
+from skfair.utils import partitioned_rows
 from skfair.utils.dask_collections import align
 from skfair.utils.partition_tasks import current_client
 from tests.older import needs_callbacks
@@ -100,7 +100,8 @@ def test_metrics_and_scorers(cluster):
     assert_allclose(ratio, expected, atol=1e-12)
 
 
-def test_fair_kmeans_and_its_predictions(cluster):
+def test_fair_kmeans_and_its_predictions(cluster, monkeypatch):
+    monkeypatch.setattr(partitioned_rows, "FEW_BYTES", 0)
     given = test_fair_kmeans_on_dask
     frame = given.people()
     with cluster.as_current():
@@ -149,7 +150,7 @@ def _arrays(value):
 
 @pytest.fixture
 def _no_columns_come_here(monkeypatch):
-    monkeypatch.setattr(partitioned, "FEW_BYTES", 0)
+    monkeypatch.setattr(partitioned_rows, "FEW_BYTES", 0)
 
 
 @needs_callbacks

@@ -23,7 +23,7 @@ from skfair.utils.threads import over_blocks
 R = TypeVar("R")
 
 # Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
-MAX_KEPT = 1 << 20
+_MAX_KEPT = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
 # How far out a row may lie in own units: squares of more overflow.
 _FARTHEST = 1e100
@@ -121,7 +121,7 @@ class RepresentationProblem(CostedRows):
         super().__init__(groups, constraints, n_clusters, weights, before)
         self.X = X
         # Of this many numbers distances are computed in single precision.
-        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > MAX_KEPT
+        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
         self.units = self._measured() if units is None else units
         self._scaled: NDArray[Any] | None = None  # all rows, where they are few
         if isinstance(X, np.ndarray) and not self.is_large:
@@ -254,7 +254,7 @@ class Distances(LargeTable):
         self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
         self.step = problem.step
         self._kept: dict[int, NDArray[Any]] = {}
-        self._is_kept = problem.X.shape[0] * problem.n_clusters <= MAX_KEPT
+        self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 
     def costs(self, rows: slice) -> NDArray[Any]:
         """Return the distances of some rows to all centres; of few rows they are kept."""
