@@ -61,15 +61,11 @@ class PartitionedRows:
         ends = np.cumsum([0, *sizes])
         self.starts: IntArray = ends[:-1]  # the first row of each partition
         self.shape = int(ends[-1]), n_features
+        # Whether the fitting process should take all columns
+        self.is_small = len(self) * n_features * self.dtype.itemsize <= FEW_BYTES
 
     def __len__(self) -> int:
         return self.shape[0]
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the fitting process should take all columns, which are few bytes."""
-        n_bytes: int = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        return n_bytes <= FEW_BYTES
 
     def each(
         self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any

@@ -131,16 +131,12 @@ class Partitions:
         self._count_bytes(shared, each, len(self._runs) * size_of(totals))
         return totals
 
-    def keep(self) -> Partitions:
-        """Return the blocks, computed and held where there is room for them.
+    def hold(self) -> Partitions:
+        """Return the blocks, computed and held one by one where there is room for them.
 
         The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
         cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass.
         """
-        return self.hold().pack()
-
-    def hold(self) -> Partitions:
-        """Compute and hold the blocks one by one: the first half of :meth:`keep`."""
         client = current_client()
         if client is None and sum(self.collect(size_of)) > KEPT_BYTES:
             return self
@@ -152,7 +148,7 @@ class Partitions:
         return self._settled(self._homes, self._runs) if self._is_held else self
 
     def pack(self) -> Partitions:
-        """Put blocks that are held, or made of such, into lists: the second half of :meth:`keep`.
+        """Put blocks that are held, or made of such, into lists.
 
         Every thread gets neighbours of as many bytes, so that none waits for another one; one list
         of them, unless there are very many bytes.

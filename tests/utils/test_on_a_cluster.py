@@ -49,7 +49,7 @@ def cluster():
 def test_blocks_lie_evenly_and_neighbours_together(cluster, sizes):
     X = da.from_array(np.zeros(sum(sizes)), chunks=(tuple(sizes),))
     with cluster.as_current():
-        home = align(X=X).keep().collect(lambda block: os.getpid())
+        home = align(X=X).hold().pack().collect(lambda block: os.getpid())
     assert np.count_nonzero(np.diff(home)) == 1
     own = sum(size for size, at in zip(sizes, home, strict=True) if at == home[0])
     assert abs(own - sum(sizes) / 2) <= max(sizes) / 2
@@ -59,7 +59,7 @@ def test_sums_and_errors(cluster):
     x = np.arange(1000.0)
     with cluster.as_current():
         assert current_client() is cluster
-        rows = align(X=da.from_array(x, chunks=10)).keep()
+        rows = align(X=da.from_array(x, chunks=10)).hold().pack()
         assert rows.total(test_partitions.block_sum) == x.sum()
         assert len(rows._lists) < len(rows) == 100
         with pytest.raises(ValueError, match="Partition 99: no"):

@@ -17,7 +17,7 @@ v = np.arange(60.0)
 
 def elsewhere(sizes, form=np.asarray, is_kept=True):
     rows = align(X=da.from_array(X, chunks=(tuple(sizes), 3))).then(lambda block: form(block["X"]))
-    return PartitionedRows(rows.keep() if is_kept else rows, sizes, X.dtype, 3)
+    return PartitionedRows(rows.hold().pack() if is_kept else rows, sizes, X.dtype, 3)
 
 
 @pytest.fixture(params=[(60,), (20, 0, 30, 10, 0), (1,) * 60], ids=["one", "few", "many"])

@@ -62,7 +62,7 @@ def block_sum(block):
 def test_sums_and_lists_over_blocks(n_blocks, kept):
     x = np.arange(60.0)
     rows = align(X=da.from_array(x, chunks=-(-60 // n_blocks)))
-    rows = rows.keep() if kept else rows
+    rows = rows.hold().pack() if kept else rows
     assert rows.total(block_sum) == x.sum()
     parts = rows.collect(lambda block, scale, own: scale * own, 2, each=range(len(rows)))
     assert parts == [2 * i for i in range(len(rows))]
@@ -84,12 +84,12 @@ def test_blocks_that_do_not_fit_are_read_again(monkeypatch):
     n_read = []
     source = align(X=da.from_array(np.arange(8.0), chunks=2))
     rows = source.then(lambda block: n_read.append(1) or block)
-    kept = rows.keep()
+    kept = rows.hold().pack()
     n_read.clear()
     kept.total(block_sum)
     assert not n_read
     monkeypatch.setattr(partitions, "KEPT_BYTES", 10)
-    again = rows.keep()
+    again = rows.hold().pack()
     n_read.clear()
     assert again.total(block_sum) == 28
     assert len(n_read) == 4
@@ -97,7 +97,7 @@ def test_blocks_that_do_not_fit_are_read_again(monkeypatch):
 
 def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
     def cost(n):
-        rows = align(X=da.from_array(np.zeros(n), chunks=n // 4)).keep()
+        rows = align(X=da.from_array(np.zeros(n), chunks=n // 4)).hold().pack()
         before = bytes_exchanged()
         rows.total(lambda block, c: c * len(block["X"]), np.zeros(100))
         return bytes_exchanged() - before
@@ -112,7 +112,7 @@ def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
 def test_many_lists_for_each_thread(monkeypatch):
     monkeypatch.setattr(partitions, "LIST_BYTES", 100)
     numbers = np.random.default_rng(0).normal(size=1000)
-    rows = align(X=da.from_array(numbers, chunks=30)).keep()
+    rows = align(X=da.from_array(numbers, chunks=30)).hold().pack()
     shared = np.zeros(partitions.SMALL_BYTES)
     for given in ((), (shared,)):
         total = rows.total(lambda block, *given: block["X"].sum(), *given)
