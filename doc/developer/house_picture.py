@@ -16,8 +16,9 @@ FLOORS = {
     "run from a shell, export": "__main__ warm export",
     "what users fit": "classification regression preprocessing ranking cluster",
     "what estimators share": "estimators base read",
+    "algorithms of papers": "papers",
     "limits enforced exactly": "enforcement",
-    "how it is solved": "solvers solvers.erm solvers.clustering solvers.eigen papers",
+    "how it is solved": "solvers solvers.erm solvers.clustering solvers.eigen",
     "what a solver may ask": "problems problems.erm problems.partial problems.clustering "
     "problems.cut",
     "what is solved": "constraints losses models",

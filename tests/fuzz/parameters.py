@@ -259,7 +259,7 @@ ARGUMENTS = {
         [["demographic_parity", "equal_opportunity"], DemographicParity(0.1), DemographicParity],
     ),
     "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9, {"sex": 0.1, "age": None}, {}]),
-    "solver": (["auto"], [*SOLVERS, *INTERVAL_SOLVERS, SOLVERS["plada"], SOLVERS["alm"]()]),
+    "solver": (["auto"], [*SOLVERS, *INTERVAL_SOLVERS, SOLVERS["al_lbfgs"], SOLVERS["alm"]()]),
     "PartialParityClassifier.model": (["linear"], [(2,), "ab"]),
     "model": (["linear", (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), (), "ab"]),
     "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
