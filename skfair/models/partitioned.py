@@ -16,14 +16,6 @@ from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums
 from skfair.utils.partitioned_rows import PartitionedRows
 
-<<<<<<< HEAD
-=======
-# Columns of at most 128 MB come to the fitting process: a question to partitions in other processes
-# takes about 8 ms, as long as a pass over these columns here. With less, fits of 64 MB took 2.2 to
-# 2.5 times as long as in memory, now 1.4 to 1.9; fits of 160 MB take 1.7 to 1.9 times as long.
-FEW_BYTES = 1 << 27
-
->>>>>>> 97d12679 (DASK: blocks are held and packed by one call each)
 
 def linear_score(
     X: Rows | PartitionedRows,

@@ -132,11 +132,7 @@ class Partitions:
         return totals
 
     def hold(self) -> Partitions:
-<<<<<<< HEAD
         """Return the blocks, computed and held one by one where there is room for them.
-=======
-        """Compute and hold the blocks, where there is room for them.
->>>>>>> 97d12679 (DASK: blocks are held and packed by one call each)
 
         The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
         cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass.
@@ -152,11 +148,7 @@ class Partitions:
         return self._settled(self._homes, self._runs) if self._is_held else self
 
     def pack(self) -> Partitions:
-<<<<<<< HEAD
         """Put blocks that are held, or made of such, into lists.
-=======
-        """Put blocks that are held, or made of such, into lists, and hold these.
->>>>>>> 97d12679 (DASK: blocks are held and packed by one call each)
 
         Every thread gets neighbours of as many bytes, so that none waits for another one; one list
         of them, unless there are very many bytes.
