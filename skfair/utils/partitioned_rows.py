@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class PartitionedRows:
         dtype: Any,  # of X
         n_features: int,  # number of columns of X
     ) -> None:
-        self._parts, self.dtype = parts, np.dtype(dtype)
+        self._parts, self._sizes, self.dtype = parts, sizes, np.dtype(dtype)
         ends = np.cumsum([0, *sizes])
         self.starts: IntArray = ends[:-1]  # the first row of each partition
         self.shape = int(ends[-1]), n_features
@@ -93,7 +94,7 @@ class PartitionedRows:
         """Return some rows as a matrix of this process, in the order asked for."""
         place = self._partition_of(rows)
         order = np.argsort(place, kind="stable")
-        parts = self._parts.collect(_taken, each=self._local(rows[order], place[order]))
+        parts = self._parts.collect(getitem, each=self._local(rows[order], place[order]))
         is_sparse = any(map(sparse.issparse, parts))
         joined = sparse.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
         return joined[np.argsort(order)]
@@ -101,7 +102,7 @@ class PartitionedRows:
     def subset(self, rows: IntArray) -> PartitionedRows:
         """Return some rows, in ascending order, which stay where they are."""
         own = self._local(rows, self._partition_of(rows))
-        parts = self._parts.then(_taken, each=own).held()
+        parts = self._parts.then(getitem, each=own).held()
         return PartitionedRows(parts, list(map(len, own)), self.dtype, self.shape[1])
 
     def then(
@@ -109,8 +110,7 @@ class PartitionedRows:
     ) -> PartitionedRows:
         """Return rows with ``function(X, *own, **shared)`` in the place of X, made once."""
         parts = self._parts.then(_call, function, shared, each=self._own(columns)).held()
-        sizes = np.diff([*self.starts, self.shape[0]])
-        return PartitionedRows(parts, sizes.tolist(), self.dtype, self.shape[1])
+        return PartitionedRows(parts, self._sizes, self.dtype, self.shape[1])
 
     def _own(self, columns: tuple[NDArray[Any] | None, ...]) -> list[Any]:
         """Return the entries of columns that belong to each partition."""
@@ -155,7 +155,3 @@ def _call(X: Any, function: Callable[..., Any], shared: dict[str, Any], own: Any
         column if column is None else np.require(column, requirements=["A", "W"]) for column in own
     ]
     return function(X, *own, **shared)
-
-
-def _taken(X: Any, rows: IntArray) -> Any:
-    return X[rows]
