@@ -51,10 +51,8 @@ class FairClusterMixin(ClusterMixin):
         labels : ndarray of shape (n_samples,)
             Cluster of each row.
         """
-        labels: NDArray[np.int32] = self.fit(
-            X, y, sensitive_features=sensitive_features, **fit_params
-        ).labels_
-        return labels
+        fitted = self.fit(X, y, sensitive_features=sensitive_features, **fit_params)
+        return np.asarray(fitted.labels_)
 
 
 def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:

@@ -148,8 +148,7 @@ class _DistancesOfPart(Distances):
             i, j = max(first, start), min(stop, start + len(piece))
             piece[i - start : j - start] = scaled[i - first : j - first]
             out[i - first : j - first] = (piece @ self._minus_two)[i - start : j - start]
-        norms: NDArray[Any] = part.norms[rows]
-        return norms
+        return np.asarray(part.norms[rows])
 
 
 class _Points(NamedTuple):
