@@ -16,7 +16,6 @@ from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import ROLES, SENSITIVE, Columns, Role, check_missing, read_columns
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
-from skfair.utils.threads import over_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +191,7 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
             joint, levels = factorize(joint)
             n_joint, is_merged = len(levels), True
         if size > 1:
-            joint, n_joint = _paired(joint, part, size), n_joint * size
+            joint, n_joint = joint * size + part, n_joint * size
     codes, levels = factorize(joint)
     if not is_merged:  # the integers say what they stand for, without a look at the rows
         return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
@@ -211,19 +210,6 @@ def sums_by(
     occurs = np.flatnonzero(np.bincount(joint, minlength=n_values))
     sums = [np.bincount(joint, own, n_values)[occurs].astype(np.float64) for own in columns]
     return occurs if levels is None else levels[occurs], sums
-
-
-def _paired(first: IntArray, second: IntArray, size: int) -> IntArray:
-    """Return ``first * size + second``."""
-    out = np.empty(first.size, np.int64)
-
-    def of_block(start: int, stop: int) -> None:
-        own = out[start:stop]
-        np.multiply(first[start:stop], size, out=own)
-        own += second[start:stop]
-
-    over_blocks(of_block, out.size)
-    return out
 
 
 def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:
