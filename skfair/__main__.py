@@ -286,7 +286,6 @@ def _write_loans(out: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
     plain: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     description = "Fairness audits and more."
     parser = argparse.ArgumentParser("python -m skfair", description=description, **plain)

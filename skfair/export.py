@@ -57,7 +57,6 @@ class _Ops:
         return self("Cast", values, to=_DOUBLE)
 
     def sums(self, values: Any, n_columns: int) -> Any:
-        """Return the sum of each row, as one column."""
         return self("MatMul", values, np.ones((n_columns, 1)))
 
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
@@ -183,7 +182,6 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
-    """Return the expected offset of each decision."""
     offsets, groups = decider.offsets[:, 0], decider.group_models
     if groups is None:  # no offset depends on the group
         of_anybody = offsets[decider.groups.offsets[:-1]].sum(axis=0)

@@ -336,7 +336,6 @@ def _check_fits_lazily(calibrator: PartialParityCalibrator, groups: ColumnLike |
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:
-    """Return columns of a Dask collection."""
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 

@@ -320,5 +320,4 @@ def make_constraints(
 
 
 def _fitting(task: str) -> list[str]:
-    """Return the names of the constraints for a task."""
     return [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]

@@ -297,7 +297,6 @@ def not_alone(sets: IntArray) -> IntArray:
 
 
 def _each(names: Sequence[str]) -> sparse.csr_array:
-    """Return rows each of which is one of the rates."""
     return sparse.csr_array(sparse.eye_array(len(names), format="csr"))
 
 

@@ -275,7 +275,6 @@ def _column(frame: "pd.DataFrame", name: str) -> "pd.Series":
 
 
 def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
-    """Return where a rule holds."""
     import pandas as pd
 
     try:

@@ -163,7 +163,6 @@ class GroupCuts:
         return first, end
 
     def rate(self, window: int) -> Rate | None:
-        """Return the rate in a window; None if the group has none there."""
         return next((rate for rate in self.rates if rate.window == window), None)
 
 

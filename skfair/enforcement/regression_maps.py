@@ -67,7 +67,6 @@ def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> Group
 
 
 def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
-    """Return the maps into the band of half the limit around the barycentre."""
     blocks, middle, masses = _sorted(values, rows)
     rising = [block.scores[::-1] for block in blocks]
     centres = [1 - 0.5 * (block.ends[1:] + block.ends[:-1])[::-1] for block in blocks]

@@ -106,11 +106,9 @@ class NumberTask(NamedTuple):
 
     @property
     def number_maps(self) -> NumberMaps:
-        """The maps that make the disparity smaller."""
         return NUMBER_MAPS[type(self.constraint)]
 
     def rows(self, attribute: int) -> NumberRows:
-        """Return the rows of one attribute."""
         groups = self.groups.of_attribute(attribute)
         chances = None if self.chances is None else self.chances[attribute]
         return NumberRows(self.targets, groups.codes[0], groups.n_groups, self.weights, chances)

@@ -65,7 +65,6 @@ class Verdict:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether all limits are satisfied."""
         return self.excess <= ROUNDING
 
     @property
@@ -120,7 +119,6 @@ class LineScan:
 
     @property
     def above(self) -> IntArray:
-        """The entries above the cutoff."""
         return self.entries.order[: self.n_above]
 
     def means_there(self) -> list[FloatArray]:
@@ -177,7 +175,6 @@ class StrictRates:
         ]
 
     def disparities(self, predicted: IntArray) -> list[float]:
-        """Return the disparity of each constraint."""
         means = self.means(predicted)
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 
@@ -228,13 +225,11 @@ class StrictEvaluation:
     def of_scores(
         cls, constraints: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
     ) -> StrictEvaluation:
-        """Return the evaluation of scores whose sign is to be that of the targets."""
         selecting = [ClassConstraint(bound, 1) for bound in constraints]
         return cls.of(selecting, (targets > 0).astype(np.int64), weights, np.eye(2))
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return int(self.utility.shape[0])
 
     @property
@@ -260,7 +255,6 @@ class StrictEvaluation:
         return np.asarray(values + self._share_expected * (expected - values))
 
     def utility_of(self, predicted: IntArray) -> float:
-        """Return the mean utility of decisions."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])
 
     def __call__(self, predicted: IntArray) -> Verdict:
@@ -268,7 +262,6 @@ class StrictEvaluation:
         return self.verdict(self.rates.means(predicted), self.utility_of(predicted))
 
     def verdict(self, means: Sequence[FloatArray], utility: float) -> Verdict:
-        """Return the verdict on cell means and a mean utility."""
         over = excesses(self.rates.bounds, means)
         penalty = None if self.penalty is None else self.penalty * np.maximum(over, 0.0).sum()
         return Verdict(utility, float(over.max(initial=-np.inf)), penalty)

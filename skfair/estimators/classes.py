@@ -101,11 +101,9 @@ class PositiveClass:
 
     @property
     def _ordered_classes(self) -> NDArray[Any]:
-        """The classes, of two the positive one last."""
         return self.classes_ if self._sign > 0 else self.classes_[::-1]
 
     def _decide(self, scores: FloatArray) -> NDArray[Any]:
-        """Return the class of each score; a score of 0 is not positive."""
         return np.asarray(self._ordered_classes[(self._sign * scores > 0).astype(np.intp)])
 
 

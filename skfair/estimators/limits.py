@@ -44,7 +44,7 @@ class SelectionFloor(Constraint):
     def __init__(self, max_disparity: float | None = None) -> None:
         super().__init__(max_disparity)
 
-    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+    def moment(self, rows: TrainingRows) -> Moment:
         return Rate(np.full(rows.targets.size, -1.0))
 
 

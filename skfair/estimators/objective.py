@@ -100,7 +100,6 @@ class Ratio(NamedTuple):
     denominator: IntArray
 
     def utility(self, level: float) -> FloatArray:
-        """Return the utility of decisions if the ratio is to be above a level."""
         return scaled(self.numerator - level * self.denominator)
 
     def value(self, table: FloatArray) -> float:
@@ -181,7 +180,6 @@ def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -
 
 
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:
-    """Return a matrix of costs, its classes in order."""
     n = order.size
     try:
         costs = np.asarray(matrix, dtype=np.float64)

@@ -56,7 +56,6 @@ class ComparedGroups:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Every pair of peers."""
         first, second = [], []
         for start, stop in pairwise(self.starts.tolist()):
             members = start + np.flatnonzero(self.is_present[start:stop])
@@ -73,7 +72,6 @@ class ComparedGroups:
 
     @property
     def present(self) -> IntArray:
-        """The cells that have rows."""
         return np.flatnonzero(self.is_present)
 
     @cached_property
@@ -84,7 +82,6 @@ class ComparedGroups:
         return np.unique(np.concatenate(self.pairs))
 
     def rows_of_cells(self) -> list[IntArray]:
-        """Return the rows of each cell."""
         codes = self.cells.codes
         return [np.flatnonzero((codes == cell).any(axis=0)) for cell in range(self.group_of.size)]
 
@@ -105,7 +102,6 @@ class ComparedGroups:
         return first - second if is_group(reference) else np.abs(first - second)
 
     def pairs_with(self, reference: Reference) -> tuple[IntArray, IntArray]:
-        """Return the pairs of peers that are compared: all, or each with the reference group."""
         if not is_group(reference):
             return self.pairs
         is_reference = reference_groups(reference, self.groups)[self.group_of] & self.is_present

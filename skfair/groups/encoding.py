@@ -89,7 +89,6 @@ class GroupEncoding:
         return np.repeat(np.arange(self.n_attributes), np.diff(self.offsets))
 
     def of_attribute(self, attribute: int) -> GroupEncoding:
-        """Return the groups of one attribute alone."""
         first, stop = self.offsets[attribute], self.offsets[attribute + 1]
         levels, only = self.levels, slice(attribute, attribute + 1)
         if self.n_attributes > 1:
@@ -274,7 +273,6 @@ def encode_groups(
 
 
 def _named_missing(attribute: Factorized, level: str) -> Factorized:
-    """Make missing values a level."""
     is_missing = attribute.codes < 0
     if not is_missing.any():
         return attribute

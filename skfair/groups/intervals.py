@@ -38,7 +38,6 @@ class Intervals:
         self.lengths = np.array([(pairs[:, 1] - pairs[:, 0]).sum() for pairs in self.bounds])
 
     def overlap(self, rank: FloatArray, group: int) -> FloatArray:
-        """Length of the overlap of [0, rank] with the intervals of a group."""
         return sum(
             (np.minimum(np.maximum(rank, low), high) - low for low, high in self.bounds[group]),
             start=np.zeros(np.shape(rank)),
@@ -53,7 +52,6 @@ class Intervals:
         return inside
 
     def share(self, rank: FloatArray, group: int) -> FloatArray:
-        """Part of the intervals of a group that [0, rank] covers, from 0 to 1."""
         return np.asarray(self.overlap(rank, group) / self.lengths[group])
 
     def lowest_rank(self, share: FloatArray | float, group: int) -> FloatArray:
@@ -94,11 +92,9 @@ class Intervals:
         return Intervals._of([np.array(merged)] * len(self.bounds))
 
     def of_groups(self, first: int, stop: int) -> Intervals:
-        """Return the intervals of some groups, numbered from 0."""
         return Intervals._of(self.bounds[first:stop])
 
     def take(self, groups: IntArray) -> Intervals:
-        """Return the intervals of the listed groups, in their order."""
         return Intervals._of([self.bounds[g] for g in groups.tolist()])
 
     @classmethod

@@ -146,7 +146,6 @@ def number_kinds(
 
 
 def _number(block: RowBlock, numbers: IntArray) -> RowBlock:
-    """Number the kinds of the rows over all blocks."""
     return RowBlock(block.numbers, numbers[block.kind], block.weights)
 
 

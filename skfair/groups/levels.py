@@ -213,5 +213,4 @@ def sums_by(
 
 
 def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:
-    """Return the readable name of an intersection."""
     return ", ".join(f"{a}={level}" for a, level in zip(attributes, levels, strict=True))

@@ -28,7 +28,6 @@ ONE_MINUS_RATIO = " (1 - ratio)"
 
 
 def limits_of_attributes(limit: Limit, groups: GroupEncoding) -> list[float | None]:
-    """Return the limit of each attribute, None where there is none."""
     if not isinstance(limit, Mapping):
         return [limit] * groups.n_attributes
     names = groups.levels.attributes

@@ -68,7 +68,6 @@ def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive") -> A
 
 
 def keep_columns(X: Any, positions: Iterable[int]) -> Any:
-    """Return X with only the columns at the given positions."""
     positions = list(positions)
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]

@@ -83,7 +83,6 @@ class GroupProbabilities:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of groups."""
         rows, groups = self.values.shape
         return rows, groups
 

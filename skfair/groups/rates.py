@@ -66,7 +66,6 @@ class CellMeans(NamedTuple):
         return cls(np.array([sums, sums_of_squares]), is_share, origin)
 
     def counted_from(self, origin: float) -> CellMeans:
-        """Return the same with another origin."""
         by, (total, first, second) = self.origin - origin, self.sums.swapaxes(0, 1)
         sums = [total, first + by * total, second + by * (2 * first + by * total)]
         return self._replace(sums=np.stack(sums, axis=1), origin=origin)
@@ -81,12 +80,10 @@ class CellMeans(NamedTuple):
         return self._replace(sums=np.repeat(sums[:, powers], 2 // len(sums), axis=0))
 
     def whole(self) -> CellMeans:
-        """Return the sums of all cells, as one."""
         return self._replace(sums=self.sums.sum(axis=-1, keepdims=True))
 
     @property
     def weight(self) -> FloatArray:
-        """The sum of the weights of each cell."""
         return np.asarray(self.sums[0, 0])
 
     @property

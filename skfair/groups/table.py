@@ -81,13 +81,11 @@ class GroupTable:
         return cls(levels_by_name, np.array(codes, np.int64).T, counts)
 
     def cells(self) -> list[tuple[Any, ...]]:
-        """Return the levels of each cell."""
         columns = zip(self.levels.values(), self.codes.T.tolist(), strict=True)
         return list(zip(*([own[i] for i in column] for own, column in columns), strict=True))
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes that groups are made of."""
         return [name for name in self.levels if name not in self.within]
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
@@ -138,7 +136,6 @@ class GroupTable:
 
     @property
     def groups(self) -> ComparedGroups:
-        """The groups that the cells are, and which of them are compared with each other."""
         if self.peers is None:
             raise TypeError("A table of cells says by compared() of which groups they are part.")
         return self.peers
@@ -206,7 +203,6 @@ class GroupTable:
         return aggregate(every, agg, empty=float(is_ratio), worst_is_smallest=is_ratio)
 
     def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
-        """Return the largest rate of a group."""
         cells = self.groups.present
         return float(self.checked_rate(rate, cells, zero_division)[cells].max())
 

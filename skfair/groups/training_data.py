@@ -28,7 +28,6 @@ class People(NamedTuple):
 
     @property
     def first(self) -> IntArray:
-        """The first of the many rows of each person."""
         return np.flatnonzero(np.diff(self.owners, prepend=-1))
 
     def spread(self, splits: Iterable[tuple[IntArray, IntArray]]) -> list[Any]:
@@ -82,7 +81,6 @@ class TrainingData:
 
     @property
     def n_samples(self) -> int:
-        """Number of rows."""
         return self.groups.n_samples
 
     @property
@@ -92,7 +90,6 @@ class TrainingData:
 
     @property
     def largest_weight(self) -> float:
-        """Largest weight of a row."""
         return self.weight_range[1]
 
     @property

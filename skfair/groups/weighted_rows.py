@@ -105,7 +105,6 @@ class LazyRows:
         self._is_weighted = sample_weight is not None
 
     def kinds(self) -> WeightedRows:
-        """Return the kinds of all blocks."""
         return self._kinds
 
     def means(

@@ -140,7 +140,6 @@ class CertificateDisplay(Display):
         return self
 
     def _draw_line(self, label: str, disparities: FloatArray, number: int) -> Any:
-        """Draw the accuracy against disparities."""
         marker = marker_of_few(look(number), disparities.size)
         options = {"lw": 1.5, "label": label, "marker": marker}
         return draw_line(self.ax_, disparities, self.accuracies, look(number), {}, **options)

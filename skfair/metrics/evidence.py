@@ -293,7 +293,6 @@ def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
 
 
 def _of_means(columns: dict[str, Any], pairs: list[tuple[FloatArray, FloatArray]]) -> Evidence:
-    """Return the evidence on differences of means."""
     sums = np.array([[_sums(scores) for scores in pair] for pair in pairs]).reshape(-1, 2, 6)
     first, second = sums[:, 0].T, sums[:, 1].T
     value = first[1] - second[1]

@@ -206,7 +206,6 @@ def _deals(
 def _strata(
     control_features: ColumnsLike | None, labels: ColumnLike | None, n_rows: int
 ) -> IntArray:
-    """Return the stratum of each row; without control features and labels all are in one."""
     codes = np.zeros(n_rows, np.int64)
     if control_features is not None:
         codes = read_strata(control_features, n_samples=n_rows).codes
@@ -507,7 +506,6 @@ def resampled_gaps(
 def _resampled_weights(
     rows: ScoredRows, n_bootstrap: int, rng: np.random.RandomState, counts: IntArray | None
 ) -> Iterator[FloatArray]:
-    """Yield weights of the rows in resamples of those that have any."""
     base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
     counted = np.flatnonzero(base > 0)
     codes = rows.groups.cells.codes[0][counted]

@@ -149,7 +149,6 @@ class GroupMetric:
 
 
 def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
-    """Return the metric of each cell of rows."""
     numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(

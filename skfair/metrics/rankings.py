@@ -288,7 +288,6 @@ def pair_error_rates(rows: RankedRows) -> FloatArray:
 
 
 def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
-    """Return every pair of groups of the same attribute."""
     attribute = groups.attribute_of_group
     first, second = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return first, second

@@ -41,7 +41,6 @@ def legendre(n: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
-    """Return arrays of floats of one shape."""
     arrays = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(value, np.float64)) for value in values)
     )

@@ -460,6 +460,5 @@ def _scores(
     groups: Any,
     **weights: Any,
 ) -> FloatArray:
-    """Score every model, with the groups if its predictions take them."""
     asked = models if groups is None else [GroupsInHand(model, groups) for model in models]
     return np.array([scorer(model, X, y, **weights) for model in asked], dtype=float)

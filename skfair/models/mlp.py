@@ -239,7 +239,6 @@ def mlp_scores(
 
 
 def _blocks(n: int, rows: IntArray | None) -> Iterator[tuple[slice, slice | IntArray]]:
-    """Yield where the scores of each block go, and which rows they are of."""
     for start in range(0, n, BLOCK_ROWS):
         part = slice(start, min(start + BLOCK_ROWS, n))
         yield part, part if rows is None else rows[part]
@@ -295,7 +294,6 @@ def _times(batch: Any, coef: NDArray[Any]) -> NDArray[Any]:
 
 
 def _transposed_times(batch: Any, units: NDArray[Any]) -> NDArray[Any]:
-    """Return the transpose of the rows times ``units``."""
     if isinstance(batch, np.ndarray):
         return np.asarray(batch.T @ units)
     from skfair._kernels.mlp import add_transposed_rows_times

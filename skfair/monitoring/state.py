@@ -203,5 +203,4 @@ def _gauges(monitor: Any, n_waiting: int) -> Iterator[tuple[str, float, dict[str
 
 
 def _escaped(name: str) -> str:
-    """Return a name as a label of Prometheus."""
     return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

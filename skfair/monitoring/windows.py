@@ -352,7 +352,6 @@ def _smoothed(counts: FloatArray) -> FloatArray:
 
 
 def _quotient(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return above / below, and 0 where there is nothing."""
     return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
 
 

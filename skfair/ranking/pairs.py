@@ -102,7 +102,6 @@ def _kinds_of_query(
     max_pairs: int,
     rng: np.random.RandomState,
 ) -> Iterator[Kind]:
-    """Yield the kinds of one query that have pairs."""
     present, where = np.unique(atoms[rows], return_index=True)
     rows = rows[np.argsort(grades[rows], kind="stable")]
     # In the order of their first rows: what is drawn does not depend on the names of groups.
@@ -170,7 +169,6 @@ def bind_pairs(
 
 
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
-    """Return every pair of groups of the same attribute."""
     attribute = groups.attribute_of_group
     ends = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return list(zip(*(ends.tolist() for ends in ends), strict=True))

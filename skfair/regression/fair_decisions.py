@@ -393,7 +393,6 @@ def _attributes(
     free: Moved,
     task: NumberTask,
 ) -> dict[str, Any]:
-    """Return the fitted attributes."""
     offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
     rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))

@@ -302,7 +302,6 @@ class _Sample:
         ]
 
     def codes(self, view: View) -> IntArray:
-        """Return the group of each row."""
         return np.asarray(view.codes[self._cells])
 
     def _sums(self, values: Any, counted: Any = None) -> CellMeans:

@@ -173,7 +173,6 @@ class TableFile(NamedTuple):
         return (stated[1], 1) if stated else (max(",;\t", key=unquoted.count), 0)
 
     def _read(self, **options: object) -> Any:
-        """Read a CSV file."""
         return pd.read_csv(self.path, encoding=self.encoding, **options)  # type: ignore[call-overload]
 
     def _decimal(self, dialect: dict[str, Any]) -> str:
@@ -218,7 +217,6 @@ class TableFile(NamedTuple):
             raise ValueError(f"{self.path.name} is damaged: {error}. Copy it again.") from error
 
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
-        """Yield blocks as they are in the file."""
         with self._explained():
             if self._kind == "parquet":
                 batches = _parquet(self.path).iter_batches(self.block_rows, columns=self.used)

@@ -48,7 +48,6 @@ def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.
 
 
 def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
-    """Return the table of one view."""
     status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
     if "selection_rate" in sample.measures:

@@ -45,7 +45,6 @@ class Page:
         return self._rendered(self._templates[1])
 
     def _rendered(self, template: str) -> str:
-        """Fill a template."""
         raise NotImplementedError
 
 

@@ -100,7 +100,6 @@ def _differences(tables: AuditTables) -> pd.DataFrame:
 
 
 def _of_attribute(tables: AuditTables, view: str) -> Verdict:
-    """Return the verdict on an attribute."""
     rows = where(_differences(tables), view=view)
     named = [name for name in VERDICTS if len(where(rows, metric=name))]
     if named:

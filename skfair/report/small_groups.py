@@ -102,7 +102,6 @@ class Sums:
         self.is_whole_shown = self._admits(np.ones(len(units)))
 
     def _are_few(self, rows: FloatArray) -> BoolArray:
-        """Return which sums are of few people, by any of the counts."""
         n_people = rows @ self._counts.T
         return np.asarray(((n_people > 0) & (n_people < self._least)).any(axis=1))
 

@@ -376,7 +376,6 @@ def _measures(
 
 
 def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorized]:
-    """Return columns as levels."""
     try:
         frame = pd.DataFrame(columns)
     except ValueError as error:

@@ -56,7 +56,6 @@ def check_parameters(solver: object) -> None:
 
 
 def _fault(value: Any, kind: Any) -> str | None:
-    """Return what a value must be and is not; None where it is."""
     options = get_args(kind)
     if NoneType in options:
         if value is None:

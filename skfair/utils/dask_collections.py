@@ -147,7 +147,6 @@ def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequen
 
 
 def n_rows(part: Any) -> int:
-    """Return the number of rows of a part."""
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 

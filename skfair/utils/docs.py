@@ -75,7 +75,6 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
 
 
 def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
-    """Return the sections that a vocabulary has for a function."""
     name, owner = function.__name__, function.__qualname__.split(".")[0]
     ends = {end: shared.get(f"{name}.{end}", shared.get(end)) for end in ("Returns", "Raises")}
     return {end: body.replace("{owner}", owner) for end, body in ends.items() if body}

@@ -34,7 +34,6 @@ except ImportError:  # scikit-learn < 1.9
             return _NoContext()
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
         return method
 
 
@@ -43,7 +42,6 @@ try:
 except ImportError:  # scikit-learn < 1.9 returns sparse matrices and knows no other setting
 
     def align_sparse(X: Any) -> Any:
-        """Return a matrix as it is."""
         return X
 
 

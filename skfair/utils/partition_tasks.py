@@ -121,7 +121,6 @@ def homes_of(client: Any) -> list[str]:
 
 
 def itself(value: Any) -> Any:
-    """Return a value: the function of a task that only carries it."""
     return value
 
 
@@ -138,7 +137,6 @@ def future_of(part: Any) -> Any:
 
 
 def compute(tasks: list[Any]) -> list[Any]:
-    """Compute tasks."""
     import dask
 
     return list(dask.compute(*tasks, optimize_graph=False))
@@ -185,7 +183,6 @@ def add(results: list[Any]) -> Any:
 
 
 def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
-    """Combine results until there are few."""
     while len(results) > FAN_IN:
         results = [combine(results[i : i + FAN_IN]) for i in range(0, len(results), FAN_IN)]
     return results

@@ -71,7 +71,6 @@ class PartitionedRows:
     def each(
         self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> list[Any]:
-        """Return what ``function(X, *own, **shared)`` returns of each partition."""
         return self._parts.collect(_call, function, shared, each=self._own(columns))
 
     def total(
@@ -81,13 +80,11 @@ class PartitionedRows:
         combine: Callable[[list[Any]], Any] = add,
         **shared: Any,
     ) -> Any:
-        """Add up (or combine) what a function returns of each partition."""
         return combine(self.each(function, *columns, **shared))
 
     def joined(
         self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> Any:
-        """Return one array of what a function returns for the rows of each partition."""
         return np.concatenate(self.each(function, *columns, **shared), axis=-1)
 
     def taken(self, rows: IntArray) -> Any:
@@ -124,7 +121,6 @@ class PartitionedRows:
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def _local(self, rows: IntArray, places: IntArray) -> list[IntArray]:
-        """Return rows, which are sorted by their partitions, as they are numbered in these."""
         cuts = np.searchsorted(places, np.arange(1, len(self.starts)))
         return np.split(rows - self.starts[places], cuts)
 

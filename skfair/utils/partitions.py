@@ -226,7 +226,6 @@ class Partitions:
         )
 
     def _single(self) -> list[Any]:
-        """Return the blocks one by one."""
         return [
             part[i]
             for part, length in zip(self._lists, self._lengths, strict=True)

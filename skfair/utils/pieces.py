@@ -18,6 +18,5 @@ _PIECES = 8
 
 
 def piece_rows(n_rows: int, width: float) -> int:
-    """Return how many rows of ``width`` numbers a piece has."""
     most = max(1, int(NUMBERS // max(width, 1.0)))
     return min(most, max(n_rows // _PIECES, -(-most // 2)))

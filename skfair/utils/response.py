@@ -23,7 +23,6 @@ _RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
-    """Return the first of the wanted methods that the estimator has."""
     if not isinstance(wanted, Sequence):
         raise TypeError(f"response_method must be a name or a list of names, got {wanted!r}.")
     names = [wanted] if isinstance(wanted, str) else list(wanted)

@@ -61,7 +61,6 @@ def row_draws(rows: Any, names: Sequence[Any] | None, key: int) -> FloatArray:
 
 
 def _columns(rows: Any, names: Sequence[Any] | None) -> Iterator[tuple[Any, Any, _WORDS]]:
-    """Yield the name of each column, the rows where it is not 0, and the words of these."""
     if hasattr(rows, "columns"):
         for j, name in enumerate(rows.columns):
             yield j if names is None else name, *_not_zero(_safe_indexing(rows, j, axis=1))

@@ -23,7 +23,6 @@ def listed_in(items: list[str]) -> str:
 
 
 def plural(n: int, noun: str) -> str:
-    """Return ``"1 row"`` or ``"2,000 rows"``."""
     return f"{n} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 

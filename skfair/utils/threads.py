@@ -51,7 +51,6 @@ _errors: contextvars.ContextVar[list[BaseException]] = contextvars.ContextVar("e
 
 
 def _controller() -> ThreadpoolController:
-    """Return what sets the threads of the libraries that are loaded."""
     return _controller_of("sklearn.utils._openmp_helpers" in sys.modules)
 
 

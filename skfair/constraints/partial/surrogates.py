@@ -141,5 +141,4 @@ def make_surrogate(
 
 
 def _rows_of(thresholds: FloatArray) -> int:
-    """Return the number of rows in a block."""
     return 1 + _STEPS // max(1, thresholds.size)

@@ -190,13 +190,11 @@ class GapSolver:
         return np.asarray(inner * (1 - inner) / self.n_rows)
 
     def offsets(self, points: FloatArray) -> FloatArray:
-        """Return the offsets of the features."""
         of_rows = points[:, :-1] @ self.features
         of_rows[:, self.rows.everyone] += points[:, -1:]
         return np.asarray(of_rows)
 
     def selection_rates(self, points: FloatArray) -> FloatArray:
-        """Return the share of the rows that are selected."""
         return np.asarray((self.weights * (self._margins(points) > 0)).sum(axis=1))
 
     def solve(

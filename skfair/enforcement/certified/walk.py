@@ -88,11 +88,9 @@ class RowRates:
         return replace(self, compared=tuple(compared), shift=shift)
 
     def after_shift(self, disparity: FloatArray | float) -> FloatArray:
-        """Return what disparities may grow to."""
         return np.asarray(self.shift + (1 - self.shift) * disparity)
 
     def part(self, rows: IntArray | slice) -> RowRates:
-        """Return the rates of some of the rows."""
         columns: Any = rows
         members, refused, step = (
             sparse.csr_array(matrix[:, columns]) for matrix in (self.members, *self.counted)
@@ -105,7 +103,6 @@ class RowRates:
         return np.asarray(self.members @ self.weights)
 
     def weighted_peers(self) -> list[Peers]:
-        """Return what is compared, with the weight of each rate on these rows."""
         totals = self.totals()
         return [peers._replace(weights=totals[peers.rates]) for peers in self.compared]
 

@@ -55,7 +55,6 @@ class SoftRows:
 
     @cached_property
     def totals(self) -> FloatArray:
-        """Total share of each feature."""
         return np.asarray(self.shares.T @ self.weights)
 
     def soft_table(self, offsets: FloatArray, temperature: float) -> tuple[float, FloatArray]:

@@ -54,12 +54,10 @@ class Candidate:
 
     @property
     def predicted(self) -> IntArray:
-        """The decision of each row."""
         return self.decisions.predicted
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the decisions."""
         return self.decisions.verdict
 
     def at(self, offsets: FloatArray, strict: StrictEvaluation | None = None) -> Candidate:

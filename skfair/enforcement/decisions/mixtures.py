@@ -169,7 +169,6 @@ def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
 
 
 def _cut_group(strict: StrictEvaluation, rows: IntArray, scores: FloatArray) -> _Group:
-    """Return the cuts of a group, and what they give."""
     rows, cuts, utility = cuts_of(strict, rows, scores)
     some = np.unique(np.linspace(0, cuts.size - 1, _MOST_CUTS).astype(np.int64))
     cuts, utility = cuts[some], utility[some]

@@ -74,7 +74,6 @@ class OffsetSearch:
     start: tuple[LinearRows, SoftRows, FloatArray] | None = None
 
     def candidate(self, offsets: FloatArray) -> Candidate:
-        """Return offsets with their decisions."""
         return Candidate(self.strict, self.values, self.shares, offsets, self._columns)
 
     @cached_property
@@ -102,7 +101,6 @@ class OffsetSearch:
         return best
 
     def exchange(self, best: Candidate) -> Candidate:
-        """Return what exact line searches make of a candidate."""
         n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
         return exchange(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 

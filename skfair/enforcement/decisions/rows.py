@@ -43,21 +43,17 @@ class Features(NamedTuple):
 
     @property
     def groups(self) -> IntArray:
-        """All groups, in the order in which they are searched."""
         return np.arange(self.n_groups) if self.order is None else self.order
 
     def of(self, groups: IntArray) -> IntArray:
-        """Return the features of groups."""
         return (groups[:, None] * self.n_kinds + np.arange(self.n_kinds)).ravel()
 
     @property
     def n_kinds(self) -> int:
-        """Number of features of a group."""
         return self.n_strata * self.n_classes
 
     @property
     def size(self) -> int:
-        """Number of features."""
         return self.n_groups * self.n_kinds
 
 

@@ -78,7 +78,6 @@ def with_ties_broken(values: FloatArray, weight: float) -> FloatArray:
 
 
 def by_column(shares: Shares) -> FloatArray | sparse.csc_array:
-    """Return shares that can be read by column."""
     is_dense = isinstance(shares, np.ndarray)
     return np.asfortranarray(shares) if is_dense else sparse.csc_array(shares)
 

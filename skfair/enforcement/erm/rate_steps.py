@@ -269,7 +269,6 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
 
 
 def _seen(problem: ConstrainedERM, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
-    """Return a point, given its constraints and errors."""
     return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
 
 

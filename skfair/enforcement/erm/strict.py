@@ -105,7 +105,6 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
-    """Walk a path from its start."""
     problem = path.problem
     # Without the constraints first: this is the result if they do not bind.
     params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}

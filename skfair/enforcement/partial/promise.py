@@ -57,7 +57,6 @@ class Promise:
 
     @cached_property
     def own_intervals(self) -> Intervals:
-        """The intervals of the user."""
         return Intervals(self.interval, self.groups.levels)
 
     @cached_property
@@ -80,7 +79,6 @@ class Promise:
         return replace(self, interval=_pairs(self.own_intervals.widened(length)))
 
     def of_attributes(self) -> list[Self]:
-        """Return the promise of each attribute that is limited, if each has its own limit."""
         if not isinstance(self.limit, Mapping):
             return [self]
         parts = []
@@ -134,7 +132,6 @@ class Promise:
 
     @property
     def compares_thresholds(self) -> bool:
-        """Whether groups are compared at thresholds, not at ranks."""
         return self.is_ccdf and self.constraint.ranked.ccdf_metric is not None
 
     @property
@@ -262,7 +259,6 @@ def _pairs(intervals: Intervals) -> list[Any]:
 
 
 def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
-    """Return the limit of a constraint, or else of the estimator."""
     own = read_constraint(constraint).own_limit
     return max_disparity if own is None else own
 

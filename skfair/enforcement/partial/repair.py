@@ -91,7 +91,6 @@ def _mapped(z: FloatArray, x: FloatArray, y: FloatArray, threshold: float) -> Fl
 
 
 def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
-    """Return the maps that move the threshold of each group to 0."""
     knots = [block.scores[:1].copy() for block in blocks]
     after = [x - t for x, t in zip(knots, thresholds, strict=True)]
     return GroupMaps(np.asarray(thresholds, dtype=np.float64), knots, after)

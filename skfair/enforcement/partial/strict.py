@@ -79,7 +79,6 @@ class PartialResult:
 
     @property
     def smooth_verdict(self) -> Verdict:
-        """The verdict by the smooth problem itself."""
         at = self.problem.evaluate(self.result.theta)
         return Verdict(-at.objective, self.problem.violation(at) - SLACK)
 

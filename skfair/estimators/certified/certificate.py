@@ -116,7 +116,6 @@ class Certified:
     }
 
     def _certificate(self) -> Certificate:
-        """The certificate that is asked for, if one is."""
         asked = self.confidence
         return asked if isinstance(asked, Certificate) else Certificate(cast(float, asked))
 

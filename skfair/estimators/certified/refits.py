@@ -70,7 +70,6 @@ class HeldOut(NamedTuple):
 
     @property
     def judging(self) -> IntArray:
-        """The rows that judge."""
         return np.concatenate([judging for _, judging in self.splits])
 
     def predictions(self, models: Sequence[Any]) -> NDArray[Any]:
@@ -151,7 +150,6 @@ class LinearFit:
     intercept_: FloatArray  # (1,)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predictions of rows."""
         return np.asarray(product(X, self.coef_[0]) + self.intercept_[0])
 
 

@@ -69,7 +69,6 @@ class LabelledRows:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights that add up to 1."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property
@@ -80,7 +79,6 @@ class LabelledRows:
 
     @property
     def n_strata(self) -> int:
-        """Number of strata, 1 if there are none."""
         return 1 if self.strata is None else len(self.strata.names)
 
     def shares(

@@ -56,7 +56,6 @@ class TargetScale:
 
     @property
     def of_loss(self) -> float:
-        """Unit of the loss."""
         return self.spread**self.degree
 
     @property
@@ -65,11 +64,9 @@ class TargetScale:
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
     def of_constraint(self, constraint: BoundConstraint) -> float:
-        """Return the unit of the disparity of a constraint."""
         return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
-        """Return the scores that belong to predictions."""
         return (scores - self.middle) / self.spread
 
 
@@ -241,7 +238,6 @@ def _problem(
     bound: list[BoundConstraint],
     alpha: float,
 ) -> ConstrainedERM:
-    """Return the problem of constraints that are bound to the rows."""
     targets, loss, weights = task.targets, task.loss, task.loss_weights
     has_intercept, (layers, function) = task.fit_intercept, task.model
     if not task.model.is_linear and isinstance(data.X, PartitionedRows):

@@ -125,7 +125,6 @@ class DCADMM(EigenSolver):
 
 
 def _shifted_product(problem: GroupCut, shift: float, columns: FloatArray) -> FloatArray:
-    """Return ``M + shift`` times columns."""
     product = problem.multiply(columns.astype(problem.dtype, copy=False))
     return product.astype(np.float64, copy=False) + shift * columns
 

@@ -165,7 +165,6 @@ class _Edges:
         self.basis = left[:, lengths > 1e-9 * max(lengths.max(initial=0.0), 1.0)]
 
     def sums(self, w: FloatArray) -> FloatArray:
-        """Sum weights of edges at each node."""
         n = self.rows.size
         total = np.bincount(self.first, w, n) + np.bincount(self.second, w, n)
         return np.asarray(total, dtype=np.float64)
@@ -215,7 +214,6 @@ def _smallest(
 
 
 def _rotation(Q: FloatArray, U: FloatArray) -> FloatArray:
-    """Return the rotation that brings U closest to Q."""
     left, _, right = np.linalg.svd(Q.T @ U)
     return np.asarray(right.T @ left.T)
 

@@ -67,7 +67,6 @@ class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
         return PartialResult(problem, result, Verdict(), is_precise=False)
 
     def _asked(self, promise: Promise) -> Promise:
-        """Return what the solver is asked to keep."""
         return promise
 
 

@@ -192,7 +192,6 @@ class _ConvexBatch:
         return np.asarray(values - tangent - self._rows.bounds + rise + pull)
 
     def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
-        """Return the derivatives of these along a change of the scores and a step."""
         of_aux = np.split(step, self._problem.aux_starts)[1:-1]
         return self._rows.sides(*(_along(part, of_scores, of_aux) for part in parts))
 

@@ -253,7 +253,6 @@ class _Relaxed:
         return _join(by_centers, by_offsets, 2 * (1 + farthest))
 
     def unfairness_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
-        """Return the gradient of -f_2 on a batch."""
         _, by_centers, by_offsets = soft_balance(self._drawn(x, rng), self.sharpness)
         return _join(-by_centers, -by_offsets, _LONGEST)
 

@@ -428,7 +428,6 @@ class _Descent:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The current labels."""
         return np.asarray(self._state[0])
 
     def count(self) -> None:
@@ -496,10 +495,8 @@ class _Descent:
 
 
 def _rows_and_sizes(problem: RepresentationProblem) -> tuple[NDArray[Any], IntArray, int, int]:
-    """Return what a search is told of a problem."""
     return problem.X, problem.codes, problem.n_clusters, problem.n_groups
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:
-    """Return how many candidates a pass compares."""
     return min(2**n_pass, MAX_CANDIDATES) if isinstance(n_candidates, str) else n_candidates

@@ -155,7 +155,6 @@ class SoftAssignment:
         np.maximum(self.divergences, 0.0, out=self.divergences)
 
     def _accept(self) -> None:
-        """Make the step the current assignment."""
         self.logs, self.next_logs = self.next_logs, self.logs
         self.counts, self.cost = self.next_counts, self.next_cost
 

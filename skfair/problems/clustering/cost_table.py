@@ -156,7 +156,6 @@ class CostTable(ABC):
         return labels, *near, np.sum(counts, axis=0), sum(paid)
 
     def cheapest_moves(self, labels: IntArray, n_kept: int | None = None) -> Moves:
-        """List the cheapest moves away from the labels."""
         moves = Moves(self.rows, n_kept or self.list_length())
         self.list_moves(labels, moves)
         return moves
@@ -230,7 +229,6 @@ class CostProblem(CostedRows):
         return Costs(self, target)
 
     def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
-        """Return the costs of some of the rows."""
         return np.asarray(target[rows])
 
 

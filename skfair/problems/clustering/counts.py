@@ -50,7 +50,6 @@ class Constraints(NamedTuple):
 
     @classmethod
     def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
-        """Return no constraints at all."""
         return cls(np.zeros((0, n_groups)), np.zeros(0), min_balances)
 
     def violation(self, counts: FloatArray) -> FloatArray:
@@ -160,28 +159,23 @@ class GroupedRows:
 
     @cached_property
     def constraint_entries(self) -> tuple[NDArray[Any], ...]:
-        """The matrix, and where its entries are by cell."""
         by_cell = sparse.csc_array(self.constraints.matrix)
         return self.constraints.matrix, by_cell.indptr, by_cell.indices
 
     @property
     def n_samples(self) -> int:
-        """Number of rows."""
         return int(self.cells.size)
 
     @property
     def n_cells(self) -> int:
-        """Number of cells."""
         return int(self.membership.shape[1])
 
     @property
     def n_groups(self) -> int:
-        """Number of groups, of all attributes."""
         return int(self.membership.shape[0])
 
     @property
     def codes(self) -> IntArray:
-        """Group of each row, for a single attribute."""
         return np.asarray(self.membership.argmax(axis=0)[self.cells], dtype=np.int64)
 
     @property
@@ -226,7 +220,6 @@ class GroupedRows:
         return np.asarray(-(multipliers @ self.group_constraints))
 
     def no_multipliers(self) -> FloatArray:
-        """Return multipliers of 0: no prices."""
         return np.zeros((self.n_clusters, self.constraints.matrix.shape[0]))
 
     def with_constraints(self, constraints: Constraints) -> Self:

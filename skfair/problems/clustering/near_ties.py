@@ -54,7 +54,6 @@ class NearTies:
         return labels, counts, value
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
-        """Enter the moves of these rows into lists."""
         self._few.list_moves(labels[self.number], moves)
         moves.row[moves.is_listed] = self.number[moves.row[moves.is_listed]]
 

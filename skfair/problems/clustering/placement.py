@@ -72,7 +72,6 @@ class Placement:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether all constraints are met."""
         return self.violation <= self.problem.rounding
 
     def repair(self) -> None:

@@ -47,7 +47,6 @@ class Units(NamedTuple):
         return np.clip(own, -_FARTHEST, _FARTHEST)
 
     def outwards(self, points: NDArray[Any]) -> FloatArray:
-        """Turn points in own units into units of the data."""
         return np.asarray(points, dtype=np.float64) * self.scale + self.mean
 
     def squared_outwards(self, values: FloatArray) -> FloatArray:
@@ -157,7 +156,6 @@ class RepresentationProblem(CostedRows):
         )
 
     def lengths(self, rows: slice) -> NDArray[Any]:
-        """Return the squared lengths of scaled rows."""
         return squared_norms(self.scaled(rows))
 
     def scaled(self, rows: Any) -> NDArray[Any]:
@@ -191,7 +189,6 @@ class RepresentationProblem(CostedRows):
         return part
 
     def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
-        """Return the problem on a random sample, or on all points if there are no more."""
         return self if self.n_samples <= n_rows else self.sampled(n_rows, random_state)[1]
 
     def distances(self, target: NDArray[Any]) -> Distances:
@@ -286,7 +283,6 @@ def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:
 
 
 def squared_norms(points: NDArray[Any]) -> NDArray[Any]:
-    """Return the squared length of each row."""
     return np.asarray(np.einsum("ij,ij->i", points, points))
 
 

@@ -55,7 +55,6 @@ class PointsInPartitions(RepresentationProblem):
         return units_of([spread for part in parts for spread in part])
 
     def _lengths(self) -> NDArray[Any]:
-        """Return nothing: the lengths are kept with the points."""
         return np.zeros(0)
 
     def ask(
@@ -123,7 +122,6 @@ class DistancesInPartitions(Distances):
         return np.concatenate(labels), *near, np.sum(counts, axis=0), sum(paid)
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
-        """Enter moves into lists."""
         answers = self._ask(CostTable.cheapest_moves, labels, n_kept=moves.row.shape[3])
         for part, start in zip(answers, self.rows.X.starts, strict=True):
             part.row += start
@@ -161,7 +159,6 @@ class _Points(NamedTuple):
     first: int  # number of its first row
 
     def problem(self, whole: dict[str, Any]) -> RepresentationProblem:
-        """Return the points as a problem in memory, with what the whole has in common."""
         part = RepresentationProblem.__new__(RepresentationProblem)
         vars(part).update(self._asdict(), **whole)
         return part
@@ -176,14 +173,12 @@ def _keep(
     whole: dict[str, Any],
     dtype: Any,
 ) -> _Points:
-    """Return a partition with its cells and weights, and the lengths of its points."""
     first = int(numbers[0]) if numbers.size else 0
     points = _Points(X.astype(dtype, copy=False), cells, weights, np.zeros(0), first)
     return points._replace(norms=points.problem(whole)._lengths())
 
 
 def _spreads(X: NDArray[Any], weights: FloatArray, *, step: int) -> list[Spread]:
-    """Measure the points of a partition."""
     return [Spread.of(X[i : i + step], weights[i : i + step]) for i in range(0, len(X), step)]
 
 
@@ -195,7 +190,6 @@ def _answer(
     centers: FloatArray | None,
     arguments: dict[str, Any],
 ) -> Any:
-    """Return what a method of a partition, or of its distances, returns."""
     part = points.problem(whole)
     asked = part if centers is None else _DistancesOfPart(part, centers)
     return method(asked, *columns, **arguments)

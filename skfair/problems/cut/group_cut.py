@@ -83,7 +83,6 @@ class GroupCut:
 
     @property
     def n_samples(self) -> int:
-        """Number of rows."""
         return self.weights.n_samples
 
     @property
@@ -127,7 +126,6 @@ class GroupCut:
         return np.asarray(V @ rotation[:, ::-1][:, :n_vectors])
 
     def random(self, n_columns: int, rng: np.random.RandomState) -> NDArray[Any]:
-        """Return random columns that satisfy the constraint."""
         columns = rng.standard_normal((self.n_samples, n_columns)).astype(self.dtype)
         columns *= self._column > 0
         return self.project(columns)

@@ -55,7 +55,6 @@ class Weights(ABC):
 
     @property
     def factor(self) -> FactoredWeights | None:
-        """The weights themselves, if they are given by a factor."""
         return None
 
     @abstractmethod
@@ -82,7 +81,6 @@ class Weights(ABC):
         return self.times(np.eye(self.n_samples, dtype=self.dtype)).astype(np.float64)
 
     def entries(self) -> Entries | None:
-        """Return single weights, or None where there are none."""
         return None
 
     def gather(self, columns: NDArray[Any]) -> NDArray[Any]:
@@ -170,7 +168,6 @@ class DenseWeights(Weights):
         over_blocks(lambda i, j: add_row_sums(matrix, rows, starts, sign, i, j, links), n, _COLUMNS)
 
     def diagonal(self) -> FloatArray:
-        """Return the weights of the rows with themselves."""
         return self.matrix.diagonal().astype(np.float64)
 
     def dense(self) -> FloatArray:
@@ -178,7 +175,6 @@ class DenseWeights(Weights):
         return np.asarray(self.matrix, np.float64)
 
     def entries(self) -> Entries:
-        """Return the matrix."""
         nothing = np.zeros(0, np.int64)
         return Entries(nothing, nothing, np.zeros(0, self.dtype), self.matrix)
 
@@ -194,11 +190,9 @@ class SparseWeights(Weights):
         self.degrees = np.asarray(matrix @ np.ones(matrix.shape[1])).ravel()
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Return W times a block of columns."""
         return np.asarray(self.matrix @ np.ascontiguousarray(columns))
 
     def diagonal(self) -> FloatArray:
-        """Return the weights of the rows with themselves."""
         return np.asarray(self.matrix.diagonal(), dtype=np.float64)
 
     def dense(self) -> FloatArray:
@@ -248,11 +242,9 @@ class FactoredWeights(Weights):
 
     @property
     def factor(self) -> FactoredWeights:
-        """The weights themselves."""
         return self
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
-        """Yield (rows, these rows of Z)."""
         for start in range(0, self.n_samples, ROWS):
             rows = slice(start, min(start + ROWS, self.n_samples))
             yield rows, self._read(rows)
@@ -272,7 +264,6 @@ class FactoredWeights(Weights):
         return out
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Return W times a block of columns."""
         return self.spread(self.gather(columns))
 
     def diagonal(self) -> FloatArray:

@@ -77,11 +77,9 @@ class ConstraintRows:
         self._has_center = self.centers >= 0
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
-        """Return what belongs to the rows of each constraint as one array."""
         return np.concatenate([np.empty(0), *parts])
 
     def values(self, means: Sequence[FloatArray], centers: FloatArray) -> FloatArray:
-        """Return the constraints at cell means of each constraint and values of the centres."""
         values = self.joined([B @ m for B, m in zip(self.matrices, means, strict=True)])
         return values - self._at_rows(centers) if self.n_centers else values
 
@@ -94,7 +92,6 @@ class ConstraintRows:
         ]
 
     def cells(self, row: int) -> list[IntArray]:
-        """Return, for each constraint, the cells that one constraint row depends on."""
         none: IntArray = np.empty(0, np.int64)
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         matrix = self.constraints[k].matrix[[row - self.starts[k]]]
@@ -128,7 +125,6 @@ class ConstraintRows:
         return values - self._at_rows(self.middles(values)) if self.n_centers else values
 
     def _at_rows(self, centers: FloatArray) -> FloatArray:
-        """Return the centre of each row, 0 for none."""
         return np.where(self._has_center, centers[self.centers], 0.0)
 
 
@@ -379,11 +375,9 @@ class ConstrainedERM(TwoSidedProblem):
         return last.measured
 
     def sampled(self) -> Self | None:
-        """Return the problem on a sample of its rows; None if there is none that is cheap."""
         return None
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
-        """Return parameters to start from."""
         return self.centered(self.model.start(rng))
 
     def centered(self, theta: FloatArray) -> FloatArray:
@@ -399,7 +393,6 @@ class ConstrainedERM(TwoSidedProblem):
         return theta[: self.model.n_parameters]
 
     def relaxed(self) -> Self:
-        """Return the problem without its constraints."""
         free = copy.copy(self)
         free._set_constraints([])
         free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
@@ -453,7 +446,6 @@ class ConstrainedERM(TwoSidedProblem):
         )
 
     def scores(self, theta: FloatArray) -> FloatArray:
-        """Return the scores of all rows."""
         measured = self._measured(self.model_part(theta), at_any_temperature=True)
         return measured.scores
 
@@ -480,7 +472,6 @@ class ConstrainedERM(TwoSidedProblem):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of all constraints."""
         return sum(constraint.n_cells for constraint in self.constraints)
 
     def draw(

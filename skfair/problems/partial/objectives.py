@@ -26,7 +26,6 @@ class BoundObjective(ABC):
     is_mean: ClassVar[bool] = False  # whether it is a mean over rows: it then has :meth:`on_rows`
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> BoundObjective:
-        """Return the objective on some rows, each of which stands for ``factors`` rows."""
         raise NotImplementedError
 
     @abstractmethod
@@ -65,7 +64,6 @@ class MeanLoss(BoundObjective):
         return sum(over_blocks(of_block, scores.size, ROWS)), slopes
 
     def share_right(self, scores: FloatArray) -> float:
-        """Return the accuracy."""
         return float(self.weights @ ((scores > 0) == (self.targets > 0)))
 
 
@@ -176,5 +174,4 @@ class Prepared(BoundObjective):
         return float(value), np.asarray(slopes, dtype=np.float64)
 
     def share_right(self, scores: FloatArray) -> float:
-        """Return the share that is right, by which models are chosen."""
         return float(self.of_user.share_right(scores, self.targets, self.weights))

@@ -101,7 +101,6 @@ class PartialParityProblem(TwoSidedProblem):
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
     def _tolerances(self) -> Iterator[tuple[RankedMoment, float]]:
-        """Pair each constraint with its tolerance."""
         return zip(self.moments, (self.tolerance * self._ratios).tolist(), strict=True)
 
     def limited(
@@ -153,7 +152,6 @@ class PartialParityProblem(TwoSidedProblem):
         return np.concatenate([theta_model, *starts])
 
     def model_part(self, theta: FloatArray) -> FloatArray:
-        """Return the parameters of the model."""
         return theta[: self.model.n_parameters]
 
     def evaluate(self, theta: FloatArray) -> PartialEvaluation:

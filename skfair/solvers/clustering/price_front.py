@@ -55,7 +55,6 @@ def _follow(
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
-    """Follow the front from target to target, one round each."""
     at: Clustering | None = None
     for target in targets:
         constraints = constraints_of(target)

@@ -198,7 +198,6 @@ class _Basis:
         return float(change * ratio / max(1 - ratio, 1e-6) / cost)
 
     def _combine(self, n_vectors: int) -> NDArray[np.floating[Any]]:
-        """Return the first Ritz vectors."""
         Y = self.ritz()[1][:, :n_vectors].astype(self._V.dtype)
         combined: NDArray[np.floating[Any]] = self._V[:, : self.size] @ Y
         return combined

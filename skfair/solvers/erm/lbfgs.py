@@ -56,7 +56,6 @@ class LBFGS(Generic[M]):
         self.forget()
 
     def forget(self) -> None:
-        """Start from nothing."""
         # Row i of steps and changes, and their inner product; the next pair goes to row
         # ``n_seen % memory``.
         self._steps = self._changes = np.empty((0, 0))

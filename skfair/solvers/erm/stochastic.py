@@ -237,7 +237,6 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         """Make the step number ``state.n_steps``, from 1."""
 
     def _candidate(self, state: S) -> FloatArray:
-        """Return the parameters that are checked: an array of their own."""
         return state.solution
 
     def _rank(self, problem: StochasticProblem, at: Evaluation) -> tuple[float, float]:
@@ -257,7 +256,6 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         multipliers0: FloatArray | None,
         slacks: FloatArray | None = None,
     ) -> TrainingState:
-        """Return what every state begins with."""
         slacks = np.empty(0) if slacks is None else slacks
         point = np.concatenate([np.asarray(theta0, dtype=np.float64), slacks])
         start = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
@@ -273,7 +271,6 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         )
 
     def _adam(self, n_parameters: int) -> Adam | None:
-        """Return what makes the steps of solvers that use it."""
         return None
 
 

@@ -50,7 +50,6 @@ class NeighborGraph(Affinity):
     n_jobs: int | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
-        """Return the graph of the rows of X."""
         graph = kneighbors_graph(X, self.n_neighbors, include_self=True, n_jobs=self.n_jobs)
         return _symmetrised(graph, dtype)
 
@@ -80,7 +79,6 @@ class PrecomputedNeighbors(NeighborGraph):
     is_pairwise = True
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
-        """Return the graph of the nearest neighbours."""
         check_square(X, "precomputed_nearest_neighbors")
         search = NearestNeighbors(
             n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, metric="precomputed"

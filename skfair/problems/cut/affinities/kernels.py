@@ -54,7 +54,6 @@ class Kernel(Affinity):
     coef0: float = 1
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
-        """Return the weights between the rows of X."""
         # scikit-learn computes kernels in the precision of X, which is then converted.
         check_memory(X.shape[0], np.dtype(X.dtype).itemsize + np.dtype(dtype).itemsize)
         checked = check_dense(self.between(X, dtype=dtype), dtype)

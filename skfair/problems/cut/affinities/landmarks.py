@@ -116,7 +116,6 @@ class NystroemFactor:
 
     @property
     def rank(self) -> int:
-        """Number of columns of the factor."""
         return int(self._whitening.shape[1])
 
     def __call__(self, X: Rows) -> NDArray[Any]:
@@ -147,7 +146,6 @@ class LandmarkFactor:
 
     @property
     def rank(self) -> int:
-        """Number of columns of the factor."""
         return int(self._columns.shape[1])
 
     def fit(self, X: Rows) -> sparse.csr_array:
