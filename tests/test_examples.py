@@ -1,4 +1,4 @@
-"""The examples of the gallery: five jobs of new users, and the order in which all are shown."""
+"""The examples of the gallery: four jobs of new users, and the order in which all are shown."""
 
 import ast
 import os
@@ -12,7 +12,7 @@ from tests.budget import code_lines
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-JOBS = ("bank_trees", "segments", "graph", "top_fifth", "solvers")
+JOBS = ("bank_trees", "segments", "graph", "top_fifth")
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -195,8 +195,6 @@ def test_nothing_is_deprecated_before_a_release():
     [
         ({}, True),
         ({"solver": "alm"}, True),
-        ({"solver": "ghost"}, True),
-        ({"solver": "plada"}, False),
         ({"solver": "al_newton"}, False),
         ({"confidence": 0.9}, False),
         ({"constraint": ConditionalOn("demographic_parity")}, False),
@@ -245,7 +243,7 @@ def test_probabilities_have_logarithms():
     [
         (lambda: ConstrainedERMClassifier("equalised_odds"), "equalized_odds"),
         (lambda: ConstrainedERMClassifier("demographic_parity_difference"), "demographic_parity"),
-        (lambda: ConstrainedERMClassifier(solver="plata"), "plada"),
+        (lambda: ConstrainedERMClassifier(solver="al_newtn"), "al_newton"),
         (lambda: ConstrainedERMClassifier(loss="logloss"), "log_loss"),
         (lambda: FairDecisionClassifier(constraint="equal_oportunity"), "equal_opportunity"),
         (lambda: PartialParityClassifier(constraint="equal_oportunity"), "equal_opportunity"),

@@ -1,9 +1,12 @@
-"""The package works without ``skfair/papers``, and only one place imports it."""
+"""The package and its tests do without ``skfair/papers``, and only one place imports it."""
 
 import ast
+import re
 from pathlib import Path
 
 import skfair
+from tests import registries
+from tests.house import names_in
 from tests.test_house import run
 
 ROOT = Path(skfair.__file__).parent
@@ -56,19 +59,33 @@ def test_everything_else_imports_and_fits():
 
 
 def texts(tree):
-    """The modules that a file imports, and its texts that are no docstrings."""
+    """What a file imports, and its texts that are no docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (alias.name for alias in node.names)
-            yield getattr(node, "module", None) or ""
+            module = getattr(node, "module", "")
+            yield from (f"{module}.{alias.name}".lstrip(".") for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value if "\n" not in node.value and " " not in node.value else ""
 
 
+def users_of_papers(root, names=()):
+    """The files outside ``root / "papers"`` that import papers, or whose texts are such names."""
+    for path in root.rglob("*.py"):
+        place, found = path.relative_to(root).as_posix(), texts(ast.parse(path.read_text()))
+        is_user = any(
+            text in names or re.match(r"(skfair|tests)\.papers\b", text) for text in found
+        )
+        if is_user and not place.startswith("papers/"):
+            yield place
+
+
 def test_one_place_imports_papers():
-    places = {
-        path.relative_to(ROOT).as_posix()
-        for path in ROOT.rglob("*.py")
-        if any(text.startswith("skfair.papers") for text in texts(ast.parse(path.read_text())))
-    }
-    assert {place for place in places if not place.startswith("papers/")} == {"utils/registry.py"}
+    assert set(users_of_papers(ROOT)) == {"utils/registry.py"}
+
+
+def test_tests_of_the_core_name_no_algorithms_of_papers():
+    kinds = "CLUSTERING_SOLVERS", "CONSTRAINTS", "EIGEN_SOLVERS", "INTERVAL_SOLVERS", "SOLVERS"
+    names = {x for kind in kinds for x in names_in(getattr(registries, kind), of_papers=True)}
+    names -= {"penalty", "sgd", "smooth"}  # words that mean other things, too
+    rules = {"house.py", "test_house.py", "test_without_papers.py"}
+    assert set(users_of_papers(Path(__file__).parent, names)) <= rules

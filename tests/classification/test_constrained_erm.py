@@ -22,9 +22,8 @@ from skfair.constraints import (
 )
 from skfair.constraints.moments import Moment, Rate
 from skfair.exceptions import MissingGroupsWarning, SelectionRateWarning
-from skfair.solvers import ALNewton
+from skfair.solvers import ALLBFGS, ALNewton
 from tests.older import ScoringMonitor, needs_callbacks
-from tests.registries import SOLVERS
 from tests.small_problems import loans
 
 METRICS = {
@@ -107,7 +106,7 @@ def test_refinement_does_not_depend_on_the_order_of_rows_or_on_units():
         {"max_disparity": 0.12},  # costs little
         {"fit_intercept": False},
         {"constraint": ["demographic_parity", "loss_parity"]},  # not only rates
-        {"solver": "plada", "max_iter": 200},
+        {"solver": "alm", "max_iter": 200, "random_state": 0},
     ],
 )
 def test_what_is_not_refined(options):
@@ -265,7 +264,7 @@ def test_extreme_scales(unit, dtype, loss):
     assert model.train_disparity_ <= 0.05
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "ipp_ssg"}, {"model": (4,)}])
+@pytest.mark.parametrize("options", [{}, {"solver": "alm"}, {"model": (4,)}])
 def test_columns_whose_squares_overflow_are_refused(options):
     X, y, group = people(n=200)
     X[:, 2] *= 1e200
@@ -553,9 +552,7 @@ def test_class_weights_that_are_none(weights):
         (ALNewton(rho=0), r"ALNewton\(rho=0\): rho must be a number above 0"),
         (ALNewton(rho="large"), "rho must be a number"),
         (ALNewton(rho=float("nan")), "rho must be a number"),
-        (SOLVERS["ssg"](schedule="none"), r"SSG\(schedule='none'\): schedule must be one of"),
-        (SOLVERS["plada"](eta=-1.0), r"eta must be a number above 0"),
-        (SOLVERS["ipp_ssg"](n_inner=2.5), "n_inner must be an integer above 0"),
+        (ALLBFGS(memory=2.5), r"ALLBFGS\(memory=2.5\): memory must be an integer above 0"),
     ],
 )
 def test_solvers_say_which_parameter_is_wrong(solver, message):

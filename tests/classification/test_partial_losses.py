@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from skfair.classification import PairLoss, PartialParityClassifier
-from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import get_scorer, partial_statistical_parity_gap
 from skfair.problems.partial.objectives import Objective
 from tests import naive
@@ -142,19 +141,6 @@ def test_an_objective_of_ones_own():
     limited = fit(LogLoss(), 0.1)
     assert limited.train_disparity_ <= 0.1 + 1e-9
     assert clone(limited).fit(X, Y, sensitive_features=GROUP).coef_ == pytest.approx(limited.coef_)
-
-
-def test_algorithms_of_the_paper_take_losses_of_pairs():
-    for loss in ("auc_hinge", "auc_logistic", LogLoss()):
-        model = fit(
-            loss,
-            0.3,
-            solver="idca",
-            max_iter=3,
-            enforce="surrogate",
-            constraint=IntervalConstraint(surrogate="ramp"),
-        )
-        assert np.isfinite(model.coef_).all()
 
 
 def test_grid_search_over_names():

@@ -9,12 +9,13 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
-from skfair.papers import Swap, Variational
 from tests.cluster.test_fair_kmeans import segregated
-from tests.naive.swap import front_course
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
-from tests.registries import local_datasets
+from tests.registries import CLUSTERING_SOLVERS, local_datasets
+
+with_fronts = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].has_front]
+each_solver = pytest.mark.parametrize("solver", with_fronts)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_hypervolume(fitted):
     assert 0 < front.hypervolume(ref_cost=1.5 * front.costs_[0]) < front.hypervolume()
 
 
-@pytest.mark.parametrize("solver", ["prices", "swap"])
+@each_solver
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_cost_of_0_is_not_less_by_rounding(dtype, solver):
     groups = np.tile(["f", "m"], 60)
@@ -223,157 +224,10 @@ def test_the_front_of_real_data_is_nearly_complete():
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
-@pytest.mark.parametrize("solver", ["prices", "swap"])
+@each_solver
 def test_a_group_smaller_than_the_number_of_clusters(solver):
     """No clustering has a positive balance, so there is no front."""
     groups = np.r_[["rare"] * 3, ["usual"] * 60]
     X = np.random.default_rng(0).normal(size=(63, 2))
     with pytest.raises(ValueError, match=r"some groups are smaller: 'rare' \(3 rows\)"):
         ParetoFairKMeans(4, solver=solver).fit(X, sensitive_features=groups)
-
-
-def test_the_variational_front_holds_a_run_per_weight():
-    X, groups = segregated()
-    weights = (0.0, 0.3, 3.0)
-    front = ParetoFairKMeans(
-        3, solver=Variational(front_weights=weights), n_init=1, max_iter=200, random_state=0
-    ).fit(X, sensitive_features=groups)
-    # Its points are runs of the one-point estimator from the same centres, without the dominated.
-    start = ParetoFairKMeans(3, solver=Variational(front_weights=(0.0,)), n_init=1, random_state=0)
-    plain = start.fit(X, sensitive_features=groups)
-    assert front.costs_[0] == pytest.approx(plain.costs_[0])
-    assert front.costs_[0] <= KMeans(3, n_init=3, random_state=0).fit(X).inertia_ * 1.02
-    assert 2 <= front.costs_.size <= 2 * len(weights)
-    assert nondominated(front.costs_, front.balances_).all()
-    for labels, cost, balance in zip(front.labels_, front.costs_, front.balances_, strict=True):
-        assert cost == pytest.approx(kmeans_cost(X, labels))
-        assert balance == balance_score(labels, sensitive_features=groups, n_clusters=3)
-    model = front.select(index=-1)
-    assert np.mean(model.predict(X, sensitive_features=groups) == model.labels_) > 0.9
-
-
-def test_more_weights_make_a_better_variational_front():
-    X, groups = segregated()
-    weights = [(0.0,), (0.0, 0.1, 1.0), (0.0, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)]
-    volumes = [
-        ParetoFairKMeans(3, solver=Variational(front_weights=w), random_state=0)
-        .fit(X, sensitive_features=groups)
-        .hypervolume()
-        for w in weights
-    ]
-    assert volumes == sorted(volumes)
-    assert volumes[-1] > volumes[0]
-
-
-@pytest.mark.parametrize("weights", [(), (-1.0,), (0.0, -1.0), (np.nan,), ("much",)])
-def test_bad_weights_of_a_front(weights):
-    X, groups = segregated()
-    with pytest.raises(ValueError, match="front_weights"):
-        ParetoFairKMeans(3, solver=Variational(front_weights=weights)).fit(
-            X, sensitive_features=groups
-        )
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"pairs": [(30, 0), (4, 4)]},
-        {"n_starts": 6},
-        {"max_points": 5},
-        {"swap_target": "global"},
-        {"swap_candidates": 3},
-    ],
-)
-def test_all_options_of_algorithm_3(options):
-    """A front of the estimator is that of the algorithm with the same options and seed."""
-    X, groups = segregated(levels=("a", "b"))
-    codes = np.unique(groups, return_inverse=True)[1]
-    front, usual = (
-        ParetoFairKMeans(3, solver=Swap(**chosen), max_iter=20, random_state=0).fit(
-            X, sensitive_features=groups
-        )
-        for chosen in (options, {})
-    )
-    scaled = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
-    alone = Swap(**options).search(scaled, codes, 3, 2, max_iter=20, random_state=0)
-    assert front.balances_ == pytest.approx(alone.balances)
-    assert np.mean(front.labels_ == alone.labels) > 0.99
-    assert not np.array_equal(front.costs_, usual.costs_)
-    assert front.costs_.size <= options.get("max_points", 200)
-
-
-@pytest.mark.parametrize("updates", ["batch", "row"])
-def test_the_course_of_algorithm_3_from_starts_of_ones_own(updates):
-    """Each iteration against the paper's steps in plain numpy, with the same random numbers."""
-    rng = np.random.default_rng(3)
-    n, n_clusters, n_iter, pairs = 80, 3, 4, ((6, 0), (4, 2), (2, 3))
-    X, groups = rng.normal(size=(n, 2)) + rng.integers(0, 3, (n, 1)), rng.permutation(n) % 2
-    starts = rng.integers(0, n_clusters, (4, n))
-    solver = Swap(pairs=pairs, starts=starts, updates=updates)
-    front = ParetoFairKMeans(n_clusters, solver=solver, max_iter=n_iter, random_state=7)
-    front.fit(X, sensitive_features=groups)
-
-    draw = np.random.default_rng(np.random.RandomState(7).randint(2**31 - 1))
-    shuffled = draw.permutation(n)
-    rows = shuffled[np.argsort(groups[shuffled], kind="stable")]  # one group after the other
-
-    def of_iteration(n_parents):
-        batches = draw.integers(n, size=(n_parents, 12), dtype=np.int32)
-        return batches, draw.random((n_parents, 3, 2)), 1
-
-    data = X[rows], groups[rows], starts[:, rows], n_clusters, 2, pairs, [of_iteration] * n_iter
-    course = front_course(*data, at_once=1 if updates == "row" else None)
-    lowest = [n * points[0][0] for points in course[1:]]
-    assert front.history_["cost"] == pytest.approx(lowest, rel=1e-9)
-    assert front.history_["balance"] == pytest.approx([points[-1][1] for points in course[1:]])
-    assert front.history_["n_points"].tolist() == [len(points) for points in course[1:]]
-    bred = [len(pairs) * len(points) for points in course[:-1]]
-    assert front.history_["n_children"].tolist() == bred
-    assert front.costs_ == pytest.approx([n * cost for cost, _, _ in course[-1]], rel=1e-9)
-    labels = [points[2][np.argsort(rows)].tolist() for points in course[-1]]
-    assert front.labels_.tolist() == labels
-
-
-def test_starts_of_ones_own_are_the_front_where_nothing_improves_them():
-    """Labellings far apart in cost and balance stay, in the order of the rows."""
-    X = np.repeat([[0.0], [10.0]], 40, axis=0)
-    groups = np.repeat([0, 1, 0, 1], [30, 10, 10, 30])
-    plain, fair = np.repeat([0, 1], 40), np.tile([0, 1], 40)
-    solver = Swap(starts=np.stack([fair, plain]))
-    front = ParetoFairKMeans(2, solver=solver, max_iter=1, random_state=0)
-    front.fit(X, sensitive_features=groups)
-    assert front.labels_[0].tolist() == plain.tolist()
-    assert front.balances_[-1] >= balance_score(fair, sensitive_features=groups)
-
-
-@pytest.mark.parametrize(
-    ("starts", "message"),
-    [
-        (np.zeros((2, 9), int), r"each of the 80 rows of X, got int64 of shape \(2, 9\)"),
-        (np.zeros((2, 80)), "must be integers.*got float64"),
-        (np.full((1, 80), 3), "numbers from 0 to 2.*from 3 to 3"),
-        (np.full((1, 80), -1), "numbers from 0 to 2"),
-        (np.empty((0, 80), int), r"of shape \(0, 80\)"),
-        (np.zeros(80, int), r"labellings of shape \(n_starts, n_samples\), got shape \(80,\)"),
-    ],
-)
-def test_starts_that_do_not_suit_are_named(starts, message):
-    X, groups = np.arange(160.0).reshape(80, 2), np.arange(80) % 2
-    front = ParetoFairKMeans(3, solver=Swap(starts=starts), max_iter=1)
-    with pytest.raises(ValueError, match=message):
-        front.fit(X, sensitive_features=groups)
-
-
-def test_the_solver_of_the_paper_starts_at_random_and_moves_centres_row_by_row():
-    X, groups = segregated(120, levels=("a", "b"))
-    solver = Swap.paper()
-    assert (solver.updates, solver.starts, solver.n_starts) == ("row", "random", 30)
-    front = ParetoFairKMeans(3, solver=solver, max_iter=40, random_state=0)
-    front.fit(X, sensitive_features=groups)
-    assert (np.diff(front.history_["hypervolume"]) >= -1e-12).all()  # nothing is thinned
-    assert nondominated(front.costs_, front.balances_).all()
-    model = FairKMeans(3, solver=solver, min_balance=0.5, random_state=0)
-    again = FairKMeans(3, solver=solver, min_balance=0.5, random_state=0)
-    labels = model.fit(X, sensitive_features=groups).labels_
-    assert model.balance_ >= 0.5 * front.data_balance_ - 1e-9
-    assert labels.tolist() == again.fit(X, sensitive_features=groups).labels_.tolist()

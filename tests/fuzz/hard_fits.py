@@ -33,7 +33,7 @@ from skfair.regression import ConstrainedERMRegressor
 from tests import naive
 from tests.fuzz.hard_rows import OFTEN_TIED, Rows, draw_rows, pick, with_numbers
 from tests.naive import erm, ranking
-from tests.registries import CONSTRAINTS
+from tests.registries import CLUSTERING_SOLVERS, CONSTRAINTS
 
 EXACT = 1e-9
 LIMITS = [0.0, 0.02, 0.1, 0.1, 0.3, 0.8]
@@ -490,6 +490,9 @@ def clustering(estimator: Any, rows: Rows, n_clusters: int) -> Fit:
     return Fit(estimator, rows, count, given=weighted(rows))
 
 
+BALANCED = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].keeps_balance]
+
+
 def fair_kmeans(rng: np.random.Generator) -> Fit:
     rows, intersectional = draw_rows(rng, ties=OFTEN_TIED), bool(rng.integers(2))
     few = rows.n if rows.n < 15 else 5
@@ -502,9 +505,9 @@ def fair_kmeans(rng: np.random.Generator) -> Fit:
         sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
-    can_swap = rows.weights is None and len(rows.columns(intersectional)) == 1
-    if can_swap and estimator.share_bounds is None and rng.random() < 0.3:
-        estimator.set_params(solver="swap")
+    is_simple = rows.weights is None and len(rows.columns(intersectional)) == 1
+    if is_simple and estimator.share_bounds is None and rng.random() < 0.6:
+        estimator.set_params(solver=pick(rng, BALANCED))
     return clustering(estimator, rows, n_clusters)
 
 

@@ -21,7 +21,6 @@ from skfair.metrics import (  # noqa: E402
 )
 from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
-from skfair.papers import SGD  # noqa: E402
 from skfair.problems.erm.problem import ConstrainedERM  # noqa: E402
 from skfair.regression import ConstrainedERMRegressor  # noqa: E402
 from skfair.solvers import ALM  # noqa: E402
@@ -55,7 +54,7 @@ def test_the_contract_of_convolutions():
     check_score_model(TorchScore(convolutions().double()), load_digits().data[:20] / 16)
 
 
-@pytest.mark.parametrize("solver", [SGD(averaging=None), ALM(averaging=None)], ids=repr)
+@pytest.mark.parametrize("solver", [ALM(averaging=None)], ids=repr)
 def test_the_same_steps_as_networks_of_this_package(solver):
     X, y, sex = people()
     own = MLPScore(X, (6, 4))

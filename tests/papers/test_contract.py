@@ -33,6 +33,9 @@ def test_solvers_of_papers_keep_the_contract(subject, case, check):
         ("plada", {"beta": 7}, r"Plada\(beta=7\): beta must be a number above 0 and below 1"),
         ("plada", {"alpha": 1}, r"Plada\(alpha=1\): alpha must be a number above 1"),
         ("plada", {"u_max": 0.0}, "u_max must be a number above 0"),
+        ("plada", {"eta": -1.0}, r"eta must be a number above 0"),
+        ("ssg", {"schedule": "none"}, r"SSG\(schedule='none'\): schedule must be one of"),
+        ("ipp_ssg", {"n_inner": 2.5}, "n_inner must be an integer above 0"),
         ("ssl_alm", {"beta": 0}, "beta must be a number above 0 and at most 1"),
     ],
 )

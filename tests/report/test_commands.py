@@ -804,7 +804,7 @@ def test_warm_compiles_every_kernel():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.startswith("[] "), result.stdout + result.stderr
-    assert int(result.stdout.split()[-1]) > 50
+    assert int(result.stdout.split()[-1]) > 40
 
 
 def test_names_of_bins_say_their_edges(tmp_path, capsys):

@@ -396,9 +396,7 @@ def model_cases():
     limit = {"max_disparity": 0.05}
     yield "k-means", FairKMeans(3, random_state=0)
     yield "k-means by way of a larger sample", FairKMeans(3, random_state=0)
-    yield "swap", FairKMeans(3, solver="swap", max_iter=3, random_state=0)
     yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
-    yield "swap front", ParetoFairKMeans(3, solver="swap", max_iter=2, random_state=0)
     yield "spectral", FairSpectralClustering(3, random_state=0)
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)

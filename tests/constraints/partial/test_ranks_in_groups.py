@@ -196,14 +196,6 @@ def test_constraints_on_all_rows_rank_whole_groups_in_any_case():
         assert (one.coef_ == other.coef_).all()
 
 
-@pytest.mark.parametrize("solver", ["idca", "dc_ssg", "dc_penalty"])
-def test_algorithms_that_need_convex_parts_name_those_that_do_it(solver):
-    X, y, group = people()
-    model = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), solver=solver)
-    with pytest.raises(ValueError, match="solver='al_lbfgs'"):
-        model.fit(X, y, sensitive_features=group)
-
-
 def test_what_has_no_meaning_is_refused():
     X, y, group = people()
     model = PartialParityClassifier(INTERVAL, in_groups("equalized_odds"), 0.1, scale="ccdf")

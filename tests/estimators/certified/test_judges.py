@@ -386,7 +386,6 @@ def test_too_few_people_are_told_how_many_more(certify):
         (ConstrainedERMRegressor("loss_parity", **OPTIONS), "has no test of"),
         (ConstrainedERMRegressor(MeanScoreParity(reference="overall"), **OPTIONS), "has no test"),
         (ConstrainedERMRegressor(confidence=1), "confidence"),
-        (PartialParityClassifier(constraint="intra_group_pairwise", **OPTIONS), "has no test"),
         (
             PartialParityClassifier(
                 constraint=IntervalConstraint("equal_opportunity", rank_within="group"), **OPTIONS

@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
+from skfair.cluster import FairSpectralClustering
 from skfair.datasets import make_fair_sbm
 from skfair.groups.encoding import encode_groups
 from skfair.papers import DCADMM
@@ -159,3 +161,14 @@ def test_rows_without_edges_stay_zero():
     assert result.history["constraint"][-1] == pytest.approx(
         problem.residuals(result.vectors[kept])[0]
     )
+
+
+def test_dc_admm_says_that_it_misses_the_constraint():
+    W, _, groups = make_fair_sbm(400, n_clusters=8, n_groups=3, random_state=0)
+    model = FairSpectralClustering(
+        8, affinity="precomputed", solver="dc_admm", assign_labels="kmeans", random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
+        model.fit(W, sensitive_features=groups)
+    assert model.fairness_residual_ > 1e-2
+    assert model.status_ == "infeasible"

@@ -9,8 +9,8 @@ from skfair.metrics import balance_score
 from skfair.papers.safairkm.smooth import Smooth
 from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
 from skfair.solvers.clustering.base import clustering_solver
-from tests.clustering_problems import free_problem, soft_run
 from tests.naive import soft as naive_soft
+from tests.papers.clustering_problems import free_problem, soft_run
 
 
 def sample(n=200, n_groups=3, seed=0):

@@ -8,8 +8,8 @@ import pytest
 from skfair.papers.vfairkm import soft_assignment
 from skfair.papers.vfairkm.variational import Variational
 from skfair.solvers.clustering.base import clustering_solver
-from tests.clustering_problems import free_problem, soft_run
 from tests.naive import soft as naive_soft
+from tests.papers.clustering_problems import free_problem, soft_run
 
 
 def sample(n=60, n_groups=3, seed=0):

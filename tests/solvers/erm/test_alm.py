@@ -13,7 +13,7 @@ from tests.small_problems import build, people
 
 WHO = people(n=200)
 # Also the one with a smoothing term, where algorithms of papers are installed.
-BOTH = [SOLVERS[name] for name in ("alm", "ssl_alm") if name in SOLVERS]
+BOTH = [SOLVERS[name] for name in SOLVERS if issubclass(SOLVERS[name], ALM)]
 
 
 def parity(who=WHO):

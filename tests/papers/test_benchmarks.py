@@ -1,9 +1,10 @@
-"""The benchmarks' own machinery; what they measure is tested elsewhere."""
+"""The benchmarks, which compare with papers: their own machinery, not what they measure."""
 
 import csv
 import math
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -310,3 +311,34 @@ def test_a_peer_that_is_not_there_is_left_out_with_a_reason(capsys):
     assert not absent.is_there()
     assert "skipped: no_such_package" in capsys.readouterr().out
     assert all(list(peer.table([]).rows) == [] for peer in peers.PEERS)
+
+
+def test_the_readme_is_short_and_says_what_the_records_say():
+    text = (DOC.parents[1] / "README.md").read_text()
+    assert len(text.split()) <= 700
+    assert max(line.count("|") for line in text.splitlines()) <= 8  # seven columns
+    decisions, results = import_module("benchmarks.decisions"), harness.read("decisions")["results"]
+    (aware, blind), threshold = decisions.OURS, "ThresholdOptimizer (random)"
+
+    def ahead(own, way, constraints=decisions.TARGETS, data=results["runs"]):
+        leads = [
+            decisions.lead(results["runs"][name], own, way, constraint, target)[0]
+            for name, constraint, target in decisions.cells(results)
+            if constraint in constraints and name in data
+        ]
+        return float(np.nanmean(leads))
+
+    assert abs(ahead(aware, "OxonFair, group")) < 0.001
+    assert abs(ahead(aware, threshold, ("demographic_parity", "equal_opportunity"))) < 0.001
+    leads = {name: ahead(blind, "OxonFair, no group", data=[name]) for name in results["runs"]}
+    lead, front = f"{100 * leads.pop('compas'):.1f} points", (DOC.parent / "index.rst").read_text()
+    assert f"{lead} more accurate than OxonFair on COMPAS" in text
+    assert f"{lead} ahead of OxonFair's on COMPAS" in " ".join(front.split())
+    assert max(map(abs, leads.values())) < 0.001  # "level elsewhere"
+    cpu = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
+    assert cpu["OxonFair, group"] < cpu[aware] < cpu[threshold]  # "faster", "slower"
+    peers = import_module("benchmarks.peers")
+    metrics = peers.tables(harness.read("peers")["results"])["metrics"]
+    column = next(i for i, name in enumerate(metrics.columns) if name.startswith("CPU"))
+    assert min(float(row[column]) for row in metrics.rows) > 300
+    assert "less than 1/300 of the CPU time" in text

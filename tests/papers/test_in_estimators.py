@@ -1,0 +1,78 @@
+"""Tests of the estimators, made again with the solvers that papers bring."""
+
+import numpy as np
+import pytest
+
+from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.regression import ConstrainedERMRegressor
+from tests import test_examples as examples
+from tests import test_first_steps as first_steps
+from tests.models import test_plug_in as plug_in
+from tests.utils import test_threads as threads
+from tests.utils import test_warn as warn
+
+
+@pytest.mark.parametrize(("solver", "is_there"), [("ghost", True), ("plada", False)])
+def test_partial_fit_is_there_if_it_works(solver, is_there):
+    first_steps.test_partial_fit_is_there_if_it_works({"solver": solver}, is_there)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["ssl_alm", "plada"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
+def test_linear_scores_of_a_user_are_our_own(solver, constraint):
+    plug_in.test_linear_scores_of_a_user_are_our_own(solver, constraint)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model", [FairKMeans(max_iter=3), ParetoFairKMeans(max_iter=2)])
+def test_swaps_are_the_same_bits_with_any_number_of_threads(model, dtype, monkeypatch):
+    model.set_params(n_clusters=3, solver="swap", random_state=0)
+    threads.test_results_are_the_same_bits_with_any_number_of_threads(
+        "swap", model, dtype, monkeypatch
+    )
+
+
+def test_the_warning_of_an_embedding_points_at_the_line_of_the_user():
+    warn.test_warnings_point_at_the_line_of_the_user(
+        "misses the group constraint",
+        lambda: warn.spectral(solver="dc_admm").fit(warn.GRAPH, **warn.BY_BLOCK),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of plada
+@pytest.mark.parametrize(
+    ("seed", "n", "d", "n_groups"),
+    [(2, 200, 5, 2), (9, 300, 3, 3), *((seed, 200, 5, 2) for seed in (0, 1, 3, 4, 5, 6))],
+)
+def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
+    """Bounds on differences of losses have several local optima; the first two data sets show."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += group
+    y = X @ rng.normal(size=d) * 2 + group * rng.normal() * 2
+    y = y + rng.normal(size=n) * (0.5 + 4 * group)
+
+    def losses(model):
+        errors = (y - model.predict(X)) ** 2
+        of_groups = [errors[group == k].mean() for k in range(n_groups)]
+        return errors.mean(), max(of_groups) - min(of_groups)
+
+    def fitted(limit, solver="auto"):
+        model = ConstrainedERMRegressor("loss_parity", limit, solver=solver)
+        model.fit(X, y, sensitive_features=group)
+        assert model.n_solves_ <= 3  # other starts are judged without a solve
+        return losses(model)
+
+    limit = 0.01 * fitted(1e6)[1]
+    (loss, gap), (of_plada, gap_of_plada) = fitted(limit), fitted(limit, "plada")
+    assert gap <= limit * (1 + 1e-6)
+    assert loss <= of_plada * (1 + 1e-3) or gap_of_plada > limit
+
+
+@pytest.mark.slow
+def test_the_example_of_solvers_is_short_and_runs(tmp_path, monkeypatch):
+    examples.test_a_job_is_short("solvers")
+    examples.test_a_job_runs_without_a_warning_and_draws("solvers", tmp_path, monkeypatch)
