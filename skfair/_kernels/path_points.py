@@ -1,4 +1,4 @@
-"""Offsets at which soft decisions have wanted gaps: Gauss-Newton for few unknowns, many rows."""
+"""Gauss-Newton for the few offsets at which sums over many soft decisions come near to targets."""
 
 import math
 
@@ -11,9 +11,9 @@ _FAR = 12.0
 _N_NEWTON, _LONGEST = 20, 0.3
 # Squares of missed sums that are not worth another step, and the shortest part of a step.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# Rows of an array of what is wanted: the sums, their errors, factors of squares of unknowns, and
-# how far off a sum may be at no cost.
-_TARGET, _SCALE, _PRIOR, _FREE = 0, 1, 2, 3
+# What is wanted of a sum: its target, its standard error, the factor on the square of the unknown
+# that belongs to it, and how far off it may be at no cost.
+WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "tolerance")])
 
 
 @njit(cache=True)
@@ -22,7 +22,7 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, slopes,
 
     These are listed in ``near``, with their slopes.
     """
-    n_wanted, n_near = wanted.shape[1], 0
+    n_wanted, n_near = wanted.size, 0
     sums[:] = 0.0
     far = _FAR * temperature
     for i in range(gains.size):
@@ -47,16 +47,16 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, slopes,
             sums[1, j] += effects[i, j]
     for j in range(n_wanted):
         for way in range(2):
-            missed = sums[way, j] - wanted[_TARGET, j]
-            outside = max(abs(missed) - wanted[_FREE, j], 0.0)
-            sums[way, j] = math.copysign(outside, missed) / wanted[_SCALE, j]
+            missed = sums[way, j] - wanted["target"][j]
+            outside = max(abs(missed) - wanted["tolerance"][j], 0.0)
+            sums[way, j] = math.copysign(outside, missed) / wanted["error"][j]
     return n_near
 
 
 @njit(cache=True)
 def _newton_step(directions, effects, wanted, point, slopes, near, missed, step):
     """Write the step of Gauss and Newton to ``step``, no longer than ``_LONGEST``."""
-    n = wanted.shape[1]
+    n = wanted.size
     jacobian = np.zeros((n, n))  # of unknown j in sum k
     for a in range(near.size):
         i = near[a]
@@ -67,15 +67,15 @@ def _newton_step(directions, effects, wanted, point, slopes, near, missed, step)
                     jacobian[j, k] += change * effects[i, k]
     for j in range(n):
         for k in range(n):
-            is_inside = wanted[_FREE, k] > 0.0 and missed[k] == 0.0
-            jacobian[j, k] = 0.0 if is_inside else jacobian[j, k] / wanted[_SCALE, k]
+            is_inside = wanted["tolerance"][k] > 0.0 and missed[k] == 0.0
+            jacobian[j, k] = 0.0 if is_inside else jacobian[j, k] / wanted["error"][k]
     curvature = np.empty((n, n))
     for j in range(n):
-        step[j] = -wanted[_PRIOR, j] * point[j]
+        step[j] = -wanted["ridge"][j] * point[j]
         for k in range(n):
             step[j] += jacobian[j, k] * missed[k]
         for other in range(j + 1):
-            total = wanted[_PRIOR, j] + 1e-6 if other == j else 0.0
+            total = wanted["ridge"][j] + 1e-6 if other == j else 0.0
             for k in range(n):
                 total += jacobian[j, k] * jacobian[other, k]
             curvature[j, other] = total
@@ -105,11 +105,11 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
     """Move ``point`` to where the sums of ``effects`` over soft decisions are nearest to wanted.
 
     The margin of row i is ``gains[i] - directions[i] @ point``; the first unknowns belong to the
-    sums, one each, the others stay. Rows of ``wanted`` are the sums, their errors, factors of
-    squares of unknowns, and how far off a sum may be at no cost. At the last temperature the point
-    is taken at which decided rows miss least, if they miss less by ``clearer``.
+    sums, one each, the others stay; ``wanted`` holds a record of ``WANTED`` for each sum. At the
+    last temperature the point is taken at which decided rows miss least, if they miss less by
+    ``clearer``.
     """
-    n = wanted.shape[1]
+    n = wanted.size
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()
     slopes, near = np.empty(gains.size), np.empty(gains.size, np.int64)
     lowest, decided_cost = np.inf, np.inf
@@ -123,7 +123,7 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
             )
             after = after_decided = 0.0
             for j in range(n):
-                prior_cost = wanted[_PRIOR, j] * trial[j] ** 2
+                prior_cost = wanted["ridge"][j] * trial[j] ** 2
                 after += sums[0, j] ** 2 + prior_cost
                 after_decided += sums[1, j] ** 2 + prior_cost
             if after_decided < lowest:

@@ -214,17 +214,17 @@ class GapSolver:
         and the decided rows have large gaps then. So the point at which decided rows miss
         least is returned if it is clearly better. Points of other than these ``folds`` stay.
         """
-        from skfair._kernels.path_points import points_of_sums
+        from skfair._kernels.path_points import WANTED, points_of_sums
 
         n_gaps = self.errors.size
-        wanted = np.zeros((len(start), 4, n_gaps + (share is not None)))
-        wanted[:, 0, :n_gaps], wanted[:, 1, :n_gaps] = window.centre - self.fixed, self.errors
-        wanted[:, 3, :n_gaps] = window.half
-        wanted[:, 2, :n_gaps] = _PRIOR**-2
+        wanted = np.zeros((len(start), n_gaps + (share is not None)), WANTED)
+        gaps = wanted[:, :n_gaps]
+        gaps["target"], gaps["error"] = window.centre - self.fixed, self.errors
+        gaps["tolerance"] = window.half
+        is_alone = share is not None and not self.has_several
+        gaps["ridge"] = (_PRIOR_ALONE if is_alone else _PRIOR) ** -2
         if share is not None:
-            wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
-        if share is not None and not self.has_several:
-            wanted[:, 2, :n_gaps] = _PRIOR_ALONE**-2
+            wanted["target"][:, -1], wanted["error"][:, -1] = share, 1e-3
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects

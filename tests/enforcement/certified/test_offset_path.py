@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse, special
 
-from skfair._kernels.path_points import point_of_sums
+from skfair._kernels.path_points import WANTED, point_of_sums
 from skfair.enforcement.certified import offset_path as module
 from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.offset_path import (
@@ -199,13 +199,13 @@ def soft_case(seed, free=0.0):
     rng, n = np.random.default_rng(seed), 300
     gains, directions = rng.uniform(-1, 1, n), rng.uniform(0, 1, (n, 3))
     effects = directions[:, :2] * rng.uniform(0.5, 1.5, (n, 2)) / n
-    wanted = np.array([[0.15, 0.2], [0.01, 0.02], [0.3, 0.1], [free, 0.0]])
+    wanted = np.array([(0.15, 0.01, 0.3, free), (0.2, 0.02, 0.1, 0.0)], WANTED)
     return gains, directions, effects, wanted, np.array([0.0, 0.0, 0.1])
 
 
 def missed_squares(sums, wanted, point):
-    outside = np.maximum(np.abs(sums - wanted[0]) - wanted[3], 0)
-    return ((outside / wanted[1]) ** 2 + wanted[2] * point[:2] ** 2).sum()
+    outside = np.maximum(np.abs(sums - wanted["target"]) - wanted["tolerance"], 0)
+    return ((outside / wanted["error"]) ** 2 + wanted["ridge"] * point[:2] ** 2).sum()
 
 
 @pytest.mark.parametrize("source", ["compiled", "python"])
