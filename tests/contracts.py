@@ -62,7 +62,7 @@ missing values                m m m m   m      + +        m m +      +       m +
 several classes               - - - -   2      + +        2 2 2      +       - - -    -
 labels of text                - - - -   +      + +        + + +      +       y y y    y
 networks                      . . . .   +      . .        l l .      .       + . .    +
-dask                          + + d d   +      d d        d d +      d       d d d    d
+dask                          + + d d   +      d +        d d +      d       d d d    d
 random state                  + + + +   +      + +        + + .      .       + . .    +
 callbacks                     + + . +   +      . .        + + .      .       + . .    +
 """

@@ -425,12 +425,14 @@ def networks(f):
 
 @feature
 def dask(f):
-    """Collections are read; a calibrator takes those of a fitted model."""
+    """Collections are read; post-processing of classifiers does so around a fitted model."""
     da = pytest.importorskip("dask.array")
     rows = da.from_array(X, chunks=(80, -1))
     fitted = FrozenEstimator(LogisticRegression().fit(X, CLASSES))
-    is_calibrator = f.make is FAMILIES["PartialParityCalibrator"].make
-    settings = {"estimator": fitted} if is_calibrator else {}
+    around = [
+        FAMILIES[name].make for name in ("PartialParityCalibrator", "FairDecisionClassifier+")
+    ]
+    settings = {"estimator": fitted} if f.make in around else {}
     model = f.fit(rows, da.from_array(f.y, chunks=80), settings=settings)
     assert f.keeps(np.asarray(f.found(model)))
 

@@ -31,7 +31,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.certified.certificate import Certificate, Certified
 from skfair.estimators.certified.paths import certify
-from skfair.estimators.classes import PositiveClass
+from skfair.estimators.classes import PositiveClass, accuracy_in_blocks
 from skfair.estimators.decisions.bind import bind
 from skfair.estimators.decisions.prediction import (
     Decider,
@@ -46,6 +46,7 @@ from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_f
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.read import read_features
+from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.row_hash import row_draws
@@ -178,6 +179,7 @@ class FairDecisionClassifier(
     __metadata_request__score = {"sensitive_features": True, "control_features": True}
 
     _reads_probabilities = True
+    _takes_partitions = True
     _decider: Decider
     estimators_: list[Any]
     is_group_aware_: bool
@@ -267,6 +269,14 @@ class FairDecisionClassifier(
         """
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
+        if is_lazy(X, y, groups, sensitive_features, control_features, sample_weight):
+            if not (self.group_aware and self._is_prefit):  # others fit models on the rows
+                raise TypeError(
+                    "FairDecisionClassifier does not read Dask collections here: it does around a "
+                    "fitted estimator (cv='prefit'), with group_aware=True. Pass these, or rows in "
+                    "memory."
+                )
+            self._check_fits_on_partitions(groups)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
         self._keep(data.reading)
@@ -308,6 +318,7 @@ class FairDecisionClassifier(
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         return decider.margins(rows, chances, groups, strata)
 
+    @by_block(n_columns=lambda model: None if model.classes_.size == 2 else model.classes_.size)
     def decision_function(
         self,
         X: MatrixLike,
@@ -327,6 +338,7 @@ class FairDecisionClassifier(
             warn_of_decider(self, "scores")
         return self._sign * (values[:, 1] - values[:, 0]) if values.shape[1] == 2 else values
 
+    @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(
         self,
         X: MatrixLike,
@@ -344,6 +356,7 @@ class FairDecisionClassifier(
         values = self._margins(X, sensitive_features, control_features)
         return np.asarray(self._ordered_classes[decided(values)])
 
+    @by_block(n_columns=lambda model: model.classes_.size)
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classifier, as they are without limits.
 
@@ -358,6 +371,7 @@ class FairDecisionClassifier(
         rows = read_features(self, as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 
+    @by_block(n_columns=lambda model: model.classes_.size)
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Return logarithms of the probabilities of the classifier, as they are without limits.
 
@@ -395,6 +409,9 @@ class FairDecisionClassifier(
             Weighted share of the rows whose class is decided for.
         """
         groups = {"sensitive_features": sensitive_features, "control_features": control_features}
+        if is_lazy(X, y, sample_weight, *groups.values()):
+            passed = {name: own for name, own in groups.items() if own is not None}
+            return accuracy_in_blocks(self, X, y, sample_weight, **passed)
         check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
         predicted = self.predict(X, **groups)
         weights = check_weights(sample_weight, predicted.size)

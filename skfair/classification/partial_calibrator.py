@@ -21,9 +21,14 @@ from skfair.enforcement.partial.promise import Promise, promise_of_fit
 from skfair.estimators import partial_prediction as prediction
 from skfair.estimators import wrapped_scores
 from skfair.estimators.certified.certificate import Certificate
-from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
+from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.partial_prediction import PartialPrediction
-from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped, values_unseen
+from skfair.estimators.wrapped_estimator import (
+    WrapsEstimator,
+    read_for_wrapped,
+    read_parts,
+    values_unseen,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
@@ -207,7 +212,7 @@ class PartialParityCalibrator(
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         if is_lazy(X, y, groups, *metadata.values()):
-            _check_fits_lazily(self, groups)
+            self._check_fits_on_partitions(groups)
             return prediction.store(self, self._fitted_on_partitions(X, y, metadata, fit_params))
         X, data = read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
@@ -275,10 +280,14 @@ class PartialParityCalibrator(
             sensitive_features = _columns_of(X, positions)
             X = _columns_of(X, np.asarray(data.reading["_model_positions"]).tolist())
         row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
-        how: Any = {"response_method": self.response_method, "classes": classes}
         models = [self._one_model(X, y, row_params)]
-        scores = data.X.joined(_scores_of_part, models=models, **how)
-        return report(promise, scores, models, classes)
+        read = partial(
+            prediction.mean_scores,
+            models,
+            response_method=self.response_method,
+            classes=classes,
+        )
+        return report(promise, read_parts(read, data.X), models, classes)
 
 
 def classes_to_map(
@@ -313,35 +322,5 @@ def report(
     }
 
 
-def _check_fits_lazily(calibrator: PartialParityCalibrator, groups: ColumnLike | None) -> None:
-    """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
-    if calibrator.confidence is not None:
-        raise ValueError(NOT_LAZY)
-    wrapped_scores.refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
-    if calibrator._is_prefit:
-        return
-    inner, cv = calibrator._inner(), calibrator.cv
-    name = type(inner).__name__
-    if cv is not None:
-        raise ValueError(
-            f"cv={cv!r} would fit {name} on folds, which Dask collections are not cut "
-            "into. Fit it on a sample of the rows, or with an estimator that reads Dask "
-            "collections, and pass it as sklearn.frozen.FrozenEstimator(estimator)."
-        )
-    if type(inner).__module__.startswith("sklearn."):
-        raise ValueError(
-            f"{name} does not read Dask collections: it would gather all rows. Fit it on a "
-            "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
-        )
-
-
 def _columns_of(X: Any, positions: list[int]) -> Any:
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
-
-
-def _scores_of_part(
-    X: Any, models: list[Any], response_method: str, classes: NDArray[Any]
-) -> FloatArray:
-    if not X.shape[0]:
-        return np.empty(0)
-    return prediction.mean_scores(models, wrapped_scores.as_rows(X), response_method, classes)

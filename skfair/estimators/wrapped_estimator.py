@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
+from skfair.estimators.certified.certificate import NOT_LAZY
 from skfair.estimators.wrapped_scores import (
     Split,
     as_rows,
     check_fitted,
     fitted,
     held_out,
+    refuse_folds_of_rows,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_rows, refuse_lazy
+from skfair.utils.dask_collections import is_lazy
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
@@ -40,6 +45,9 @@ def read_for_wrapped(
     **metadata: Any,  # of the rows, as they were passed to ``fit``
 ) -> tuple[Any, TrainingData]:
     """Return X as a model inside another reads it, and the rows of the fit with their groups."""
+    if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
+        data = read_rows(estimator, X, y, skip_check_array=True, **metadata)
+        return data.X, data
     refuse_lazy(estimator, X, y, groups, *metadata.values())
     check_aligned(X=X, y=y, groups=groups, **metadata)
     is_numeric = isinstance(estimator, RegressorMixin)
@@ -52,6 +60,7 @@ class WrapsEstimator:
 
     _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
+    confidence: Any
     cv: Any
     n_jobs: int | None
 
@@ -62,6 +71,26 @@ class WrapsEstimator:
     def _is_prefit(self) -> bool:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
+
+    def _check_fits_on_partitions(self, groups: ColumnLike | None) -> None:
+        """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
+        if self.confidence is not None:
+            raise ValueError(NOT_LAZY)
+        refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
+        if self._is_prefit:
+            return
+        name = type(self._inner()).__name__
+        if self.cv is not None:
+            raise ValueError(
+                f"cv={self.cv!r} would fit {name} on folds, which Dask collections are not cut "
+                "into. Fit it on a sample of the rows, or with an estimator that reads Dask "
+                "collections, and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+            )
+        if type(self._inner()).__module__.startswith("sklearn."):
+            raise ValueError(
+                f"{name} does not read Dask collections: it would gather all rows. Fit it on a "
+                "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+            )
 
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
@@ -112,6 +141,18 @@ class WrapsEstimator:
         return tags
 
 
+def read_parts(read: Callable[[MatrixLike], FloatArray], X: MatrixLike) -> FloatArray:
+    """Return what is read off rows, here or in the partitions that hold them."""
+    if not isinstance(X, PartitionedRows):
+        return read(X)
+    parts = X.each(_read_part, read=read)
+    return np.concatenate([part for part in parts if part is not None])
+
+
+def _read_part(X: Any, read: Callable[[MatrixLike], FloatArray]) -> FloatArray | None:
+    return read(as_rows(X)) if X.shape[0] else None
+
+
 def values_unseen(
     estimator: WrapsEstimator,
     inner: Any,
@@ -124,7 +165,7 @@ def values_unseen(
     """Return the models of the folds, or the fitted one, and what they say of unseen rows."""
     if estimator._is_prefit:
         check_fitted(inner)
-        return [inner], read(inner, X)
+        return [inner], read_parts(partial(read, inner), X)
     fits = [delayed(fitted)(inner, X, y, params, train) for train, _ in splits()]
     return held_out(fits, X, splits(), read, estimator.n_jobs)
 

@@ -168,7 +168,7 @@ def known_sizes(collection: Any) -> list[int] | None:
 
 
 def by_block(
-    n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64
+    n_columns: Callable[[Any], int | None] | None = None, dtype: Any = np.float64
 ) -> Callable[[Method], Method]:
     """Decorate a method of a fitted estimator that makes one result per row of X.
 

@@ -1,4 +1,4 @@
-"""PartialParityCalibrator on Dask collections: the same maps as in memory."""
+"""Post-processing of a fitted model on Dask collections: the same as in memory."""
 
 import warnings
 
@@ -15,7 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skfair import Sensitive
-from skfair.classification import PartialParityCalibrator, PartialParityClassifier
+from skfair.classification import (
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
 from skfair.exceptions import MissingGroupsWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
@@ -45,6 +49,24 @@ def frozen():
     model = make_pipeline(columns, LogisticRegression()).fit(frame[COLUMNS], frame.y)
     model[-1].intercept_ -= 1.6  # so few are above 0 that every constraint has something to do
     return FrozenEstimator(model)
+
+
+@pytest.mark.parametrize("settings", [{}, {"selection_rate": 0.3}, {"max_disparity": 0.0}])
+def test_decisions_are_those_of_memory(settings, frozen):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=5)
+    here, there = (
+        FairDecisionClassifier(frozen, "equalized_odds", group_aware=True, **settings).fit(
+            of[COLUMNS], of.y, sensitive_features=of.sex
+        )
+        for of in (frame, lazy)
+    )
+    assert here.summary_ == there.summary_
+    assert_array_equal(here.train_predictions_, there.train_predictions_)
+    predicted = there.predict(lazy[COLUMNS], sensitive_features=lazy.sex)
+    assert_array_equal(here.predict(frame[COLUMNS], sensitive_features=frame.sex), predicted)
+    scores = [here.score(of[COLUMNS], of.y, sensitive_features=of.sex) for of in (frame, lazy)]
+    assert scores[0] == pytest.approx(scores[1])
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

@@ -18,6 +18,10 @@ Way: TypeAlias = Literal["auto", "cross", "split"]
 # Limits of the steps of a walk, as shares of those that are asked for. With 8 steps the means of
 # models of folds lose .004 of r2 (+- .002, 50 fits).
 SHARES = np.linspace(0.05, 1.0, 11).tolist()
+NOT_LAZY = (
+    "confidence= is for rows in memory: Dask collections are not divided into parts. Fit without "
+    "it, and test with skfair.metrics.disparity_test, which reads them."
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -54,12 +54,6 @@ from skfair.utils.validation import check_weights
 _LEVELS = np.geomspace(1e-8, 0.98, 1000).tolist()
 
 
-NOT_LAZY = (
-    "confidence= is for rows in memory: Dask collections are not divided into parts. Fit without "
-    "it, and test with skfair.metrics.disparity_test, which reads them."
-)
-
-
 def rates_of(
     data: TrainingData, classes: NDArray[Any], constraints: Sequence[Constraint], limit: Limit
 ) -> RowRates | None:

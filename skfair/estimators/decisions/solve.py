@@ -33,7 +33,7 @@ from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.limits import disparity_attributes, warn_of_changes
 from skfair.estimators.objective import utility_at
-from skfair.estimators.wrapped_estimator import WrapsEstimator, values_unseen
+from skfair.estimators.wrapped_estimator import WrapsEstimator, read_parts, values_unseen
 from skfair.estimators.wrapped_scores import (
     FEW_ROWS,
     FOLDS,
@@ -153,7 +153,7 @@ def search(
         before = problem.before(chances)
         strict = problem.evaluation(before)
     may_draw = group_aware and group_aware != "thresholds"
-    drawn = cache(lambda: draws(data.X)) if may_draw else None
+    drawn = cache(lambda: read_parts(draws, data.X)) if may_draw else None
     shares = problem.rows.shares(chances, joint)
     decisions = DecisionSearch(
         problem, before, chances, shares, bool(group_aware), drawn, random_state
