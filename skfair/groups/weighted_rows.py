@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray, IntArray
 from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
+from skfair.groups.distinct_rows import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.encoding import encode_groups
-from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
 from skfair.groups.score_bins import (
     Bins,

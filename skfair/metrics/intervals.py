@@ -21,9 +21,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import Agg, aggregate
+from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.kinds import WeightedRows
 from skfair.groups.levels import number_tuples
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.rates import CellMeans

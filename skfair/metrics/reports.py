@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
+from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.kinds import WeightedRows
 from skfair.groups.labels import count_correct, count_labels
 from skfair.groups.rates import CellMeans, effective, rates_of, resampled
 from skfair.groups.table import GroupTable

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 
 from skfair import Sensitive
 from skfair.base import SensitiveFeaturesMixin
+from skfair.groups.distinct_rows import RowBlock
 from skfair.groups.encoding import encode_groups
-from skfair.groups.kinds import RowBlock
 from skfair.read import read_rows
 from skfair.utils import partitions
 from skfair.utils.dask_collections import align

@@ -1,4 +1,4 @@
-"""Rows in blocks, and the table of weighted rows that stands for all of them.
+"""The distinct rows of labels and groups in blocks, weighted by how many rows each stands for.
 
 Rows of the same groups, labels and stratum are of one *kind*. Metrics of labels depend on the kind
 only, so a block keeps numbers (scores) and the kind of each row, and the kinds of all blocks are
