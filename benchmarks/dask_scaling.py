@@ -1,20 +1,11 @@
-"""Fits on Dask collections: memory, speed, what travels, and what that means for larger clusters.
+"""Fits on Dask collections: memory, speed, and what travels.
 
 Rows are generated block by block on the workers of a local cluster (processes of one thread with a
 limit on their memory). Each fit runs in a process of its own, which holds client and scheduler, so
 that its peak memory is the client's. Times are wall times: workers are other processes.
-
-The cost of a pass over n rows on w workers is modelled as
-
-    n c / w  +  tasks t  +  levels h
-
-with c seconds per row, t seconds of the scheduler per task and h seconds per level of the tree in
-which results are added. c, t and h are measured here; the table for larger clusters follows.
 """
 
 import time
-from collections import defaultdict
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -22,16 +13,12 @@ import numpy as np
 from benchmarks.harness import Table, in_new_process, lacks, memory
 from skfair.classification import ConstrainedERMClassifier
 from skfair.cluster import FairKMeans
-from skfair.utils import partition_tasks, partitions
-from skfair.utils.partitions import Partitions
 
 SEED = 3901
 N_FEATURES, N_GROUPS = 20, 3
-ROW_BYTES = 4 * N_FEATURES + 1  # X, and the kind of the row
 K, MAX_DISPARITY = 20, 0.02
 LIMIT = "1.5GiB"
 ESTIMATORS = ("FairKMeans", "ConstrainedERMClassifier")
-CLUSTERS = ((10**9, 10), (10**9, 100), (10**11, 100), (10**11, 1000))
 
 
 def make_block(number: int, n: int) -> tuple[Any, Any, Any]:
@@ -94,7 +81,6 @@ def there(
             import distributed
 
             distributed.wait([X, y, group])
-        passes = _timed_passes()
         start = time.perf_counter()
         model = make(estimator).fit(X, y, sensitive_features=group)
         seconds = time.perf_counter() - start
@@ -106,7 +92,6 @@ def there(
             "client_gib": memory() / 2**30,
             "worker_gib": max(workers),
             "bytes": float(np.nanmax(bytes_per_step)),
-            "passes": {name: [len(all_), median(all_), sum(all_)] for name, all_ in passes.items()},
             **_outcome(estimator, model),
         }
 
@@ -133,21 +118,6 @@ def _cluster(n_workers: int) -> Any:
     return distributed.Client(cluster)
 
 
-def _timed_passes() -> dict[str, list[float]]:
-    """Note from now on what passes over the blocks take, by the function that they run."""
-    passes: dict[str, list[float]] = defaultdict(list)
-    total = Partitions.total
-
-    def timed_total(self: Partitions, function: Any, *shared: Any, **options: Any) -> Any:
-        start = time.perf_counter()
-        found = total(self, function, *shared, **options)
-        passes[function.__name__.strip("_")].append(time.perf_counter() - start)
-        return found
-
-    Partitions.total = timed_total  # type: ignore[method-assign]
-    return passes
-
-
 def _outcome(estimator: str, model: Any) -> dict[str, Any]:
     if estimator == "FairKMeans":
         return {"objective": model.inertia_, "fairness": model.balance_, "status": model.status_}
@@ -158,97 +128,38 @@ def _outcome(estimator: str, model: Any) -> dict[str, Any]:
     }
 
 
-def tree(counts: list[int], n_numbers: int, n_steps: int) -> list[list[float]]:
-    """Add up one array per task for several numbers of tasks: [tasks, levels, seconds]."""
-    from dask import delayed, persist
-
-    found = []
-    with _cluster(2):
-        for count in counts:
-            blocks = persist(*[delayed(int, pure=False)(k) for k in range(count)])
-            rows = Partitions(blocks)
-            times = []
-            for _ in range(n_steps):
-                start = time.perf_counter()
-                rows.total(_numbers, n_numbers)
-                times.append(time.perf_counter() - start)
-            found.append([count, float(levels(count)), median(times)])
-    return found
-
-
-def _numbers(block: int, n_numbers: int) -> Any:
-    return np.full(n_numbers, float(block))
-
-
-def tasks(n: float, n_workers: float) -> float:
-    """Return the number of lists of blocks that workers of one thread hold."""
-    held = n * ROW_BYTES / n_workers
-    lists = max(1.0, min(np.ceil(held / partitions.LIST_BYTES), partitions.MOST_LISTS))
-    return n_workers * float(lists)
-
-
-def levels(n_tasks: float) -> int:
-    """Return the number of levels at which results are added before they come to the client."""
-    depth = 1
-    while n_tasks > partition_tasks.FAN_IN:
-        n_tasks, depth = np.ceil(n_tasks / partition_tasks.FAN_IN), depth + 1
-    return depth
-
-
 def main(*, quick: bool = False) -> dict[str, Any]:
     """Measure."""
     if lacks("dask", "distributed"):
         return {"skipped": "dask and distributed are not installed"}
-    large, middle, small = (10**5, 10**5, 10**5) if quick else (2 * 10**7, 5 * 10**6, 10**6)
-    results: dict[str, Any] = {"rows": [large, middle, small], "fits": {}, "bytes": {}}
+    large, small = (10**5, 10**5) if quick else (10**7, 2 * 10**6)
+    results: dict[str, Any] = {"rows": [large, small], "fits": {}}
     for name in ESTIMATORS[:1] if quick else ESTIMATORS:
         of = {"estimator": name}
-        fits = {
-            "here": in_new_process(here, **of, n=small, block_rows=small // 10),
-            "small": in_new_process(there, **of, n=small, block_rows=small // 10, n_workers=2),
-        }
-        if quick:
-            fits["large"] = fits["small"]
-        else:
-            fits["large"] = in_new_process(
-                there, **of, n=large, block_rows=large // 40, n_workers=2
+        parts = {"block_rows": small // 10}
+        fits = {"here": in_new_process(here, **of, n=small, **parts)}
+        for n_workers in (2,) if quick else (1, 2):
+            fits[f"workers {n_workers}"] = in_new_process(
+                there, **of, n=small, n_workers=n_workers, **parts
             )
-            for n_workers in (1, 2):
-                fits[f"workers {n_workers}"] = in_new_process(
-                    there, **of, n=middle, block_rows=middle // 20, n_workers=n_workers
-                )
+        fits["large"] = fits["workers 2"]
+        if not quick:
+            parts = {"block_rows": large // 40}
+            fits["large"] = in_new_process(there, **of, n=large, n_workers=2, **parts)
         results["fits"][name] = fits
         print(f"   {name}: {fits['large']['seconds']:.1f} s for {large:.0e} rows", flush=True)
-    counts = [8, 64] if quick else [8, 64, 250, 1000]
-    results["tree"] = in_new_process(tree, counts=counts, n_numbers=500, n_steps=3 if quick else 9)
     return results
-
-
-def costs(results: dict[str, Any]) -> dict[str, Any]:
-    """Return what the model is made of: seconds per row and pass, per task, and per level."""
-    times = np.array(results["tree"])
-    known = times if len(times) < 3 else times[:-1]
-    per_task, per_level = np.linalg.lstsq(known[:, :2], known[:, 2], rcond=None)[0]
-    of_rows = {}
-    for name, fits in results["fits"].items():
-        passes = fits["large"]["passes"]
-        n_passes = sum(count for count, _, _ in passes.values())
-        seconds = sum(total for _, _, total in passes.values())
-        per_row = 2 * seconds / n_passes / results["rows"][0]
-        of_rows[name] = {"per_row": per_row, "passes": n_passes}
-    return {"per_task": float(per_task), "per_level": float(per_level), "fits": of_rows}
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return the tables."""
     if "skipped" in results:
         return {}
-    large, middle, small = results["rows"]
-    fits = results["fits"]
-    memory_rows, speed_rows, pass_rows, plan_rows = [], [], [], []
-    model = costs(results)
-    for name, found in fits.items():
-        one = found["large"]
+    large, small = results["rows"]
+    memory_rows, speed_rows = [], []
+    for name, fits in results["fits"].items():
+        one, few, inside = fits["large"], fits["workers 2"], fits["here"]
+        per_row = 2**30 * (one["client_gib"] - few["client_gib"]) / max(large - small, 1)
         memory_rows.append(
             [
                 name,
@@ -256,52 +167,21 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 one["seconds"],
                 one["worker_gib"],
                 one["client_gib"],
+                per_row,
+                per_row * 1e8 / 2**30,
+                one["bytes"] / large,
                 one["fairness"],
-                one["bytes"] / 1e3,
-                found["small"]["bytes"] / 1e3,
             ]
         )
-        here, small_fit = found["here"]["seconds"], found["small"]
         speed_rows.append(
             [
                 name,
-                found["workers 1"]["seconds"] / found["workers 2"]["seconds"]
-                if "workers 1" in found
-                else "-",
-                small_fit["seconds"] / here,
-                abs(small_fit["objective"] / found["here"]["objective"] - 1),
-                abs(small_fit["fairness"] - found["here"]["fairness"]),
+                fits["workers 1"]["seconds"] / few["seconds"] if "workers 1" in fits else "-",
+                few["seconds"] / inside["seconds"],
+                abs(few["objective"] / inside["objective"] - 1),
+                abs(few["fairness"] - inside["fairness"]),
             ]
         )
-        for kind, (count, typical, _) in one["passes"].items():
-            pass_rows.append([name, kind, count, typical, 2e9 * typical / large])
-        cost = model["fits"][name]
-        for n, n_workers in CLUSTERS:
-            n_tasks = tasks(n, n_workers)
-            parts = {
-                "rows": n * cost["per_row"] / n_workers,
-                "tasks": n_tasks * model["per_task"],
-                "levels": levels(n_tasks) * model["per_level"],
-            }
-            plan_rows.append(
-                [
-                    name,
-                    f"{n / 1e9:.0f} billion",
-                    n_workers,
-                    n * ROW_BYTES / n_workers / 2**30,
-                    *parts.values(),
-                    cost["passes"] * sum(parts.values()) / 60,
-                ]
-            )
-    tree_rows = [
-        [
-            count,
-            depth,
-            1e3 * seconds,
-            1e3 * (model["per_task"] * count + model["per_level"] * depth),
-        ]
-        for count, depth, seconds in results["tree"]
-    ]
     return {
         "memory": Table(
             f"Two workers of {LIMIT}, one thread each",
@@ -310,15 +190,16 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 "rows",
                 "seconds",
                 "worker GiB",
-                "client GiB",
+                "fitting process GiB",
+                "bytes a row there",
+                "GiB for 100 million rows",
+                "bytes a row and step that travel",
                 "balance / disparity",
-                "kB per step",
-                f"/ with {small / 1e6:.0f} million rows",
             ],
             memory_rows,
         ),
         "speed": Table(
-            f"Ratios of wall times: workers at {middle:.0e} rows, memory at {small:.0e}",
+            f"Ratios of wall times, {small / 1e6:.0f} million rows",
             [
                 "estimator",
                 "1 worker / 2",
@@ -328,49 +209,4 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             ],
             speed_rows,
         ),
-        "passes": Table(
-            f"Passes of the fits of {large:.0e} rows",
-            ["estimator", "pass", "count", "seconds", "ns per row and worker"],
-            pass_rows,
-        ),
-        "tree": Table(
-            "Adding 500 numbers per task; the last row is predicted from the others",
-            ["tasks", "levels", "ms measured", "ms modelled"],
-            tree_rows,
-        ),
-        "plan": Table(
-            f"Predicted seconds per pass, {N_FEATURES} columns",
-            [
-                "estimator",
-                "rows",
-                "workers",
-                "GiB per worker",
-                "seconds: rows",
-                "/ tasks",
-                "/ levels",
-                "minutes in all",
-            ],
-            plan_rows,
-        ),
     }
-
-
-def pictures(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the picture of what a pass takes on more and more workers."""
-    if "skipped" in results:
-        return {}
-    import matplotlib.pyplot as plt
-
-    model = costs(results)
-    figure, axes = plt.subplots(figsize=(6, 4))
-    n_workers = np.geomspace(2, 4000, 60)
-    for name, cost in model["fits"].items():
-        for n, style in ((10**9, "-"), (10**11, "--")):
-            n_tasks = np.array([tasks(n, count) for count in n_workers])
-            seconds = n * cost["per_row"] / n_workers + n_tasks * model["per_task"]
-            seconds += np.array([levels(count) for count in n_tasks]) * model["per_level"]
-            axes.loglog(n_workers, seconds, style, label=f"{name}, {n:.0e} rows")
-    axes.set(xlabel="workers", ylabel="predicted seconds per pass")
-    axes.legend(fontsize=8)
-    plt.close(figure)
-    return {"plan": figure}
