@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
@@ -25,7 +25,7 @@ from skfair._version import __version__
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.levels import GroupLevels
 from skfair.groups.limits import changes_line, limits_line
-from skfair.groups.named_columns import dropped_columns, note_dropped, note_kinds
+from skfair.groups.named_columns import column_positions, note_dropped, note_kinds
 from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
@@ -68,14 +68,24 @@ def fit_method(method: Method) -> Method:
             with config_context(array_api_dispatch=False):  # tensors are converted
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
-            dropped = dropped_columns(self)
+            X = args[0] if args else kwargs.get("X")
+            dropped = _left_out(self, X)
             note_dropped(error, dropped)
-            note_kinds(error, args[0] if args else kwargs.get("X"), dropped)
+            note_kinds(error, X, dropped)
             vars(self).clear()
             vars(self).update(before)
             raise
 
     return cast(Method, restoring)
+
+
+def _left_out(estimator: Any, X: Any) -> list[Any]:
+    """Return the names of the columns of a table that are kept out of the model."""
+    with suppress(AttributeError, TypeError, ValueError):  # the error says what is wrong with them
+        asked = estimator._sensitive
+        if asked.columns is not None and not asked.keep:
+            return [X.columns[j] for j in column_positions(X, asked.columns)]
+    return []
 
 
 @contextmanager

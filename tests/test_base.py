@@ -318,7 +318,7 @@ class CallingClassifier(CentroidClassifier):
 
     @fit_method
     def fit(self, X, y, *, sensitive_features=None):
-        read_rows(self, X, y, sensitive_features=sensitive_features)
+        self._keep(read_rows(self, X, y, sensitive_features=sensitive_features).reading)
         fitted = {"classes_": np.array([0, 1]), "centers_": np.eye(2, 3)}
         with report_iterations(
             self, X, y, max_iter=self.max_iter, attributes=lambda state: fitted

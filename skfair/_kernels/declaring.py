@@ -265,6 +265,7 @@ def _temporary_folder() -> str | None:
 
 
 def _link(own: Path, filled: Path) -> None:
+    """Link to what is compiled, unless it is there."""
     for file in filled.glob("*.nbc"):
         if not (own / file.name).exists():
             (own / file.name).symlink_to(file)

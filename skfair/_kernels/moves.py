@@ -51,6 +51,7 @@ def cheapest_moves(distances, labels, cells, weights, start, row, cost, size):
 
 @njit(cache=True)
 def _missed(value, rounding):
+    """Return what a constraint is violated by."""
     return -value if value < -rounding else 0.0
 
 

@@ -24,6 +24,7 @@ def _corner(u, r):
 
 @njit(cache=True)
 def _whole(x, kind, width, rounding):
+    """Return a step and its slope."""
     if kind == 2:
         small = math.exp(-abs(x) / width)
         value = 1.0 / (1.0 + small)
@@ -61,6 +62,7 @@ def _step(x, kind, width, rounding, part):
 
 @njit(cache=True)
 def steps(x, kind, width, rounding, part, out):
+    """Write the steps at x into out."""
     for i in range(x.size):
         out[i] = _step(x[i], kind, width, rounding, part)[0]
 

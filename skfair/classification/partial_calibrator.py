@@ -34,7 +34,6 @@ from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
-from skfair.read import read_rows
 from skfair.utils.dask_collections import is_lazy, meta_of
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
@@ -211,10 +210,10 @@ class PartialParityCalibrator(
         self.cv = wrapped_scores.kept_folds(self.cv)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
-        if is_lazy(X, y, groups, *metadata.values()):
+        is_parted = is_lazy(X, y, groups, *metadata.values())
+        if is_parted:
             self._check_fits_on_partitions(groups)
-            return prediction.store(self, self._fitted_on_partitions(X, y, metadata, fit_params))
-        X, data = read_for_wrapped(self, X, y, groups, **metadata)
+        table, (X, data) = X, read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
         folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, groups)
@@ -225,22 +224,41 @@ class PartialParityCalibrator(
             own = certified_interval(self, data, X, metadata | fit_params, 0)
             return prediction.store(self, own)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
-        if self._sensitive.columns is not None and not self._sensitive.keep:
-            sensitive_features = take_columns(X, self._sensitive.columns)
-        row_params = self._params_inside(data.sample_weight, sensitive_features, fit_params)
-        models, scores = self._fit_models(data, classes, folds, row_params)
+        its_X, its_y, weights = data.X, data.y, data.sample_weight  # of the estimator inside
+        asked = self._sensitive
+        if is_parted:
+            its_X = _columns_of(table, data.reading["_model_positions"])
+            its_y, weights = y, sample_weight  # type: ignore[assignment]
+        if asked.columns is not None and not asked.keep:
+            sensitive_features = (
+                _columns_of(table, column_positions(meta_of(table), asked.columns))
+                if is_parted
+                else take_columns(X, asked.columns)
+            )
+        row_params = self._params_inside(weights, sensitive_features, fit_params)
+        models, scores = self._fit_models(its_X, its_y, data, classes, folds, row_params)
         return prediction.store(self, report(promise, scores, models, classes))
 
     def _fit_models(
-        self, data: TrainingData, classes: NDArray[Any], folds: Any, row_params: dict[str, Any]
+        self,
+        X: Any,  # as a model is fitted to it
+        y: Any,
+        data: TrainingData,
+        classes: NDArray[Any],
+        folds: Any,
+        row_params: dict[str, Any],
     ) -> tuple[list[Any], FloatArray]:
         """Return models of the folds, or the only one, and the scores of the training rows."""
-        if folds is None:
-            models = [self._one_model(data.X, data.y, row_params)]
-            return models, prediction.mean_scores(models, data.X, self.response_method, classes)
         read = partial(
             wrapped_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
         )
+        if folds is None:
+            model = self._inner()
+            if self._is_prefit:
+                wrapped_scores.check_fitted(model)
+            else:
+                model = wrapped_scores.fitted(model, X, y, row_params)
+            return [model], read_parts(partial(read, model), data.X)
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
         splits = cache(partial(wrapped_scores.make_splits, folds, data, kinds))
         if not self._is_prefit:
@@ -257,37 +275,6 @@ class PartialParityCalibrator(
         if sensitive_features is not None and takes_groups and not (is_routed or self._is_prefit):
             fit_params = others | fit_params
         return self._row_params(sample_weight, fit_params, others)
-
-    def _one_model(self, X: Any, y: Any, row_params: dict[str, Any]) -> Any:
-        """Return the estimator as it was passed, if it is fitted, or fitted on all rows."""
-        if self._is_prefit:
-            wrapped_scores.check_fitted(self._inner())
-            return self._inner()
-        return wrapped_scores.fitted(self._inner(), X, y, row_params)
-
-    def _fitted_on_partitions(
-        self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the fitted attributes for Dask collections: their scores come here."""
-        data = read_rows(self, X, y, **metadata, skip_check_array=True)
-        self._keep(data.reading)
-        limits = self.constraint, self.interval, self.scale, self.max_disparity
-        classes = classes_to_map(data.y, data.groups, *limits[:2])
-        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
-        sensitive_features, sample_weight = metadata.values()
-        if self._sensitive.columns is not None:
-            positions = column_positions(meta_of(X), self._sensitive.columns)
-            sensitive_features = _columns_of(X, positions)
-            X = _columns_of(X, np.asarray(data.reading["_model_positions"]).tolist())
-        row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
-        models = [self._one_model(X, y, row_params)]
-        read = partial(
-            prediction.mean_scores,
-            models,
-            response_method=self.response_method,
-            classes=classes,
-        )
-        return report(promise, read_parts(read, data.X), models, classes)
 
 
 def classes_to_map(
@@ -322,5 +309,8 @@ def report(
     }
 
 
-def _columns_of(X: Any, positions: list[int]) -> Any:
+def _columns_of(X: Any, positions: Any) -> Any:
+    if positions is None:
+        return X
+    positions = np.asarray(positions).tolist()
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]

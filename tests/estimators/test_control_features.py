@@ -102,7 +102,7 @@ def test_missing_strata_in_blocks_are_named():
     faculty = faculty.astype(object)
     faculty[70] = None
     lazy = [da.from_array(one, chunks=40) for one in (X, y, sex, faculty)]
-    with pytest.raises(ValueError, match="Partition 1: Control attribute 'control_feature' has 1"):
+    with pytest.raises(ValueError, match="Control attribute 'control_feature' has 1"):
         ConstrainedERMClassifier(CONSTRAINT).fit(
             *lazy[:2], sensitive_features=lazy[2], control_features=lazy[3]
         )
