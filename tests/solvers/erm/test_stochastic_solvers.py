@@ -9,7 +9,7 @@ import pytest
 from skfair.solvers.erm.alm import ALM
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
 from tests.registries import SOLVERS
-from tests.small_problems import build, people
+from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
 WHO = people(n=200)
@@ -17,6 +17,30 @@ WHO = people(n=200)
 
 def parity(bound=0.02):
     return build(WHO, "demographic_parity", bound, alpha=0.1)
+
+
+BINDING = {
+    "demographic_parity": parity,
+    "equalized_odds": lambda: build(WHO, "equalized_odds", 0.02, alpha=0.1),
+    "many_groups": lambda: build(
+        people(n=200, n_levels=(3, 2)), "demographic_parity", 0.1, alpha=0.1
+    ),
+}
+
+
+def assert_near_the_optimum(problem, solver, max_iter, gap=0.02):
+    """Compare a solution with that of SLSQP, at a problem whose constraints bind."""
+    result = solver.solve(problem, problem.start(None), max_iter=max_iter, random_state=0)
+    at = problem.evaluate(result.theta)
+    assert abs(at.objective - optimum(problem).fun) <= gap
+    assert problem.violation(at) <= 0.02
+    assert problem.kkt_residual(at, result.multipliers)["stationarity"] <= 0.1
+    assert np.abs(result.multipliers).max() > 0.01
+
+
+@pytest.mark.parametrize("name", BINDING)
+def test_near_the_optimum(name):
+    assert_near_the_optimum(BINDING[name](), ALM(learning_rate=0.02, eta=0.15), 250)
 
 
 @pytest.mark.parametrize("name", ALL)
