@@ -163,14 +163,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         memory_rows.append(
             [
                 name,
-                f"{large / 1e6:.0f} million",
                 one["seconds"],
                 one["worker_gib"],
                 one["client_gib"],
                 per_row,
                 per_row * 1e8 / 2**30,
                 one["bytes"] / large,
-                one["fairness"],
             ]
         )
         speed_rows.append(
@@ -184,17 +182,15 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         )
     return {
         "memory": Table(
-            f"Two workers of {LIMIT}, one thread each",
+            f"{large / 1e6:.0f} million rows, two workers of {LIMIT}, one thread each",
             [
                 "estimator",
-                "rows",
                 "seconds",
                 "worker GiB",
                 "fitting process GiB",
                 "bytes a row there",
                 "GiB for 100 million rows",
                 "bytes a row and step that travel",
-                "balance / disparity",
             ],
             memory_rows,
         ),
@@ -210,3 +206,25 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             speed_rows,
         ),
     }
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the picture of the memory that the fitting process needs."""
+    if "skipped" in results:
+        return {}
+    import matplotlib.pyplot as plt
+
+    large, small = results["rows"]
+    figure, axes = plt.subplots(figsize=(6, 4))
+    rows = np.array([small, large, 10**8])
+    for name, fits in results["fits"].items():
+        few, many = fits["workers 2"]["client_gib"], fits["large"]["client_gib"]
+        more = many + (many - few) / max(large - small, 1) * (rows[2] - large)
+        (line,) = axes.loglog(rows[:2], [few, many], "o-", label=f"{name}, fitting process")
+        axes.loglog(rows[1:], [many, more], "--", color=line.get_color())
+    for n_features in (N_FEATURES, 100):
+        axes.loglog(rows, 4 * n_features * rows / 2**30, ":", label=f"X, {n_features} columns")
+    axes.set(xlabel="rows", ylabel="GiB (dashed: by calculation)")
+    axes.legend(fontsize=8)
+    plt.close(figure)
+    return {"memory": figure}
