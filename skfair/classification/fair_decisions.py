@@ -157,6 +157,12 @@ class FairDecisionClassifier(
     ConstrainedERMClassifier : Trained under constraints.
     PartialParityCalibrator : Constraints within an interval of ranks.
 
+    Notes
+    -----
+    Data may be Dask collections around a fitted classifier (``cv="prefit"``) with
+    ``group_aware=True``. Its probabilities are computed where the rows are, and the decisions are
+    those of rows in memory.
+
     Examples
     --------
     >>> import numpy as np

@@ -165,8 +165,8 @@ def loss_parity_difference(
     Returns
     -------
     difference : float
-        At least 0, in units of the loss; smaller is fairer; signed with a reference group. With a
-        single group there is nothing to compare and the value is 0.
+        The difference is at least 0, in units of the loss, and smaller is fairer. With a reference
+        group it has a sign. With a single group there is nothing to compare and the value is 0.
 
     See Also
     --------

@@ -213,12 +213,10 @@ class LinearScore(ScoreModel):
 
         X, n = self.X, self.n_samples
         mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
-        buffers: list[Any] = []  # one for each thread; new memory takes as long as the product
 
         def of_part(start: int, stop: int) -> FloatArray:
             total = np.zeros_like(out)
-            shape = min(BLOCK_ROWS, n), out.shape[0]
-            buffer = buffers.pop() if buffers else np.empty(shape, X.dtype)
+            buffer = np.empty((min(BLOCK_ROWS, stop - start), out.shape[0]), X.dtype)
             for first in range(start, stop, BLOCK_ROWS):
                 block = slice(first, min(first + BLOCK_ROWS, stop))
                 rows = buffer[: block.stop - first]
@@ -226,7 +224,6 @@ class LinearScore(ScoreModel):
                 above, below = rows[:front], rows[back:]
                 total += above.T @ above  # recognised as symmetric rank updates
                 total -= below.T @ below
-            buffers.append(buffer)
             return total
 
         # Parts are few, since each makes a matrix of its own.

@@ -1,7 +1,7 @@
 """Functions run on the partitions of Dask collections, and sums of what they return.
 
-What a solver needs of the rows is a sum over them, so a function runs on every block where the
-block is and only what it returns travels: numbers, whatever the number of rows. Dask decides where
+A function runs on every block where the block is, and only what it gets and returns travels: sums
+over the rows, or a few numbers per row, but never their columns. Dask decides where
 and when (threads of this process, or the workers of the ``distributed`` client, if there is one);
 here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
 one and the result is the same. Blocks that are held in this process are visited without Dask.

@@ -303,7 +303,7 @@ each_kind_of_report = pytest.mark.parametrize(
 def test_group_report(columns, interval):
     given = {"interval": interval, "n_bootstrap": 50}
     reports = reports_of_both(metrics.group_report, ["sex", "race"], columns, **given)
-    pd.testing.assert_frame_equal(*reports, rtol=1e-11, atol=1e-12)
+    pd.testing.assert_frame_equal(*reports, rtol=1e-12, atol=1e-12)
 
 
 @each_kind_of_report

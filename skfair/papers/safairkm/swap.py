@@ -131,9 +131,10 @@ class Swap(ClusteringSolver):
         Whether the centres move after each k-means step, or after each row of it, as in the paper;
         rows are then drawn with replacement. "row" takes more time for the same number of rows.
     starts : {"mixed", "random"} or array-like of shape (n_starts, n_samples), default="mixed"
-        On a front, the labellings at the start: one half from k-means++ seeds and the other half
-        random; all random, as in the paper; or labellings of your own, clusters from 0 to
-        ``n_clusters - 1`` in the order of the rows of X, in place of ``n_starts``.
+        The labellings that a front starts with. With "mixed" one half comes from k-means++ seeds
+        and the other half is random. With "random" all are random, as in the paper. An array holds
+        labellings of your own, which are then used in place of ``n_starts``: clusters from 0 to
+        ``n_clusters - 1`` in the order of the rows of X.
 
     See Also
     --------

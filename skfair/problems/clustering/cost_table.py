@@ -136,8 +136,8 @@ class CostTable(ABC):
     ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
         """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
 
-        Return the labels; the numbers of all other rows and their costs; the counts by cell of
-        those with labels, and the sum of their costs.
+        The result has the labels, then the numbers and the costs of all other rows, then the counts
+        by cell and the sum of the costs of the rows with labels.
         """
         from skfair._kernels.prices import tell_apart
 

@@ -14,12 +14,7 @@ from skfair.papers.benchmark.ssl_alm import SSLALM
 from skfair.papers.benchmark.ssw import SSw
 from skfair.problems.protocol import Batch
 from tests.small_problems import build, optimum, people
-from tests.solvers.erm.test_stochastic_solvers import (
-    BINDING,
-    WHO,
-    assert_near_the_optimum,
-    parity,
-)
+from tests.solvers.erm.test_stochastic_solvers import BINDING, WHO, assert_near_the_optimum, parity
 
 
 def free():

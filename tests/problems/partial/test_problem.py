@@ -184,9 +184,14 @@ def naive_problem(who, problem, surrogate):
 
 
 @pytest.mark.parametrize("surrogate", [SMOOTH, Surrogate("sigmoid", 0.3)], ids=str)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_reaches_the_best_of_slsqp(surrogate, seed):
-    """The same starts for both; the problem is not convex."""
+def test_reaches_the_best_of_slsqp(surrogate):
+    """The same starts for both; the problem is not convex, and SLSQP may end in a worse point."""
+    gaps = np.array([_gap_to_slsqp(surrogate, seed) for seed in range(8)])
+    assert gaps.max() <= 1e-5
+    assert np.count_nonzero(gaps >= -1e-5) >= 6
+
+
+def _gap_to_slsqp(surrogate, seed):
     who = people(seed, n=60, d=2, n_groups=2)
     problem = build(who, STACKS[1], surrogate=surrogate, tolerance=0.05)
     objective, room = naive_problem(who, problem, surrogate)
@@ -208,4 +213,4 @@ def test_reaches_the_best_of_slsqp(surrogate, seed):
         if max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-5:
             ours.append(at.objective)
     assert np.abs(result.multipliers).max() > 1e-3
-    assert min(ours) == pytest.approx(min(theirs), abs=1e-5)
+    return min(ours) - min(theirs)
