@@ -10,6 +10,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnLike, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.probabilities import GroupArguments
+from skfair.groups.row_units import read_units
 from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import MetricRows, read_rows
 from skfair.utils.validation import check_common, check_labels, positive_codes
@@ -34,6 +35,7 @@ def count_labels(
     *,
     ignores_true: bool = False,
     squares: bool = True,  # whether squared weights are added up, too: no metric needs them
+    units: ColumnLike | None = None,  # which rows belong together
     # Twice the true plus the predicted class of each row
     outcomes_by: Callable[[Any, Any, ClassLabel], IntArray] = outcomes_of,
 ) -> GroupTable:
@@ -47,9 +49,12 @@ def count_labels(
     labels = {"y_pred": y_pred} if ignores_true else {**true_labels, "y_pred": y_pred}
     rows = groups
     if not isinstance(rows, MetricRows):
-        rows = read_rows(labels, {}, rows, beside=true_labels)
+        rows = read_rows(labels, {}, rows, beside={**true_labels, "units": units})
     y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
     outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
+    together = rows.columns.get("units")
+    if together is not None:
+        together = read_units(together, outcomes.size)
     options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
     people = compared.cells.people
@@ -59,6 +64,17 @@ def count_labels(
         # Who is in a group with probability p counts as p people, not as p^2.
         columns.append(squared if people is None else squared / people)
     sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
+    if together is not None:
+        if weights is None:
+            sums.append(sums[0])
+        each = np.ones(outcomes.size) if weights is None else weights
+        each = each if people is None else each / np.sqrt(people)
+        by_outcome = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
+        of_units = [
+            together.squares(codes, compared.cells.n_groups, by_outcome)
+            for codes in compared.cells.codes
+        ]
+        sums += list(np.sum(of_units, axis=0).swapaxes(1, 2))
     return GroupTable.of_groups(compared, np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2))
 
 
@@ -69,6 +85,7 @@ def count_correct(
     *,
     squares: bool = True,  # as of count_labels
     are_numbers: bool = False,  # which may all differ
+    units: ColumnLike | None = None,  # which rows belong together
 ) -> GroupTable:
     """Count right and wrong predictions, for any number of classes.
 
@@ -85,4 +102,5 @@ def count_correct(
         same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
         return np.asarray(2 + (true.codes == same_code[predicted.codes]))
 
-    return count_labels(y_true, y_pred, groups, squares=squares, outcomes_by=right_or_wrong)
+    how: dict[str, Any] = {"squares": squares, "units": units, "outcomes_by": right_or_wrong}
+    return count_labels(y_true, y_pred, groups, **how)

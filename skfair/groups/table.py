@@ -43,7 +43,8 @@ class GroupTable:
     levels: dict[str, list[Any]]  # the levels of each attribute, in order
     codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
     # (n_cells, ...): what each row adds to its cell: 1, or by true and predicted class its weight
-    # and, unless each row counts once, the square of it
+    # and, unless each row counts once, the square of it. Where rows belong together, then come the
+    # sums over units of the products of what each adds to two of the four classes
     counts: FloatArray
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
@@ -146,14 +147,24 @@ class GroupTable:
         return self.counts[:, 0]
 
     @property
+    def has_units(self) -> bool:
+        """Whether rows belong together."""
+        return self.counts.ndim > 2 and self.counts.shape[1] > 2
+
+    @property
     def squares(self) -> FloatArray:
         """Sums of the squared weights, of the shape of the weights."""
-        return self.counts[:, -1]
+        return self.counts[:, min(1, self.counts.shape[1] - 1)]
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
         parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
-        return CellMeans(np.array([(rows, hits, hits) for hits, rows in parts]), is_share=True)
+        sums = [(rows, hits, hits) for hits, rows in parts]
+        if self.has_units:
+            with_hits, with_rows = hits_and_rows(self.counts[:, 2:], rate)  # products with each
+            squared, both = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
+            sums.append((hits_and_rows(with_rows.reshape(-1, 2, 2), rate)[1], both, squared))
+        return CellMeans(np.array(sums), is_share=True)
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"

@@ -177,14 +177,21 @@ def read_rows(
     if isinstance(groups[0], GroupProbabilities):
         spread, groups = spread_rows(list(columns.values()), groups)
         return MetricRows(dict(zip(columns, spread, strict=True)), groups)
+    units = columns.get("units")
     if is_lazy(*labels.values(), *numbers.values(), *groups):
+        if units is not None:
+            raise TypeError(
+                "units= says which rows in memory belong together, and these rows are in Dask "
+                "collections. compute() them."
+            )
         lazy = LazyRows(labels, numbers, groups)
         few = lazy.kinds() if summary is None else summary(lazy)
         of_few = few.groups, few.control_features, few.weights, groups[3]
         return MetricRows(few.columns, of_few, few.counts, few.squares)
     counted = [*labels.values(), groups[0]]
     are_long = all(isinstance(c, np.ndarray) and c.size >= MANY for c in counted)
-    if summary is not None or not are_long or groups[1] is not None or groups[2] is not None:
+    others = groups[1], groups[2], units, summary
+    if not are_long or any(other is not None for other in others):
         return MetricRows(columns, groups)
     return _counted(labels, groups[0]) or MetricRows(columns, groups)
 

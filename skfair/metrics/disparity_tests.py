@@ -143,6 +143,7 @@ def disparity_test(
     pos_label: ClassLabel = None,
     interval: IntervalLike | None = None,
     shift: float = 0.0,
+    units: ColumnLike | None = None,
 ) -> DisparityTest:
     """Test whether the disparity of the population is below a limit.
 
@@ -201,10 +202,12 @@ def disparity_test(
     Every pair of groups, and every rate, must be shown to be within the limit by itself, so the
     largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
     of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
-    approximation. Ratios of rates that are 0 in both groups say nothing: p is 1, and the bound 1.
-    Means allow for skewed scores, but groups of ten rows may lack all of the rare large ones.
-    With ``reference="overall"`` the shares of the groups are taken to be those of
-    the sample, by weight. Dask collections are accepted by metrics of labels.
+    approximation. Rows that belong together (``units``) count as the number of independent rows
+    that have the cluster-robust variance of their rate, with quantiles of Student. Groups are taken
+    to be independent, also where a unit has rows of both. Ratios of rates that are 0 in both groups
+    say nothing: p is 1, and the bound 1. Means allow for skewed scores, but groups of ten rows may
+    lack all of the rare large ones. With ``reference="overall"`` the shares of the groups are taken
+    to be those of the sample, by weight. Dask collections are accepted by metrics of labels.
 
     References
     ----------
@@ -234,7 +237,7 @@ def disparity_test(
     if name != "mean_score_difference":  # which has the unit of the scores
         check_limit(limit, f"max_disparity={limit:g}")
     groups = sensitive_features, control_features, sample_weight, intersectional
-    sample = y_true, y_pred, groups, pos_label
+    sample = y_true, y_pred, groups, pos_label, units
     evidence = _evidence(name, spec, sample, method, reference, interval)
     p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
@@ -261,6 +264,7 @@ def disparity_upper_bound(
     pos_label: ClassLabel = None,
     interval: IntervalLike | None = None,
     shift: float = 0.0,
+    units: ColumnLike | None = None,
 ) -> float:
     """Return the smallest limit that the data show to hold for new people.
 
@@ -285,7 +289,7 @@ def disparity_upper_bound(
     check_probability(confidence, "confidence")
     name, spec, _ = requested_metric(metric, comparison)
     groups = sensitive_features, control_features, sample_weight, intersectional
-    sample = y_true, y_pred, groups, pos_label
+    sample = y_true, y_pred, groups, pos_label, units
     evidence = _evidence(name, spec, sample, method, reference, interval)
     _before_shift(name, spec, 1.0, shift)
     spread = None

@@ -26,6 +26,10 @@ def _parameters() -> None:
         stratum with rows of a single group compares nothing.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows; 2 counts like the same row twice.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit. They may lie in several
+        groups. Without units every row is taken for another person, and the answer is too sure
+        where people repeat.
     intersectional : bool, default=True
         Whether several attributes are crossed, or each is compared for itself and all comparisons
         are pooled.

@@ -13,11 +13,16 @@ tested like a rate, of as many rows as have the variance of DeLong, DeLong and C
 (1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
 Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and that
 of Gaffke (2005), which allows for skewed scores; the larger p-value counts.
+
+Rows may belong together (``units=``). Rates then have effective numbers of rows, by their
+cluster-robust variance; means and areas are those of what each unit adds to them. At the thresholds
+of a distribution each unit counts as one row, which is the careful bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +36,7 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.labels import count_correct, count_labels
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
 from skfair.groups.rates import rates_of
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
@@ -63,8 +69,9 @@ _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_
 SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
 
 
-# True labels or None, predictions, groups with strata and weights, and the positive class.
-Sample: TypeAlias = tuple[Any, Any, GroupArguments, Any]
+# True labels or None, predictions, groups with strata and weights, the positive class, and which
+# rows belong together.
+Sample: TypeAlias = tuple[Any, Any, GroupArguments, Any, Any]
 
 
 class Evidence(NamedTuple):
@@ -98,23 +105,25 @@ def evidence_of_labels(
     name: str, spec: LabelSpec, sample: Sample, method: str, reference: Reference
 ) -> Evidence:
     """Return the comparisons of a metric of labels."""
-    y_true, y_pred, groups, pos_label = sample
+    y_true, y_pred, groups, pos_label, units = sample
     if spec.uses_y_true and y_true is None:
         raise ValueError(f"{name} needs y_true, got None.")
     if isinstance(groups[0], GroupProbabilities):
         encode_groups(groups[0])  # raises: such rows are not independent
     if spec.rates == ("accuracy",):
-        table = count_correct(y_true, y_pred, groups)
+        table = count_correct(y_true, y_pred, groups, units=units)
     else:
         no_true = not spec.uses_y_true
-        table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
+        how: dict[str, Any] = {"ignores_true": no_true, "units": units}
+        table = count_labels(y_true, y_pred, groups, pos_label, **how)
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
         table.checked_rate(rate, of_cells)  # raises where it is undefined
     if spec.kind == "largest":
         return _caps(table, *spec.rates)
-    is_ratio, is_whole = spec.kind == "ratio", groups[2] is None
+    is_ratio = spec.kind == "ratio"
+    is_whole = groups[2] is None and not table.has_units
     if is_ratio and not is_group(reference) and reference == "overall":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
@@ -126,7 +135,10 @@ def evidence_of_labels(
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
         method = "exact" if is_whole and few and not is_lazy(y_pred) else "melded"
     if method == "exact" and not is_whole:
-        raise ValueError("method='exact' counts rows, not weights. Use method='melded'.")
+        raise ValueError(
+            "method='exact' counts independent rows, not weights or rows that belong together "
+            "(units=). Use method='melded'."
+        )
     r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
     if is_ratio:
@@ -191,7 +203,7 @@ def _sides(
 
 def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evidence:
     """Return the comparisons of a metric of scores."""
-    y_true, y_pred, groups, pos_label = sample
+    y_true, y_pred, groups, pos_label, units = sample
     if is_lazy(y_true, y_pred, *groups[:2]):
         raise TypeError(
             f"The test of {name} reads single scores, and these are in Dask collections. compute() "
@@ -208,7 +220,8 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
     positive = None
     if name in _OF_CLASSES:
         positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    members = _members(rows, positive, name)
+    together = None if units is None else read_units(units, rows.scores.size)
+    members = _members(rows, positive, name, together)
     if name == "mean_score_difference":
         return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])
     if name not in _DISTRIBUTIONS:
@@ -231,22 +244,53 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Members:
+    """The scores of a cell, or of its rows of a class."""
+
+    scores: FloatArray
+    units: IntArray | None = None  # the unit of each, where rows belong together
+
+    @property
+    def size(self) -> float:
+        """The number of independent ones: by Kish's formula, if units have several."""
+        if self.units is None:
+            return self.scores.size
+        of_units = np.bincount(self.units)
+        return float(self.scores.size**2 / (of_units**2).sum())
+
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Return independent values of the same mean: one for each unit, the larger the more rows.
+
+        They are the mean and what the unit adds to it, so that they have its linearised variance.
+        """
+        if self.units is None:
+            return values
+        mean, (levels, owners) = float(values.mean()), np.unique(self.units, return_inverse=True)
+        added = np.bincount(owners, values - mean, levels.size)
+        return np.asarray(mean + added * (levels.size / values.size))
+
+
 def _members(
-    rows: ScoredRows, positive: IntArray | None, name: str
-) -> list[tuple[FloatArray, ...]]:
-    """Return the scores of each cell: all of them, or of its negatives and of its positives."""
+    rows: ScoredRows, positive: IntArray | None, name: str, units: RowUnits | None
+) -> list[tuple[_Members, ...]]:
+    """Return the members of each cell: all of them, or its negatives and its positives."""
     members = []
+    owners = np.arange(rows.scores.size) if units is None else units.codes
     for cell, own in enumerate(rows.groups.rows_of_cells()):
-        parts: tuple[FloatArray, ...] = (rows.scores[own],)
+        parts = [own]
         if positive is not None:
-            parts = tuple(rows.scores[own][positive[own] == label] for label in (0, 1))
-        if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
+            parts = [own[positive[own] == label] for label in (0, 1)]
+        is_single = any(np.unique(owners[part]).size < 2 for part in parts)
+        if is_single and cell in rows.groups.compared:
             raise ValueError(
-                f"{name} needs two rows or more of each group"
+                f"{name} needs two {'rows' if units is None else 'units'} or more of each group"
                 f"{' and class' if positive is not None else ''}; group "
                 f"{rows.groups.cells.names[cell]!r} has fewer."
             )
-        members.append(parts)
+        of_units = [None if units is None else owners[part] for part in parts]
+        pairs = zip(parts, of_units, strict=True)
+        members.append(tuple(_Members(rows.scores[part], of_part) for part, of_part in pairs))
     return members
 
 
@@ -267,7 +311,7 @@ def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) ->
 
 
 def _areas(
-    name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]
+    name: str, a: tuple[_Members, ...], b: tuple[_Members, ...]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the two areas that a metric compares."""
     if name in _SINGLE:
@@ -276,24 +320,31 @@ def _areas(
     return _area(a[1], losers[0]), _area(b[1], losers[1])
 
 
-def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
+def _area(winners: _Members, losers: _Members) -> tuple[float, float]:
     """Return P(winner > loser), ties counted half, and the size of a rate that is as uncertain.
 
-    Its variance is that of DeLong.
+    Its variance is that of DeLong; with units that of Obuchowski (1997), who may win and lose.
     """
-    n, m = winners.size, losers.size
-    ranks = stats.rankdata(np.concatenate([winners, losers]))
-    over = (ranks[:n] - stats.rankdata(winners)) / m
-    under = 1 - (ranks[n:] - stats.rankdata(losers)) / n
+    n, m = winners.scores.size, losers.scores.size
+    ranks = stats.rankdata(np.concatenate([winners.scores, losers.scores]))
+    over = (ranks[:n] - stats.rankdata(winners.scores)) / m
+    under = 1 - (ranks[n:] - stats.rankdata(losers.scores)) / n
     value = float(over.mean())
-    variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
+    if winners.units is None or losers.units is None:
+        variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
+    else:
+        owners = np.concatenate([winners.units, losers.units])
+        added = np.bincount(owners, np.concatenate([(over - value) / n, (under - value) / m]))
+        fewer = min(winners.size, losers.size)
+        variance = float(added @ added) * fewer / (fewer - 1)
     # What Hanley and McNeil's variance says near 1, where few pairs or none are in wrong order.
-    most = 4 * n * m / (n + m + 2)
+    most = 4 * winners.size * losers.size / (winners.size + losers.size + 2)
     return value, min(value * (1 - value) / variance, most) if variance > 0 else most
 
 
-def _of_means(columns: dict[str, Any], pairs: list[tuple[FloatArray, FloatArray]]) -> Evidence:
-    sums = np.array([[_sums(scores) for scores in pair] for pair in pairs]).reshape(-1, 2, 6)
+def _of_means(columns: dict[str, Any], pairs: list[tuple[_Members, _Members]]) -> Evidence:
+    sums = np.array([[_sums(own.by_unit(own.scores)) for own in pair] for pair in pairs])
+    sums = sums.reshape(-1, 2, 6)
     first, second = sums[:, 0].T, sums[:, 1].T
     value = first[1] - second[1]
     # The variance of each mean; that of their difference has Welch's degrees of freedom.
@@ -355,19 +406,17 @@ class _Curves:
 
     def __init__(
         self,
-        first: FloatArray,
-        second: FloatArray,
+        first: _Members,
+        second: _Members,
         intervals: Intervals,
         cells: tuple[int, int],
         thresholds: FloatArray | None,  # None for every one
     ) -> None:
         if thresholds is None:
-            thresholds = np.unique(np.concatenate([first, second]))
-        self.k1, self.k0 = (
-            side.size - np.searchsorted(np.sort(side), thresholds, side="right").astype(np.float64)
-            for side in (first, second)
-        )
+            thresholds = np.unique(np.concatenate([first.scores, second.scores]))
+        # Where rows belong together, as if all rows of a unit were above a threshold or none.
         self.n1, self.n0 = first.size, second.size
+        self.k1, self.k0 = (_above_each(side, thresholds) for side in (first, second))
         self.intervals, (self.own, self.other) = intervals, cells
 
     @property
@@ -463,7 +512,14 @@ class _Curves:
         return ranks[ranks >= intervals.lowest_rank(limit, cell)]
 
 
-def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:
+def _above_each(members: _Members, thresholds: FloatArray) -> FloatArray:
+    """Return how many of the independent ones are above each threshold."""
+    scores = np.sort(members.scores)
+    above = scores.size - np.searchsorted(scores, thresholds, side="right").astype(np.float64)
+    return above if members.units is None else above * (members.size / scores.size)
+
+
+def _likeliest(k1: FloatArray, n1: float, k0: FloatArray, n0: float, limit: float) -> IntArray:
     """Return the thresholds with the largest statistics of the faster test, the largest first.
 
     The statistic rises with the first count and falls with the second, and both counts fall from

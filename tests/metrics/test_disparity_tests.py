@@ -629,7 +629,7 @@ def test_a_level_passed_as_confidence_is_noticed(n_groups):
         ({"metric": "partial_statistical_parity_gap"}, "needs interval"),
         ({"metric": "partial_demographic_parity_gap"}, "needs interval"),
         ({"metric": "equal_opportunity", "y_true": None}, "needs y_true"),
-        ({"method": "exact", "sample_weight": np.full(900, 2.0)}, "counts rows, not weights"),
+        ({"method": "exact", "sample_weight": np.full(900, 2.0)}, "counts independent rows"),
         ({"method": "exact"}, "Use method='melded'"),
     ],
 )

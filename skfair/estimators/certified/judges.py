@@ -181,7 +181,7 @@ def _judged_means(
         predicted = held_out.predictions(models)
         spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
         for limit, own in zip(limits, groups, strict=True):
-            columns = None, predicted, (own, None, None, True), None
+            columns = None, predicted, (own, None, None, True), None, None
             evidence = evidence_of_scores("mean_score_difference", columns)
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit - shift * spread) / (1 - shift)

@@ -1,0 +1,81 @@
+"""Units: rows that belong together, as the visits of a patient or the people of a household.
+
+Rows of the same *unit* are not independent, so they say less of a population than as many rows of
+different ones. How much less is measured: what a unit adds to the numerator and the denominator of
+a rate is one draw, and the squares of these sums have the cluster-robust variance of the rate
+(:func:`skfair.groups.rates.effective_size`). A unit may lie in several cells, such as a person who
+grows into another age band; each cell then counts its own rows of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.levels import number_tuples
+from skfair.utils.dask_collections import is_lazy
+from skfair.utils.factorize import factorize
+from skfair.utils.validation import one_dimensional
+
+
+@dataclass(frozen=True, eq=False)
+class RowUnits:
+    """The unit of each row."""
+
+    codes: IntArray  # (n_samples,)
+    n_units: int
+
+    def squares(
+        self,
+        cells: IntArray,  # (n_samples,): the cell of each row
+        n_cells: int,
+        columns: FloatArray,  # (n_columns, n_samples): what the row adds to several sums
+        are_merged: bool = False,  # whether cells will be added up
+    ) -> FloatArray:
+        """Add up over units the products of their sums in a cell, (n_columns, n_columns, n_cells).
+
+        The square of a sum of m numbers is at most m times the sum of their squares. So where cells
+        will be added up, a unit of m cells counts m times in each.
+        """
+        parts, pairs = number_tuples([cells, self.codes], np.array([n_cells, self.n_units]))
+        sums = np.array([np.bincount(parts, column, len(pairs)) for column in columns])
+        cell, unit = pairs.T
+        n_times = np.bincount(unit, minlength=self.n_units)[unit] if are_merged else 1
+        k = len(columns)
+        products = np.empty((k, k, n_cells))
+        for i in range(k):
+            for j in range(i, k):
+                of_pairs = sums[i] * sums[j] * n_times
+                products[i, j] = products[j, i] = np.bincount(cell, of_pairs, n_cells)
+        return products
+
+    def taken(self, rows: IntArray) -> RowUnits:
+        return RowUnits(self.codes[rows], self.n_units)
+
+
+def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:
+    """Return which rows belong together; None if no two of them do.
+
+    Examples
+    --------
+    >>> from skfair.groups.row_units import read_units
+    >>> read_units(["ann", "bob", "ann"], 3).codes.tolist(), read_units([3, 1, 2], 3)
+    ([0, 1, 0], None)
+    """
+    if is_lazy(units):
+        raise TypeError(
+            f"{name}= says which rows belong together, and is read in memory, got a Dask "
+            "collection. compute() it, and the rows."
+        )
+    if isinstance(units, str):
+        raise TypeError(f"{name}={units!r} is a name. Pass the column itself, data[{units!r}].")
+    codes, levels = factorize(one_dimensional(units, name, n_samples))
+    if (codes < 0).any():
+        raise ValueError(
+            f"{name} has {int((codes < 0).sum())} missing values: of these rows it is not known to "
+            "whom they belong. Drop them, or give each a value of its own."
+        )
+    return None if len(levels) == n_samples else RowUnits(codes, len(levels))
