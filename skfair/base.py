@@ -171,6 +171,7 @@ class SensitiveFeaturesMixin:
         "sensitive": ["array-like", str, Integral, Sensitive, None],
     }
     _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
+    _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
 
     sensitive: SensitiveLike
     n_features_in_: int

@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 
 from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
 from skfair.exceptions import MissingGroupsWarning
-from skfair.groups.attributes import check_aligned, check_alignment
+from skfair.groups.attributes import check_aligned, check_alignment, read_columns, take_rows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.named_columns import (
@@ -80,6 +80,12 @@ def read_rows(
     With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
     """
     asked = estimator._sensitive
+    is_parted = is_lazy(X, y, sensitive_features, control_features, sample_weight)
+    if asked.missing == "loss" and (is_parted or not estimator._learns_without_group):
+        raise ValueError(
+            f"{type(estimator).__name__} does not take Sensitive(missing='loss'), or not with Dask "
+            "collections. Drop the rows without a group, and leave missing= out."
+        )
     _check_columns("sensitive_features", sensitive_features, asked.columns)
     _check_columns("control_features", control_features, asked.within)
     metadata = {
@@ -87,7 +93,7 @@ def read_rows(
         "control_features": control_features,
         "sample_weight": sample_weight,
     }
-    if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
+    if estimator._takes_partitions and is_parted:
         reading, rows, columns = _read_partitions(
             estimator, X, {"y": y, **metadata}, **check_params
         )
@@ -112,9 +118,11 @@ def read_rows(
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if control_features is not None:
         strata = read_strata(control_features, n_samples=n_samples)
-    groups = _encode_groups(estimator, n_samples, sensitive_features)
+    groups = _encode_groups(estimator, asked, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, groups, strata)
-    reading |= attributes_of_groups(data.groups, n_samples)
+    data.groups.warn_small()
+    names = np.array(data.groups.names, dtype=object)
+    reading |= {"groups_": names, "_group_levels": data.groups.levels, "_n_rows": n_samples}
     if supervised and n_samples >= _FEWEST_COMPARED:
         _warn_of_target(np.asarray(y), rows, reading["model_features_"], groups)
     return replace(data, reading=reading)
@@ -213,13 +221,6 @@ def _warn_of_target(
                     warn_user(message)
 
 
-def attributes_of_groups(groups: GroupEncoding, n_rows: int) -> dict[str, Any]:
-    """Return what a fit stores of its groups and the number of its rows; warn of small groups."""
-    groups.warn_small()
-    names = np.array(groups.names, dtype=object)
-    return {"groups_": names, "_group_levels": groups.levels, "_n_rows": n_rows}
-
-
 def columns_of_model(
     table: MatrixLike, asked: Sensitive, names: NDArray[Any] | None
 ) -> dict[str, Any]:
@@ -259,17 +260,23 @@ def _check_rows(
 
 
 def _encode_groups(
-    estimator: SensitiveFeaturesMixin, n_samples: int, sensitive_features: ColumnsLike | None
+    estimator: SensitiveFeaturesMixin, asked: Sensitive, n_samples: int, passed: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
     """Return the groups; without any, warn and treat all rows as one group."""
-    if sensitive_features is None:
+    if passed is None:
         _warn_without_groups(estimator)
         return one_group(n_samples)
-    asked = estimator._sensitive
-    table = read_probabilities(estimator, asked, sensitive_features, n_samples)
-    return table or encode_groups(
-        sensitive_features, n_samples=n_samples, intersectional=asked.crossed
-    )
+    table = read_probabilities(estimator, asked, passed, n_samples)
+    if table is not None or asked.missing == "raise":
+        return table or encode_groups(passed, n_samples=n_samples, intersectional=asked.crossed)
+    columns = read_columns(passed, n_samples=n_samples)
+    rows = np.flatnonzero(np.all([factorize(values).codes >= 0 for _, values in columns], axis=0))
+    if not rows.size:
+        raise ValueError("Each row has a missing value in sensitive_features. Pass some groups.")
+    known = encode_groups(take_rows(passed, rows), intersectional=asked.crossed)
+    codes = np.full((known.n_attributes, n_samples), -1)
+    codes[:, rows] = known.codes
+    return GroupEncoding.of(codes, known.levels)
 
 
 def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
@@ -327,8 +334,7 @@ def read_part_groups(
                 "them. Pass the groups of every part."
             )
         codes = np.zeros((1, _num_samples(X)), np.int64)
-    counts = sum(np.bincount(attribute, minlength=levels.n_groups) for attribute in codes)
-    return GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
+    return GroupEncoding.of(codes, levels)
 
 
 def read_groups(
@@ -341,7 +347,7 @@ def read_groups(
     """Return the group numbers of new rows, or None if their groups are not known.
 
     The groups come from ``sensitive_features``, else from ``sensitive``, columns of X; unseen
-    groups raise, or get the number -1.
+    groups raise, or get the number -1. So do missing ones, as ``Sensitive(missing=)`` says.
     """
     if sensitive_features is None:
         columns = estimator._sensitive.columns
@@ -353,9 +359,8 @@ def read_groups(
         sensitive_features = take_columns(X, columns)
     n_samples = _num_samples(X)
     check_alignment(sensitive_features, X)
-    codes: IntArray = estimator._group_levels.encode(
-        sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
-    )
+    allowed = allow_unseen, estimator._sensitive.missing == "loss"
+    codes: IntArray = estimator._group_levels.encode(sensitive_features, n_samples, *allowed)
     return codes
 
 

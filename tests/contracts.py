@@ -23,6 +23,7 @@ REFUSALS = {
     "2": "Only binary classification is supported",
     "y": "y must be numbers",
     "l": "'model' parameter",
+    "k": "does not take Sensitive.missing='loss'",
     "d": "does not read Dask collections here",
 }
 COLUMNS = (
@@ -39,6 +40,7 @@ attributes apart              + + + +   +      + +        + o o      +       + +
 a limit for each attribute    b . b b   +      + +        + o o      .       + + +    +
 attributes in columns         + + + +   +      + +        + + +      +       + + +    +
 probabilities of groups       p p p p   +      + p        p p p      p       + p p    p
+rows without a group          k k k k   +      + +        + p +      k       + + +    k
 control features              . . . .   +      + +        . . c      .       + c c    .
 no groups                     + + + +   +      + +        + + +      +       + + +    +
 predictions without the group + . + +   +      + g        + g g      +       + + g    +

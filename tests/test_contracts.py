@@ -213,6 +213,21 @@ def probabilities_of_groups(f):
 
 
 @feature
+def rows_without_a_group(f):
+    """The model learns from them, and the limit holds for the others."""
+    known = np.arange(N) % 10 > 0
+    given = {"sensitive_features": np.where(known, SEX, None)}
+    settings = {"sensitive": Sensitive(missing="loss")}
+    found = f.found(f.fit(settings=settings, **given), **given)
+    assert f.keeps(found[known], y=f.y[known], sensitive_features=SEX[known])
+    free = f.fit(settings={**settings, f.limit: f.free}, **given)
+    if not getattr(free, "cv", None):  # others have folds by group
+        same(f.found(free, **given), f.found(f.fit(settings={f.limit: f.free})))
+    with pytest.raises(ValueError, match="24 missing values in 240 rows.*missing='loss'"):
+        f.fit(**given)
+
+
+@feature
 def control_features(f):
     name = "mean_score_parity" if f.y is NUMBERS else "demographic_parity"
     settings, given = {"constraint": ConditionalOn(name)}, {"control_features": STRATA}

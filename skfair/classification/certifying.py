@@ -8,6 +8,7 @@ trained under its constraints is certified as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from skfair.estimators.certified.judges import certified_decisions, rates_of
 from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
-from skfair.groups.sensitive import Sensitive
 from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
 from skfair.utils.partitioned_rows import PartitionedRows
@@ -150,7 +150,7 @@ def _offset_search(
         estimator.max_disparity,
         selection_rate=estimator.selection_rate,
         group_aware=False,
-        sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
+        sensitive=replace(estimator._sensitive, columns=None, keep=False, within=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
         pos_label=positive,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -185,6 +185,7 @@ class FairDecisionClassifier(
     __metadata_request__score = {"sensitive_features": True, "control_features": True}
 
     _reads_probabilities = True
+    _learns_without_group = True
     _takes_partitions = True
     _decider: Decider
     estimators_: list[Any]
@@ -305,6 +306,13 @@ class FairDecisionClassifier(
         solve = certify if problem.is_certified else search
         group_fits = partial(fit_groups, self)
         solved = solve(problem, data, fits, group_fits, self.group_aware, draws, self.random_state)
+        if self.group_aware and data.groups.has_group is not None:
+            rows = np.flatnonzero(~data.groups.has_group)
+            strata = None if problem.rows.strata is None else problem.rows.strata.codes[rows]
+            unknown = np.full((data.groups.n_attributes, rows.size), -1)
+            of_rows = _safe_indexing(data.X, rows), fits.chances[rows], unknown, strata
+            labels = decided(solved["_decider"].margins(*of_rows))
+            solved["train_predictions_"][rows] = problem.rows.classes[labels]
         self._forget()
         self.__dict__.update(solved, is_group_aware_=bool(self.group_aware))
         return self

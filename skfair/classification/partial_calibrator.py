@@ -223,7 +223,8 @@ class PartialParityCalibrator(
             )
             own = certified_interval(self, data, X, metadata | fit_params, 0)
             return prediction.store(self, own)
-        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
+        counted = data.groups.rate_weight(data.sample_weight)
+        promise = promise_of_fit(*limits, data.groups, data.y, classes, counted)
         its_X, its_y, weights = data.X, data.y, data.sample_weight  # of the estimator inside
         asked = self._sensitive
         if is_parted:

@@ -8,6 +8,7 @@ the check of the true disparity, are our own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -237,10 +238,12 @@ class PartialParityClassifier(
             return store(self, own)
         data = data.counted().in_canonical_order()
         limits = self.constraint, self.interval, self.scale, self.max_disparity
-        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
+        weights = data.groups.rate_weight(data.sample_weight)
+        promise = promise_of_fit(*limits, data.groups, data.y, classes, weights)
         maps = partial_fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
         model = partial_fitting.make_model(self.model, data, self.group_aware)
-        problem = partial_fitting.free_problem(model, promise, self.loss, self.alpha)
+        loss_rows = replace(promise, weights=data.sample_weight)
+        problem = partial_fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = partial_fitting.make_solver(self.solver, promise, problem, maps)
         how: Any = {"enforce": self.enforce, "is_repaired": maps}
         state = partial(partial_fitting.model_state, model, classes, self.group_aware)

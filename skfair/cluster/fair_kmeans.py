@@ -476,11 +476,8 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
         )
         min_balance = None
     check_suits(solver, data, min_balance, model.share_bounds)
-    if groups.is_vacuous and groups.levels.attributes:
-        warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
-            "active and this is plain k-means."
-        )
+    if groups.is_vacuous:
+        groups.warn_single("no limit is active and this is plain k-means.")
     limits = min_balance, model.relative_balance, model.share_bounds
     constraints = representation_constraints(groups, model.n_clusters, limits, data.sample_weight)
     check_enough(groups.n_samples, model.n_clusters)

@@ -123,7 +123,7 @@ def fit_groups(
             target, width = target * n_classes + classes, size * n_classes
         labels.append(np.arange(width))
         fits = [  # a single model inside is that of all folds
-            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, train)
+            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, groups.known(train))
             for k, (train, _) in enumerate(splits)
         ]
         read = partial(chances_of, classes=labels[-1])

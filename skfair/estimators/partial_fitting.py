@@ -122,6 +122,11 @@ def make_model(
         return PlugInScore(function, data.X)
     if not group_aware:
         return LinearScore(data.X, sample_weight=weights)
+    if groups.has_group is not None:
+        raise ValueError(
+            "A group-aware model needs the group of each row that it learns from. Drop the rows "
+            "without one, or use group_aware=False or PartialParityCalibrator."
+        )
     counts = groups.sums(None if weights is None else weights > 0)
     own = (counts >= ROWS_PER_FEATURE * data.X.shape[1]) & (groups.n_groups > 1)
     return GroupedLinearScore(data.X, groups.codes[0], own.tolist(), sample_weight=weights)

@@ -105,7 +105,7 @@ def settled(
     disparity = promise.measure(final)
     is_within = bool(promise.load(final) <= bound + ROUNDING)
     positive = (final > 0) * (1.0 if weights is None else weights)
-    counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2)
+    counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, groups.has_group)
     changes = {}
     if free is not None:
         changes["selection rate"] = change_of(groups, weights, (free > 0, final > 0))
@@ -156,6 +156,8 @@ def mean_scores(
 class PartialPrediction(Certified, ClassifierMixin):
     """From scores to decisions, with the maps of the groups in between."""
 
+    _learns_without_group = True
+
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__predict_proba = {"sensitive_features": True}
     __metadata_request__predict_log_proba = {"sensitive_features": True}
@@ -194,10 +196,19 @@ class PartialPrediction(Certified, ClassifierMixin):
             codes = np.zeros(_num_samples(X), np.int64)
         if "estimators_" in state:
             rows = read_features(self, as_rows(X), skip_check_array=True)
-            scores = mean_scores(self.estimators_, rows, self.response_method, self.classes_)
+            known = mean_scores(self.estimators_, rows, self.response_method, self.classes_)
         else:
-            scores = model_scores(state, read_features(self, X, **ROW_CHECKS), codes)
-        return scores if self.calibration_ is None else self.calibration_(scores, codes)
+            rows, known = read_features(self, X, **ROW_CHECKS), None
+
+        def of_groups(codes: Any) -> FloatArray:
+            scores = model_scores(state, rows, codes) if known is None else known
+            return scores if self.calibration_ is None else self.calibration_(scores, codes)
+
+        if codes is None or codes.min(initial=0) >= 0:
+            return of_groups(codes)
+        shares = self._counts.sum(axis=1) / self._counts.sum()
+        mean = sum(share * of_groups(np.full_like(codes, g)) for g, share in enumerate(shares))
+        return np.where(codes < 0, mean, of_groups(np.maximum(codes, 0)))
 
     @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)
@@ -335,7 +346,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         if y is not None:
             codes, levels = check_labels(y, "y", groups.n_samples)
             positive = np.array([level == self.classes_[1] for level in levels])[codes]
-        weights = check_weights(sample_weight, groups.n_samples)
+        weights = groups.rate_weight(check_weights(sample_weight, groups.n_samples))
         promise = promise_on(self, groups, np.where(positive, 1.0, -1.0), weights)
         promise.check_nonempty(self.classes_.tolist())
         groups_of_rows = sensitive_features if self.is_group_aware_ else None

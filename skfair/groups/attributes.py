@@ -167,10 +167,13 @@ def check_missing(factorized: Factorized, name: str, role: Role = SENSITIVE) -> 
     """Raise if an attribute has missing values, and say how many."""
     n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing:
+        kept = "keep them in the loss of a model (Sensitive(missing='loss')), " * (
+            role is SENSITIVE
+        )
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{factorized.codes.size} rows. Drop these rows, impute them, or make 'unknown' a "
-            f"{role.level} of its own: pandas.Series(column, dtype=object).fillna('unknown')."
+            f"{factorized.codes.size} rows. Drop these rows, impute them, {kept}or make 'unknown' "
+            f"a {role.level} of its own: pandas.Series(column, dtype=object).fillna('unknown')."
         )
 
 

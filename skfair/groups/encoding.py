@@ -17,7 +17,7 @@ codes of the rows are dropped after ``fit``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skfair._typing import ColumnsLike, FloatArray, IntArray
+from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import SENSITIVE, Role, check_alignment, check_levels, read_columns
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
@@ -61,6 +61,9 @@ class GroupEncoding:
     counts: IntArray  # (n_groups,): number of rows of each group
     # (n_samples,): as how many people each row counts, if not as one: see GroupProbabilities
     people: FloatArray | None = None
+    # (n_samples,): whether each row has a group, if some have none: their code is that of the first
+    # group, but they have no weight in rates
+    has_group: BoolArray | None = None
 
     names: tuple[str, ...] = field(init=False)  # one readable name per group
     # First group number of each attribute, then the number of groups
@@ -83,6 +86,21 @@ class GroupEncoding:
             is_vacuous=n_groups == n_attributes,
         )
 
+    @classmethod
+    def of(cls, codes: IntArray, levels: GroupLevels) -> GroupEncoding:
+        """Return rows with these codes, where -1 says that a row has no group."""
+        has_group = np.all(codes >= 0, axis=0)
+        counts = np.bincount(codes[:, has_group].ravel(), minlength=levels.n_groups)
+        if has_group.all():
+            return cls(np.ascontiguousarray(codes), levels, counts)
+        codes = np.where(has_group, codes, levels.offsets[:-1, None])
+        return cls(codes, levels, counts, has_group=has_group)
+
+    @property
+    def codes_if_known(self) -> IntArray:
+        """The codes, and -1 for rows without a group."""
+        return self.codes if self.has_group is None else np.where(self.has_group, self.codes, -1)
+
     @cached_property
     def attribute_of_group(self) -> IntArray:
         """The attribute that each group belongs to, shape (n_groups,)."""
@@ -95,7 +113,17 @@ class GroupEncoding:
             own = levels.attributes[only], levels.levels[only], None, levels.names[first:stop]
             levels = GroupLevels(*own, np.array([0, stop - first]))
         codes = self.codes[only] - first
-        return GroupEncoding(codes, levels, self.counts[first:stop], self.people)
+        return replace(self, codes=codes, levels=levels, counts=self.counts[first:stop])
+
+    def known(self, rows: IntArray) -> IntArray:
+        """Return those of some rows that have a group."""
+        return rows if self.has_group is None else rows[self.has_group[rows]]
+
+    def rate_weight(self, sample_weight: FloatArray | None) -> FloatArray | None:
+        """Return the weights of the rows in rates: 0 for those without a group."""
+        if self.has_group is None:
+            return sample_weight
+        return np.where(self.has_group, 1.0 if sample_weight is None else sample_weight, 0.0)
 
     def sums(self, values: NDArray[Any] | None = None) -> FloatArray:
         """Sum ``values`` (1 for each row if None) over the rows of each group."""
@@ -196,6 +224,11 @@ class GroupEncoding:
             "The rate of an empty cell is undefined. Merge small groups, add data, or choose a "
             "constraint that does not need this cell."
         )
+
+    def warn_single(self, consequence: str) -> None:
+        """Warn that there is nothing to compare, if groups were given."""
+        if self.levels.attributes:
+            warn_user(f"sensitive_features has a single group, {self.names[0]!r}, so {consequence}")
 
     def warn_small(self) -> None:
         """Warn once, naming the groups with fewer than 30 rows."""

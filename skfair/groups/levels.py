@@ -94,14 +94,14 @@ class GroupLevels:
     def encode(
         self,
         sensitive_features: ColumnsLike,
-        *,
         n_samples: int | None = None,
         allow_unseen: bool = False,
+        allow_missing: bool = False,
     ) -> IntArray:
         """Return the group numbers of new rows, shape (n_attributes, n_samples).
 
         A level, or an intersection, that was not there at fit raises a ``ValueError``, or gets the
-        number -1 with ``allow_unseen``.
+        number -1 with ``allow_unseen``; so does a missing value with ``allow_missing``.
         """
         role = self.role
         columns = read_columns(sensitive_features, role, n_samples)
@@ -115,8 +115,10 @@ class GroupLevels:
         codes = np.empty((len(columns), len(columns[0][1])), np.int64)
         for a, (name, values) in enumerate(columns):
             factorized = factorize(values)
-            check_missing(factorized, self.attributes[a] if name is None else name, role)
-            codes[a] = self._known_levels(factorized, a, allow_unseen)[factorized.codes]
+            if not allow_missing:
+                check_missing(factorized, self.attributes[a] if name is None else name, role)
+            known = self._known_levels(factorized, a, allow_unseen)
+            codes[a] = np.append(known, -1)[factorized.codes]  # the code of missing values is -1
         if self.combinations is None:
             return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
         is_known = codes.min(axis=0, initial=0) >= 0

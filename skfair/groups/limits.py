@@ -95,10 +95,13 @@ def change_of(
     """Return what is changed for all rows, and for those of each group.
 
     ``ends`` are whether each row is selected, or its prediction, before and after. ``first_rows``
-    are those of people that are there once for each group that they may belong to.
+    are those of people that are there once for each group that they may belong to. Rows without a
+    group are left out.
     """
     ends = np.asarray(ends, dtype=np.float64)
     weights = np.ones(groups.n_samples) if weights is None else weights
+    if groups.has_group is not None:
+        weights, first_rows = weights * groups.has_group, np.flatnonzero(groups.has_group)
     before, after = np.average(ends, axis=1, weights=weights).tolist()
     total = np.maximum(groups.sums(weights), TINY)
     of_groups = [(groups.sums(weights * values) / total).tolist() for values in ends]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from skfair._typing import ColumnNames
 from skfair.utils.text import settings_repr
@@ -32,6 +32,12 @@ class Sensitive:
     probabilities : bool, default=False
         Whether the columns hold the probability of each group, as in
         :class:`skfair.GroupProbabilities`, not the groups themselves.
+    missing : {"raise", "loss"}, default="raise"
+        What is done with rows whose group is missing (None, NaN or NA). If "raise", a fit raises.
+        If "loss", the model learns from these rows, but no limit, floor or budget counts them: the
+        limits hold for the rows with a group. A row that lacks one of several attributes counts in
+        none of them. A model whose predictions use the group averages over the groups for such
+        rows. Metrics raise for missing groups, so drop the rows without one to check the limits.
 
     See Also
     --------
@@ -50,11 +56,14 @@ class Sensitive:
     keep: bool = False
     within: ColumnNames | None = None
     probabilities: bool = False
+    missing: Literal["raise", "loss"] = "raise"
 
     def __post_init__(self) -> None:
         for name in ("crossed", "keep", "probabilities"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.missing not in ("raise", "loss"):
+            raise ValueError(f"missing must be 'raise' or 'loss', got {self.missing!r}.")
         for name in ("columns", "within"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str | Integral | Iterable):

@@ -89,15 +89,11 @@ class TrainingData:
         return weight_range(self.sample_weight)
 
     @property
-    def largest_weight(self) -> float:
-        return self.weight_range[1]
-
-    @property
     def has_weights(self) -> bool:
         """Whether rows weigh more or less than 1."""
         if self.sample_weight is None:
             return False
-        return self.largest_weight != 1 or float(self.sample_weight.sum()) != self.n_samples
+        return self.weight_range[1] != 1 or float(self.sample_weight.sum()) != self.n_samples
 
     def counted(self) -> TrainingData:
         """Return the rows that have a weight: the others say nothing but by rounding.
@@ -113,9 +109,7 @@ class TrainingData:
     def taken(self, rows: IntArray) -> TrainingData:
         """Return some rows in memory, without strata, in this order."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
-        codes = self.groups.codes[:, rows]
-        counts = np.bincount(codes.ravel(), minlength=self.groups.n_groups)
-        groups = replace(self.groups, codes=codes, counts=counts, people=None)
+        groups = GroupEncoding.of(self.groups.codes_if_known[:, rows], self.groups.levels)
         return replace(self, X=self.X[rows], y=self.y[rows], sample_weight=weights, groups=groups)
 
     def in_canonical_order(self) -> TrainingData:

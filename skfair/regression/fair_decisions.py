@@ -155,6 +155,7 @@ class FairDecisionRegressor(
     __metadata_request__score = {"sensitive_features": True}
 
     _default = LinearRegression
+    _learns_without_group = True
     _mover: Mover
     estimators_: list[Any]
     steps_: list[Step]
@@ -228,12 +229,12 @@ class FairDecisionRegressor(
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
         self._keep(data.reading)
-        targets, weights = check_numbers(data.y, "y"), data.sample_weight
+        targets, weights = check_numbers(data.y, "y"), data.groups.rate_weight(data.sample_weight)
         data.groups.check_nonempty(sample_weight=weights)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         kinds = data.groups.cells().codes
         splits = cache(partial(make_splits, folds, data, kinds, is_numeric=True))
-        params = self._row_params(weights, fit_params, others)
+        params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
@@ -393,18 +394,21 @@ def _attributes(
     free: Moved,
     task: NumberTask,
 ) -> dict[str, Any]:
-    offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
+    offsets, masses = data.groups.offsets, data.groups.sums(task.weights)
     rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
     name, attributes = type(task.constraint).__name__, data.groups.levels.attributes
     names = [f"{name} of {a}" for a in attributes] if len(moved.gaps) > 1 else [name]
     limits = zip(names, moved.gaps.tolist(), task.limits, strict=True)
+    mover, values = Mover(offsets, masses / totals, group_models), moved.values
+    if data.groups.has_group is not None and group_models is None:
+        values = mover.moved(moved.steps, data.X, free.values, data.groups.codes_if_known)
     return {
-        "_mover": Mover(offsets, masses / totals, group_models),
+        "_mover": mover,
         "estimators_": models,
         "group_estimators_": [] if group_models is None else group_models.models,
         "steps_": moved.steps,
-        "train_predictions_": moved.values,
+        "train_predictions_": values,
         "train_disparities_": moved.gaps,
         "train_disparity_": float(moved.gaps.max(initial=0.0)),
         "_limits": {name: {"": gap, "limit": x} for name, gap, x in limits if x is not None},

@@ -283,11 +283,8 @@ def promise_of_fit(
     promise = Promise(within, interval, scale == "ccdf", limit, *known)
     promise.check_nonempty(classes.tolist())
     _check_interval(promise)
-    if promise.is_vacuous and groups.levels.attributes:
-        warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
-            "active."
-        )
+    if promise.is_vacuous:
+        groups.warn_single("no constraint is active.")
     if not isinstance(limit, Mapping):
         return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
     allowed: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)
@@ -369,8 +366,7 @@ def alike_rows(
     # Attributes differ in how many groups they have, so in how many rows are left of all.
     sizes = [min(part[c].size for part in parts) for c in (0, 1)]
     codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
-    groups = GroupEncoding(codes, levels, np.bincount(codes.ravel(), minlength=len(table)))
-    return groups, np.repeat([-1.0, 1.0], sizes), float(share)
+    return GroupEncoding.of(codes, levels), np.repeat([-1.0, 1.0], sizes), float(share)
 
 
 def upper_bound(

@@ -62,18 +62,20 @@ def rates_of(
     Of the two classes the positive one is the last.
     """
     codes = (data.y == classes[1]).astype(np.int64)
-    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
+    weights = data.groups.rate_weight(data.sample_weight)
+    rows = LabelledRows(data.groups, codes, classes, weights, data.strata)
     bound = class_constraints(constraints, rows, limit)
     rates = row_rates(bound, codes, rows.weights) if bound else None
     return rates if rates is not None and rates.compared else None
 
 
 def _split_and_fits(
-    estimator: Certified, X: Any, y: Any, kinds: IntArray, metadata: Mapping[str, Any], seed: Seed
+    estimator: Certified, X: Any, data: TrainingData, kinds: IntArray, metadata: Any, seed: Seed
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
     """Return the rows, split for fit and test, and models fitted under rising limits."""
-    rows, _ = indexable(as_rows(X), y)
-    held_out = HeldOut(rows, y, [in_parts(kinds, seed, estimator._certificate().share)])
+    rows, y = indexable(as_rows(X), data.y)
+    fitted, judging = in_parts(kinds, seed, estimator._certificate().share)
+    held_out = HeldOut(rows, y, [(fitted, data.groups.known(judging))])
     return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
 
 
@@ -89,7 +91,7 @@ def certified_decisions(
     certificate = estimator._certificate()
     rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, estimator.random_state)
+    held_out, path = _split_and_fits(estimator, X, data, kinds, metadata, estimator.random_state)
     own, actual = rates.part(held_out.judging), codes[held_out.judging]
 
     def judge(models: list[Any]) -> Judgement:
@@ -140,7 +142,7 @@ def certified_means(
     kinds, is_small = data.groups.cells().codes, data.y.size <= MOST_ROWS_IN_FOLDS
     by = "cross" if certificate.by == "auto" and is_small else certificate.by
     if by != "cross" or not task.model.is_linear:
-        held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
+        held_out, path = _split_and_fits(estimator, X, data, kinds, metadata, seed)
         return _judged_means(estimator, data, constraints, limits, held_out, path)
     problem = bind(data, task, constraints, estimator.max_disparity)
     held_out = HeldOut(data.X, data.y, in_folds(data, seed))
@@ -233,12 +235,10 @@ def certified_interval(
             "rank_within='class'."
         )
     limit = _one_limit(limit_of(estimator.constraint, estimator.max_disparity))
-    certificate, codes = (
-        estimator._certificate(),
-        (data.y == np.unique(data.y)[-1]).astype(np.int64),
-    )
+    certificate = estimator._certificate()
+    codes = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
+    held_out, path = _split_and_fits(estimator, X, data, kinds, metadata, seed)
     columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
     own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
     rows, y, own_groups, own_weights = own
@@ -300,12 +300,11 @@ def _judged_scores(
         return [*_LEVELS, 1.0][lowest], promise.measure(scores), bound(1 - confidence)
     positive, verdicts = promise.targets > 0, []
     for rows in [positive == c for c in within.classes] or [np.ones(scores.size, bool)]:
-        codes = np.ascontiguousarray(promise.groups.codes[:, rows])
-        counts = np.bincount(codes.ravel(), minlength=promise.groups.n_groups)
-        if counts.min() < 2:  # so few show nothing
+        groups = GroupEncoding.of(promise.groups.codes[:, rows], promise.groups.levels)
+        if groups.counts.min() < 2:  # so few show nothing
             return 1.0, promise.measure(scores), 1.0
         options: dict[str, Any] = {
-            "sensitive_features": GroupEncoding(codes, promise.groups.levels, counts),
+            "sensitive_features": groups,
             "interval": promise.interval,
             "confidence": confidence,
         }

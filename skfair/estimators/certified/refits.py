@@ -105,7 +105,8 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
     kinds, key = data.groups.cells().codes, int(check_random_state(seed).randint(2**31))
     wanted = FOLDS_OF_FEW if kinds.size < FEW_ROWS else FOLDS
     n_folds = int(np.clip(np.bincount(kinds).max(), 2, wanted))
-    return make_splits(n_folds, data, kinds, key=key, is_numeric=True)
+    splits = make_splits(n_folds, data, kinds, key=key, is_numeric=True)
+    return [(fitted, data.groups.known(judging)) for fitted, judging in splits]
 
 
 def refits(

@@ -207,7 +207,7 @@ def bind(
     else:
         positive = _positive_of_several(pos_label, classes, min_rate, selection_rate)
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
-    codes, weights = codes.astype(np.int64), data.sample_weight
+    codes, weights = codes.astype(np.int64), data.groups.rate_weight(data.sample_weight)
     weights = None if weights is None else _without_unit(weights)
     heaviest = 1 / codes.size if weights is None else float(weights.max() / weights.sum())
     rows = LabelledRows(data.groups, codes, classes, weights, strata, positive, heaviest)
@@ -284,6 +284,7 @@ def in_order(
         counts=groups.counts[by_place],
         levels=replace(groups.levels, names=names),
         people=None if people is None else np.bincount(kind, people).astype(np.float64),
+        has_group=None,  # which the weights say
     )
     is_weighted = rows.sample_weight is not None or first.size < kind.size
     weights = np.bincount(kind, rows.counts, first.size).astype(np.float64)

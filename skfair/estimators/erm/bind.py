@@ -166,11 +166,8 @@ def active_constraints(
     asked = constraints
     if groups.is_vacuous:
         constraints = [constraint for constraint in asked if constraint.compared().is_cap]
-    if groups.levels.attributes and len(constraints) < len(asked):
-        warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
-            "compares groups is active."
-        )
+    if len(constraints) < len(asked):
+        groups.warn_single("no constraint that compares groups is active.")
     uses_strata = any(constraint.within_strata for constraint in constraints)
     if constraints and data.strata is not None and not uses_strata:
         warn_user(
@@ -193,8 +190,9 @@ def bind(
     earlier: float = 0.0,
 ) -> ConstrainedERM:
     """Return the problem of constrained empirical risk minimisation."""
+    weights = data.groups.rate_weight(data.sample_weight)
     rows = TrainingRows(
-        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
+        data.groups, task.targets, weights, task.loss, task.class_names, data.strata
     )
     bound = [
         prepared
@@ -207,7 +205,6 @@ def bind(
     if min_rate is not None:
         bound += floors(constraints, rows, min_rate, selected)
     if selection_rate is not None:
-        weights = rows.sample_weight
         heaviest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
         bound += budget(rows, selection_rate, selected, float(heaviest))
     if len(bound) > 1:

@@ -69,6 +69,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     }
 
     _reads_probabilities = True
+    _learns_without_group = True
     alpha: float | None
     fit_intercept: bool
     loss: str | Loss
@@ -165,7 +166,7 @@ def of_fit(
         attributes["status_"] = "infeasible"
     elif "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)
-        positive, weights = task.targets > 0, data.sample_weight
+        positive, weights = task.targets > 0, data.groups.rate_weight(data.sample_weight)
         warn_of_changes(changed, positive, weights, is_capped=is_capped)
     return attributes
 
