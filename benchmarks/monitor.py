@@ -1,7 +1,8 @@
 """The monitor: how often it raises a false alarm, and how soon it sees a change.
 
 Streams of a million rows in 1000 batches, looked at after each. False alarms are counted where they
-are likeliest, with a disparity of exactly the limit. A change from .02 to .10 is compared with the
+are likeliest, with a disparity of exactly the limit; also where persons have several rows that are
+alike, counted as persons (``units=``) and as rows. A change from .02 to .10 is compared with the
 rows that a test of a fixed size would need, started at the right moment.
 """
 
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from skfair.groups.rates import CellMeans
 from skfair.monitoring import DisparityMonitor
+from skfair.monitoring.comparison import shares_worth
 from skfair.monitoring.windows import Windows
 
 LIMIT, BASE, N_BATCHES, N_ROWS = 0.05, 0.3, 1000, 1000
@@ -46,6 +49,38 @@ def alarms_of(rng: np.random.Generator, gaps: np.ndarray, share: float) -> np.nd
     return found
 
 
+def alarms_of_persons(
+    rng: np.random.Generator, n_streams: int, has_units: bool, n_batches: int = 100
+) -> np.ndarray:
+    """Return which streams have an alarm, at the limit: new persons of 1 to 10 rows each month.
+
+    There are 20 persons of one group and 100 of the other; the chances of a person are beta, so
+    that two of its rows have a correlation of .5.
+    """
+    windows = Windows(n_streams, n_batches)
+    before = CellMeans(np.zeros((3, 3, 2 * n_streams)), is_share=True)
+    is_alarm = np.zeros(n_streams, bool)
+    for number in range(n_batches):
+        windows.start(number)
+        of_groups = []
+        for rate, n_persons in ((BASE, 20), (BASE + LIMIT, 100)):
+            rows = rng.integers(1, 11, (n_streams, n_persons))
+            hits = rng.binomial(rows, rng.beta(rate, 1 - rate, rows.shape))
+            products = rows**2, rows * hits, hits**2
+            total, hit = rows.sum(axis=1), hits.sum(axis=1)
+            of_groups.append(
+                [[total, hit, hit], [total, hit, hit], [own.sum(axis=1) for own in products]]
+            )
+        new = before._replace(sums=np.concatenate(np.array(of_groups, float), axis=2))
+        worth = shares_worth(new, before) if has_units else np.ones(2 * n_streams)
+        before = before._replace(sums=before.sums + new.sums)
+        counts = (new.sums[0, [1, 0]] * worth).reshape(2, 2, n_streams)
+        windows.add(counts.transpose(2, 1, 0), 50)
+        bets = windows.log_bets(LIMIT, np.arange(n_streams)).reshape(-1, n_streams)
+        is_alarm |= special.logsumexp(bets, axis=0) >= np.log(20.0)
+    return is_alarm
+
+
 def fixed_rows(share: float, power: float) -> float:
     """Return the rows that a one-sided test at 5% needs to find a difference of .10."""
     p = np.array([BASE, BASE + 0.1])
@@ -75,6 +110,9 @@ def main(
             results[f"ratio to a fixed test of power {power}, share {share}"] = float(
                 np.mean(delays)
             ) / fixed_rows(share, power)
+    for what, has_units in {"persons": True, "persons as rows": False}.items():
+        alarms = alarms_of_persons(np.random.default_rng(SEED), n, has_units)
+        results[f"false alarms, {what}"] = float(np.mean(alarms))
     results["rows per second"] = speed()
     for name, value in results.items():
         print(f"  {name}: {value:.4g}")

@@ -17,7 +17,8 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.levels import number_tuples
 from skfair.utils.dask_collections import is_lazy
-from skfair.utils.factorize import factorize
+from skfair.utils.factorize import Factorized, factorize
+from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import one_dimensional
 
 
@@ -65,6 +66,22 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
     >>> read_units(["ann", "bob", "ann"], 3).codes.tolist(), read_units([3, 1, 2], 3)
     ([0, 1, 0], None)
     """
+    codes, levels = unit_codes(units, n_samples, name)
+    return None if len(levels) == n_samples else RowUnits(codes, len(levels))
+
+
+def unit_numbers(levels: list[Any]) -> list[float]:
+    """Return a number in [0, 1) for each unit, by its text, that is the same in every process.
+
+    Two of a million units have the same one with a probability of 1e-4.
+    """
+    whole = [int(u) if isinstance(u, float) and u.is_integer() else u for u in levels]
+    numbers: list[float] = row_draws(list(map(str, whole)), None, 0).tolist()
+    return numbers
+
+
+def unit_codes(units: Any, n_samples: int, name: str = "units") -> Factorized:
+    """Return the units, and the number of that of each row; raise unless every row has one."""
     if is_lazy(units):
         raise TypeError(
             f"{name}= says which rows belong together, and is read in memory, got a Dask "
@@ -72,10 +89,11 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
         )
     if isinstance(units, str):
         raise TypeError(f"{name}={units!r} is a name. Pass the column itself, data[{units!r}].")
-    codes, levels = factorize(one_dimensional(units, name, n_samples))
-    if (codes < 0).any():
+    factorized = factorize(one_dimensional(units, name, n_samples))
+    n_missing = int((factorized.codes < 0).sum())
+    if n_missing:
         raise ValueError(
-            f"{name} has {int((codes < 0).sum())} missing values: of these rows it is not known to "
+            f"{name} has {n_missing} missing values: of these rows it is not known to "
             "whom they belong. Drop them, or give each a value of its own."
         )
-    return None if len(levels) == n_samples else RowUnits(codes, len(levels))
+    return factorized

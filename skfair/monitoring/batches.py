@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from skfair.groups.attributes import MAX_LEVELS
-from skfair.groups.limits import Limit
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray
+from skfair.exceptions import SmallGroupWarning
+from skfair.groups.attributes import MAX_LEVELS, check_aligned
+from skfair.groups.labels import count_labels
+from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.row_units import unit_codes, unit_numbers
+from skfair.groups.table import GroupTable
 from skfair.utils.text import check_text, did_you_mean, listed
-from skfair.utils.validation import check_limit, check_number, check_probability
-from skfair.utils.warn import warn_user
+from skfair.utils.validation import check_limit, check_number, check_probability, one_dimensional
+from skfair.utils.warn import unwanted, warn_user
 
 # Largest horizon and number of rows of a block.
 _MOST = 1_000_000_000
@@ -64,6 +70,40 @@ def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: A
         f"Batch {number!r} has rows of {kinds} Groups that are expected can be named when the "
         f"monitor is made: DisparityMonitor(groups={hint})."
     )
+
+
+def count_batch(
+    labels: tuple[ColumnLike | None, ColumnLike],  # true ones and predictions
+    sensitive_features: ColumnsLike,
+    limit: Limit,
+    options: Mapping[str, Any],
+    units: ColumnLike | None,
+    met: Set[float],  # the numbers of the units of earlier batches
+) -> tuple[GroupTable, GroupTable, set[float]]:
+    """Return the rows of a batch, those of units that were not met, and the units' numbers."""
+    codes, numbers, is_new = None, [], np.ones(1, bool)
+    if units is not None:
+        check_aligned(predictions=labels[1], units=units)
+        codes, owners = unit_codes(units, len(one_dimensional(labels[1], "y_pred")))
+        numbers = unit_numbers(owners)
+        is_new = np.array([number not in met for number in numbers])[codes]
+
+    def counted(weights: FloatArray | None) -> GroupTable:
+        groups = (sensitive_features, None, weights, not isinstance(limit, Mapping))
+        with unwanted(SmallGroupWarning):  # a batch need not have every declared group
+            return count_labels(*labels, groups, units=codes, **options)
+
+    rows = evidence = counted(None)
+    if not is_new.all():
+        evidence = counted(is_new.astype(float)) if is_new.any() else rows.emptied()
+    attributes = [""]
+    if isinstance(limit, Mapping):
+        cells = rows.groups.cells
+        limits_of_attributes(limit, cells)  # they are those of the batch
+        attributes = list(cells.levels.attributes)
+    levels = {**rows.levels, "attribute": attributes}
+    rows = replace(rows, levels=levels, counts=rows.counts[:, :1])
+    return rows, replace(evidence, levels=levels), set(numbers)
 
 
 def is_empty(*arguments: Any) -> bool:

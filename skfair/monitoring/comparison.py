@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
-from skfair.groups.rates import hits_and_rows, rates_of
+from skfair.groups.rates import CellMeans, hits_and_rows, rates_of
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
-from skfair.utils.text import check_text, listed
+from skfair.utils.text import check_text, listed, plural
 from skfair.utils.validation import check_number
+from skfair.utils.warn import warn_user
 
 # The attributes of the cells of a monitor.
 COLUMNS = ("attribute", "group")
@@ -79,6 +81,11 @@ class Comparison:
         The sums since each start.
     first : dict of int to batch
         The number or time of the batch of each start.
+    repeated : GroupTable
+        The rows of each group that were evidence in batches in which units repeat, with the sums
+        over units.
+    met : set of float
+        The number of each unit that was read.
     """
 
     def __init__(self, settings: dict[str, Any], table: GroupTable) -> None:
@@ -96,6 +103,8 @@ class Comparison:
         lengths = settings["horizon"], settings["reference_batches"]
         self.windows = Windows(len(self.pairs), *lengths, self.is_ratio)
         self.first: dict[int, Any] = {}
+        self.repeated = replace(table, counts=np.zeros((len(self.keys), 6, 2, 2)))
+        self.met: set[float] = set()
 
     @property
     def names(self) -> list[str]:
@@ -151,7 +160,8 @@ class Comparison:
     def with_groups(self, table: GroupTable) -> Comparison:
         """Return the evidence about the groups of another table; there is none for new ones."""
         made = Comparison(self.settings, table)
-        made.first = dict(self.first)
+        made.first, made.met = dict(self.first), self.met
+        made.repeated += self.repeated
         place = {key: k for k, key in enumerate(made.keys)}
         at = np.array([place[key] for key in self.keys], np.int64)
         rate, i, j = self.pairs.T
@@ -163,21 +173,36 @@ class Comparison:
         return made
 
     def __add__(self, other: Comparison) -> Comparison:
+        n_both = len(self.met & other.met)
+        if n_both:
+            warn_user(
+                f"{plural(n_both, 'unit')} of both monitors: the rows of each are evidence twice, "
+                "which makes false alarms likelier. Let one monitor read all rows of a unit."
+            )
         made = Comparison(self.settings, self.table + other.table)
         left, right = self.with_groups(made.table), other.with_groups(made.table)
         made.first, windows = aligned((left.windows, left.first), (right.windows, right.first))
         made.windows = windows[0].merged(windows[1])
+        made.repeated, made.met = left.repeated + right.repeated, self.met | other.met
         return made
 
-    def add(self, rows: GroupTable, batch: Any) -> None:
-        """Add the rows of a batch, all of known groups, and a start before it."""
+    def add(self, rows: GroupTable, batch: Any, evidence: GroupTable) -> None:
+        """Add the rows of a batch, all of known groups, and a start before it.
+
+        Evidence are the rows of units that no earlier batch had.
+        """
         number = self.n_batches
         self.windows.start(number)
         starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
         self.first = {start: first[start] for start in starts}
-        known, self.table = self.table, self.table + rows
-        counts = self.table.weights - known.weights
-        sums = np.array([hits_and_rows(counts, rate) for rate in self.rates])
+        self.table += rows
+        nothing = np.zeros((len(self.keys), *evidence.counts.shape[1:]))
+        new = replace(self.table, counts=nothing) + evidence
+        sums = np.array([hits_and_rows(new.weights, rate) for rate in self.rates])
+        if new.has_units:
+            worth = [shares_worth(new.means(r), self.repeated.means(r)) for r in self.rates]
+            sums *= np.array(worth)[:, None]
+            self.repeated += new
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
         self.windows.add(of_pairs, self.settings["min_rows"], self.limits_of_pairs)
@@ -243,12 +268,15 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        return {
+        state = {
             "groups": self.keys,
             "counts": self.table.weights.tolist(),
             "first": list(self.first.items()),
             "windows": self.windows.to_dict(),
         }
+        if self.met:  # a monitor that was given no units has the state that it always had
+            state |= {"units": sorted(self.met), "repeated": self.repeated.counts.tolist()}
+        return state
 
     @classmethod
     def restored(cls, settings: dict[str, Any], state: dict[str, Any]) -> Comparison:
@@ -260,6 +288,14 @@ class Comparison:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:
                 raise ValueError(f"The counts are not those of {made.n_rows} rows.")
+        units = state.get("units", [])
+        made.met = set(checked_numbers(units, "units", (len(units),), 0, 1).tolist())
+        if units:
+            shape, most = (len(keys), 6, 2, 2), float(made.n_rows) ** 2
+            repeated = checked_numbers(state["repeated"], "repeated", shape, 0, most)
+            made.repeated = replace(made.repeated, counts=repeated)
+            if (repeated[:, 0] > counts).any() or len(units) > made.n_rows:
+                raise ValueError("More rows or units are evidence than were read.")
         last = None
         for number, batch in state["first"]:
             what = "The number of a batch"
@@ -273,6 +309,24 @@ class Comparison:
         if not np.isfinite(evidence):
             raise ValueError(f"The evidence of the state is {evidence}.")
         return made
+
+
+def shares_worth(new: CellMeans, before: CellMeans) -> FloatArray:
+    """Return the share of the rows of a batch, which has units, that independent ones are worth.
+
+    What the rows of a unit have in common is known from earlier batches. If the batch itself said
+    it, one whose few hits are spread over many units would count more than one with many, and the
+    weighted mean of rates would be too low: up to 83% of streams at the limit had a false alarm.
+    The batch adds as large a share to what earlier rows are worth as it adds rows, or units if that
+    is less. Without earlier rows each unit counts once.
+    """
+    (rows, units), (rows_before, units_before) = (
+        (own.weight, own.weight**2 / np.maximum(own.sums[2, 0], 1.0)) for own in (new, before)
+    )
+    known = np.maximum(rows_before, 1.0), np.maximum(units_before, 1.0)
+    worth = before.n_effective * np.minimum(rows / known[0], units / known[1])
+    worth = np.where(rows_before > 0, np.minimum(worth, rows), units)
+    return np.asarray(worth / np.maximum(rows, 1.0))
 
 
 def texts(values: list[Any], n: int) -> tuple[Any, ...]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.exceptions import SmallGroupWarning
-from skfair.groups.labels import count_labels
-from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.limits import Limit
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
@@ -20,6 +17,7 @@ from skfair.monitoring.batches import (
     Batch,
     check_settings,
     checked_batch,
+    count_batch,
     is_empty,
     named_groups,
     warn_of_groups,
@@ -29,7 +27,6 @@ from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
-from skfair.utils.warn import unwanted
 
 # A picture over time has at most this many points, then every second one is dropped.
 _MOST_POINTS = 512
@@ -111,12 +108,23 @@ class DisparityMonitor:
     Notes
     -----
     Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
-    an approximation. Memory does not depend on the length of the stream. A change to twice the
+    an approximation. Memory does not depend on the length of the stream, but with ``units`` the
+    monitor and its stored state keep a number for each unit. A change to twice the
     limit, or to the square of ``min_ratio``, is what the monitor is tuned for. With
     ``reference_batches`` nothing is found before this many batches have been read, and a disparity
     that grows slowly, by less than the limit within them, is not found. A group that comes later
     has no evidence against it, and it takes part in what is bet from its first batch on, so it
     makes no false alarm more likely.
+
+    With ``units`` a change is found by the people who are new since then: a panel of the same
+    people says no more about the population after its first batch. The decisions of 300 people who
+    stayed, a tenth of whom were replaced each month, led to a false alarm in 55% of streams of 60
+    months without units, and in 0.3% with them. To count a person anew each year, pass units such
+    as person and year: false alarms were 6% then if nobody was replaced, and the more often people
+    count anew, the more there are. If the limit is on a change (``reference_batches``) and always
+    the same people are watched, units are better left out, since what people are like cancels.
+    Units are kept as hashes, which do not hide who they are from somebody who knows their names, so
+    the stored state is personal data.
 
     References
     ----------
@@ -222,6 +230,7 @@ class DisparityMonitor:
         sensitive_features: ColumnsLike,
         *,
         batch: Batch = None,
+        units: ColumnLike | None = None,
     ) -> Alarm | None:
         """Read a batch.
 
@@ -236,6 +245,12 @@ class DisparityMonitor:
         batch : int, str, date or datetime, default=None
             Number or time of the batch, larger than those before; None counts from 0. A batch
             without rows is counted.
+        units : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as the person of each decision. The rows of a unit are
+            evidence in the first batch that has it, and count as the number of independent rows
+            that are as informative. Later rows of the unit count in ``rates_``,
+            ``impact_ratios_`` and ``n_rows_`` only. If units are not given, every row is taken for
+            another person, which makes false alarms likely where people repeat.
 
         Returns
         -------
@@ -248,29 +263,28 @@ class DisparityMonitor:
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
                 "add_labels."
             )
-        if is_lazy(y_true, y_pred, sensitive_features):
+        if is_lazy(y_true, y_pred, sensitive_features, units):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
         batch = checked_batch(self.n_batches_ if batch is None else batch, self._seen.last)
-        rows = self._seen.table.emptied()
+        rows = evidence = self._seen.table.emptied()
+        numbers: set[float] = set()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
-            groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
-            with unwanted(SmallGroupWarning):  # a batch need not have every declared group
-                rows = count_labels(
-                    y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
-                )
-            attributes = [""]
-            if isinstance(self._seen.limit, Mapping):
-                cells = rows.groups.cells
-                limits_of_attributes(self._seen.limit, cells)  # they are those of the batch
-                attributes = list(cells.levels.attributes)
-            rows = replace(rows, levels={**rows.levels, "attribute": attributes})
+            options = {"pos_label": self.pos_label, "ignores_true": not uses_y_true}
+            known = self._seen.limit, options, units, self._seen.met
+            rows, evidence, numbers = count_batch((y_true, y_pred), sensitive_features, *known)
             self._meet(rows, batch)
-        self._seen.add(rows, batch)
+        self._seen.add(rows, batch, evidence)
+        self._seen.met |= numbers
         self._look(batch)
         return self.alarm_
 
     def add_predictions(
-        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
+        self,
+        ids: ColumnLike,
+        y_pred: ColumnLike,
+        sensitive_features: ColumnsLike,
+        *,
+        units: ColumnLike | None = None,
     ) -> Self:
         """Note decisions whose true labels are not known yet.
 
@@ -282,6 +296,8 @@ class DisparityMonitor:
             Decisions.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row; with a limit for each attribute, named columns.
+        units : array-like of shape (n_samples,), default=None
+            Which rows belong together, as in :meth:`update`.
 
         Returns
         -------
@@ -289,7 +305,7 @@ class DisparityMonitor:
             The monitor; it keeps these rows until their labels are added.
         """
         if not is_empty(ids, y_pred, sensitive_features):
-            self._pending.note(ids, y_pred, sensitive_features, self._seen.limit)
+            self._pending.note(ids, y_pred, sensitive_features, self._seen.limit, units)
         return self
 
     def add_labels(
@@ -312,7 +328,8 @@ class DisparityMonitor:
             The first alarm, if there has been one.
         """
         names = one_dimensional(ids, "ids", may_be_empty=True).tolist()
-        alarm = self.update(y_true, *self._pending.rows(names), batch=batch)
+        y_pred, groups, units = self._pending.rows(names)
+        alarm = self.update(y_true, y_pred, groups, batch=batch, units=units)
         for name in names:
             del self._pending[name]
         return alarm
@@ -327,7 +344,8 @@ class DisparityMonitor:
         ----------
         other : DisparityMonitor
             A monitor with the same settings; batches of the same number belong together. A group
-            that only one of them knows is compared with the rows of that one.
+            that only one of them knows is compared with the rows of that one. Rows of a unit that
+            both have read are evidence twice, of which it is warned.
 
         Returns
         -------

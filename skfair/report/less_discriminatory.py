@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import clone
-from sklearn.model_selection import ParameterSampler, train_test_split
+from sklearn.model_selection import GroupShuffleSplit, ParameterSampler, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
@@ -41,7 +41,9 @@ from skfair._typing import (
 )
 from skfair.groups.attributes import check_aligned, take_rows
 from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import number_tuples
 from skfair.groups.rates import rates_of
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template
@@ -87,6 +89,8 @@ class Alternatives(Page):
         Of :func:`search_alternatives`: by how much the disparity of one more model may be less at
         most, without losing more than ``max_loss``, and the chance of exceptions. None if nothing
         is known of how candidates were drawn.
+    n_units : int, default=None
+        Number of units that have these rows; None if each row is one.
 
     See Also
     --------
@@ -116,6 +120,7 @@ class Alternatives(Page):
     title: str
     further_gain: float | None = None
     chance: float | None = None
+    n_units: int | None = None
     _templates = "alternatives.html.j2", "alternatives_cell.html.j2"
 
     @property
@@ -136,9 +141,10 @@ class Alternatives(Page):
         what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
         n_others, n_within = len(rows) - 1, int(self.table["is_within_loss"].sum()) - 1
         loss, level = f"{100 * self.max_loss:g} points", f"{100 * self.confidence:g}% confidence"
+        owners = "" if self.n_units is None else f" of {plural(self.n_units, 'unit')}"
         sentences = [
             f"The baseline is {base.candidate}: {what}, accuracy {100 * base.accuracy:.1f}%, on "
-            f"{self.n_rows:,} rows."
+            f"{self.n_rows:,} rows{owners}."
         ]
         if self.selected == self.baseline:
             nobody = f"None of the {n_others} other candidates has"
@@ -203,6 +209,7 @@ class Alternatives(Page):
         names = ("title", "metric", "max_loss", "confidence", "n_rows", "further_gain", "chance")
         known = {name: getattr(self, name) for name in names}
         known |= {"baseline": self.baseline, "selected": self.selected}
+        known |= {} if self.n_units is None else {"n_units": self.n_units}
         known |= {"sentences": self.sentences()}
         known["candidates"] = json.loads(self.table.to_json(orient="records"))
         return written(json.dumps(known, indent=1), path)
@@ -217,6 +224,7 @@ def alternatives(
     y: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
+    units: ColumnLike | None = None,
     before: object | None = None,
     max_loss: float = 0.01,
     metric: str = "demographic_parity_difference",
@@ -239,6 +247,9 @@ def alternatives(
         Their labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several attributes are crossed.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each one. If given, units are resampled,
+        not rows, and certificates count them.
     before : estimator, default=None
         The model in use, which an alternative would replace; None is the most accurate candidate.
     max_loss : float, default=0.01
@@ -288,8 +299,9 @@ def alternatives(
     names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
-    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
+    together = None if units is None else read_units(units, len(labels))
     positive = _positive(models[0], pos_label)
     predictions = [
         np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
@@ -297,7 +309,9 @@ def alternatives(
     ]
     codes = encode_groups(sensitive_features, n_samples=len(labels)).codes[0]
     decided, rng = [own == positive for own in predictions], check_random_state(random_state)
-    resampled = paired_resamples(labels == positive, decided, codes, metric, n_bootstrap, rng)
+    resampled = paired_resamples(
+        labels == positive, decided, codes, metric, n_bootstrap, rng, together
+    )
     baseline = 0 if before is not None else int(np.argmax(resampled[1][0]))
     table = changes_table(names, resampled, baseline, confidence, max_loss)
     if certify:
@@ -305,13 +319,14 @@ def alternatives(
         table["certified"] = [
             disparity_upper_bound(
                 metric.removesuffix("_difference"), labels, predicted, confidence=level,
-                sensitive_features=sensitive_features, pos_label=positive,
+                sensitive_features=sensitive_features, pos_label=positive, units=units,
             )
             for predicted in predictions
         ]  # fmt: skip
     selected = _selected(table, baseline)
     results = (metric, float(max_loss), confidence, len(labels), title)
-    return Alternatives(table, models, baseline, selected, *results)
+    n_units = getattr(together, "n_units", None)
+    return Alternatives(table, models, baseline, selected, *results, n_units=n_units)
 
 
 def _selected(table: pd.DataFrame, baseline: int) -> int:
@@ -328,6 +343,7 @@ def search_alternatives(
     y: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
+    units: ColumnLike | None = None,
     gain: float = 0.02,
     max_loss: float = 0.01,
     chance: float = 0.05,
@@ -356,6 +372,9 @@ def search_alternatives(
         Their labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several attributes are crossed.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each one. If given, no unit has rows
+        for fitting and for judging, and units are resampled, not rows.
     gain : float, default=0.02
         The search ends when another model would lower the disparity by less. It also ends if no
         number of models could show this, because the noise of the rows that judge is larger: more
@@ -368,7 +387,8 @@ def search_alternatives(
         No more models are fitted; it is asked with 87, 174 and 348 of them, and earlier if
         ``chance`` is larger.
     test_size : float, default=0.5
-        Share of the rows that judge. The more, the smaller is what could be gained.
+        Share of the rows that judge, or of the units if given. The more, the smaller is what could
+        be gained.
     metric : str, default="demographic_parity_difference"
         The disparity: a difference of rates of :mod:`skfair.metrics`.
     pos_label : label, default=None
@@ -416,16 +436,16 @@ def search_alternatives(
     _check_options(title, max_loss, confidence, n_bootstrap, metric)
     fewest = _fewest(gain, chance, confidence, max_models)
     check_probability(test_size, "test_size")
-    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
     rng = check_random_state(random_state)
-    fit, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=rng)
-    of_fit, own_groups = (take_rows(sensitive_features, rows) for rows in (fit, test))
-    takes_groups = has_fit_parameter(estimator, "sensitive_features")
-    fit_params = {"sensitive_features": of_fit} if takes_groups else {}
-    train = _safe_indexing(X, fit), labels[fit], fit_params
-    judging = _safe_indexing(X, test), own_groups
-    codes = encode_groups(own_groups, n_samples=test.size).codes[0]
+    fit, test, owners = _cut(units, labels, test_size, rng)
+    together = None if owners is None else read_units(owners[test], test.size)
+    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "groups": owners}
+    beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
+    train = _safe_indexing(X, fit), labels[fit], take_rows(beside, fit)
+    judging = _safe_indexing(X, test), take_rows(sensitive_features, test)
+    codes = encode_groups(judging[1], n_samples=test.size).codes[0]
     fits: list[tuple[Any, Any]] = []
     n_looks = int(np.log2(max_models / fewest)) + 1  # each with twice as many models
     for look in range(1, n_looks + 1):
@@ -440,7 +460,7 @@ def search_alternatives(
         decided = [np.asarray(own) == positive for own in predictions]
         resampled = paired_resamples(
             labels[test] == positive, decided, codes, metric, n_bootstrap,
-            np.random.RandomState(seeds[0]),
+            np.random.RandomState(seeds[0]), together,
         )  # fmt: skip
         names = ["before", *(f"candidate {k}" for k in range(1, len(models)))]
         table = changes_table(names, resampled, 0, confidence, max_loss)
@@ -449,7 +469,18 @@ def search_alternatives(
         if could_gain < gain or of_rows >= gain:
             break
     results = (metric, float(max_loss), confidence, test.size, title, could_gain, chance)
-    return Alternatives(table, list(models), 0, selected, *results)
+    n_units = getattr(together, "n_units", None)
+    return Alternatives(table, list(models), 0, selected, *results, n_units)
+
+
+def _cut(
+    units: ColumnLike | None, labels: Any, test_size: float, rng: np.random.RandomState
+) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Return the rows that fit and those that judge, and the unit of each row if any repeats."""
+    owners = getattr(None if units is None else read_units(units, len(labels)), "codes", None)
+    splitter = ShuffleSplit if owners is None else GroupShuffleSplit
+    cut = splitter(1, test_size=test_size, random_state=rng)
+    return (*next(cut.split(labels, groups=owners)), owners)
 
 
 def _refitted(
@@ -571,6 +602,7 @@ def paired_resamples(
     metric: str,
     n_bootstrap: int,
     rng: np.random.RandomState,
+    units: RowUnits | None = None,  # which rows are drawn together, as far as they are of one group
 ) -> tuple[FloatArray, FloatArray]:
     """Judge all models on the same resamples of the people of each group.
 
@@ -578,13 +610,24 @@ def paired_resamples(
     people themselves come first.
     """
     columns = np.column_stack([codes, true, *decided]).astype(np.int64)
-    distinct, counts = np.unique(columns, axis=0, return_counts=True)
+    distinct, kind, counts = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
     group, n_groups = distinct[:, 0], int(codes.max()) + 1
-    n_people = np.zeros((1 + n_bootstrap, counts.size))
-    n_people[0] = counts
-    for own in (group == number for number in np.unique(group)):
-        total = int(counts[own].sum())
-        n_people[1:, own] = rng.multinomial(total, counts[own] / total, n_bootstrap)
+    group_drawn, times = group, counts
+    if units is not None:
+        part, pairs = number_tuples([codes, units.codes], np.array([n_groups, units.n_units]))
+        # Units whose rows are of the same kinds have the same sum of random numbers of these.
+        words = np.random.RandomState(0).randint(2**40, size=counts.size)
+        sums = np.bincount(part, words[kind.ravel()])
+        _, distinct_units, times = np.unique(sums, return_index=True, return_counts=True)
+        group_drawn = pairs[distinct_units, 0]
+    drawn: FloatArray = np.zeros((n_bootstrap, times.size))
+    for own in (group_drawn == number for number in np.unique(group)):
+        total = int(times[own].sum())
+        drawn[:, own] = rng.multinomial(total, times[own] / total, n_bootstrap)
+    if units is not None:
+        rows_drawn = sparse.csr_array((np.ones(part.size), (part, kind.ravel())))
+        drawn = np.asarray(drawn @ rows_drawn[distinct_units])
+    n_people = np.concatenate([counts[None], drawn])
     disparities, accuracies = [], []
     for decisions in distinct[:, 2:].T:
         owners = np.zeros((counts.size, 4 * n_groups))

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from skfair.groups.rates import CellMeans
 from skfair.monitoring import DisparityMonitor
+from skfair.monitoring.comparison import shares_worth
 from skfair.monitoring.windows import Windows
 
 
@@ -45,3 +47,39 @@ def side_by_side(rates, sizes, limit, n_batches, min_rows=50, n_streams=200, lag
             is_alarm |= np.logaddexp.reduce(bets, axis=(0, 1)) >= np.log(20)
             is_kept |= windows.log_kept(limit) >= np.log(20)
     return np.mean(is_alarm), np.mean(is_kept), windows
+
+
+def sums_of_persons(rng, rate, n_persons, rows, likeness, n_streams):
+    """Persons with some numbers of rows, whose chances are beta: sums as of CellMeans."""
+    m = rng.choice(rows, (n_streams, n_persons)).astype(float)
+    size = (1 - likeness) / likeness
+    hits = rng.binomial(m.astype(int), rng.beta(rate * size, (1 - rate) * size, m.shape))
+    total, hit = m.sum(1), hits.sum(1)
+    squares = [(m * m).sum(1), (m * hits).sum(1), (hits * hits).sum(1)]
+    return np.array([[total, hit, hit], [total, hit, hit], squares])
+
+
+def persons_side_by_side(rates, n_persons, rows, likeness, limit, n_batches, n_streams=200):
+    """Streams of two groups whose persons have several rows, new ones in each batch.
+
+    Returned is the batch of the first alarm of each, -1 if there is none.
+    """
+    rng, windows = np.random.default_rng(0), Windows(n_streams, n_batches)
+    before = CellMeans(np.zeros((3, 3, 2 * n_streams)), is_share=True)
+    found = np.full(n_streams, -1)
+    for number in range(n_batches):
+        windows.start(number)
+        now = rates(number) if callable(rates) else rates
+        of_groups = [
+            sums_of_persons(rng, *of_group, rows, likeness, n_streams)
+            for of_group in zip(now, n_persons, strict=True)
+        ]
+        new = before._replace(sums=np.concatenate(of_groups, axis=2))
+        worth = shares_worth(new, before)
+        before = before._replace(sums=before.sums + new.sums)
+        counts = (new.sums[0, [1, 0]] * worth).reshape(2, 2, n_streams).transpose(2, 1, 0)
+        windows.add(counts, 50)
+        bets = windows.log_bets(limit, np.arange(n_streams))
+        is_alarm = np.logaddexp.reduce(bets, axis=(0, 1)) >= np.log(20)
+        found[is_alarm & (found < 0)] = number
+    return found

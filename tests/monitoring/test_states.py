@@ -33,18 +33,21 @@ def states():
         ("equalized_odds", {"max_disparity": {"sex": 0.05, "age": 0.2}}),
         ("equal_opportunity", {"reference_batches": 2}),
         ("demographic_parity", {"groups": ["f", "m"]}),
+        ("equalized_odds", {"horizon": 8}),  # with units
     ):
         monitor = DisparityMonitor(rule, min_rows=20, **options)
         for k in range(0 if "groups" in options else 6):
             groups = people(rng) if "max_disparity" in options else people(rng)["sex"]
             y_pred = rng.integers(0, 2, 200)
-            if "horizon" in options:
+            if "horizon" in options and rule == "demographic_parity":
                 y_pred = (groups == "m").astype(int)
             day = date(2026, 1, 1 + k) if "reference_batches" in options else k
-            monitor.update(rng.integers(0, 2, 200), y_pred, groups, batch=day)
+            units = rng.integers(40 * k, 40 * k + 60, 200) if len(made) == 4 else None
+            monitor.update(rng.integers(0, 2, 200), y_pred, groups, batch=day, units=units)
         groups = {"sex": ["f", "m"], "age": ["o", "y"]}
         waiting = groups if "max_disparity" in options else ["f", "m"]
-        made.append(monitor.add_predictions(["a", "b"], [0, 1], waiting))
+        of_waiting = ["ann", "bob"] if len(made) == 4 else None
+        made.append(monitor.add_predictions(["a", "b"], [0, 1], waiting, units=of_waiting))
     return made
 
 
@@ -111,7 +114,7 @@ def goes_on(monitor, rng):
 
 
 @pytest.mark.filterwarnings("ignore:Batch")
-@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("which", range(5))
 def test_a_damaged_state_is_refused_or_goes_on(which):
     """Whoever signs a state anew cannot make it fail later, or lose its evidence."""
     whole = states()[which].to_json()
@@ -127,7 +130,7 @@ def test_a_damaged_state_is_refused_or_goes_on(which):
     goes_on(DisparityMonitor.from_json(whole), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("which", range(5))
 def test_a_text_that_was_changed_is_refused(which):
     whole = states()[which].to_json()
     rng = np.random.default_rng(which)

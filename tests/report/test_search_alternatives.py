@@ -137,3 +137,52 @@ def test_seeds_are_drawn_where_there_are_no_settings():
 def test_errors(options, said):
     with pytest.raises(ValueError, match=said):
         search(**options)
+
+
+class NotingPersons(Shifted):
+    """Notes which rows it was fitted on, which are numbered by the last column."""
+
+    fitted_on = []
+
+    def fit(self, X, y, groups=None):
+        self.fitted_on.append((X[:, 2], groups))
+        return super().fit(X, y)
+
+
+def test_no_person_fits_and_judges():
+    X, y, groups = sample(1200, 0)
+    person = np.random.default_rng(0).permutation(1200) % 300
+    X = np.column_stack([X, np.arange(1200)])
+    options = {"sensitive_features": groups, "gain": 0.5, "n_bootstrap": 50, "test_size": 0.4}
+    NotingPersons.fitted_on.clear()
+    settings = {"shift": stats.uniform(0, 0.4)}
+    found = search_alternatives(NotingPersons(), settings, X, y, units=person, **options)
+    rows, units = NotingPersons.fitted_on[0]
+    rows = rows.astype(int)
+    judging = np.setdiff1d(np.arange(1200), rows)
+    assert not set(person[rows]) & set(person[judging])
+    assert found.n_rows == judging.size
+    assert found.n_units == len(set(person[judging])) == 120
+    # An estimator that takes groups= is told who belongs together.
+    assert len(set(zip(units.tolist(), person[rows].tolist(), strict=True))) == 180 == len({*units})
+    named = [f"p{k}" for k in person]
+    again = search_alternatives(NotingPersons(), settings, X, y, units=named, **options)
+    assert again.n_units == 120
+    plain, alone = (
+        search_alternatives(NotingPersons(), settings, X, y, units=u, **options)
+        for u in (None, np.arange(1200)[::-1])
+    )
+    assert plain.to_json() == alone.to_json()
+    assert plain.n_units is None
+
+
+def test_what_may_be_gained_allows_for_persons():
+    X, y, groups = sample(600, 1)
+    copied = [np.repeat(column, 6, axis=0) for column in (X, y, groups)]
+    settings = {"shift": stats.uniform(0, 0.4)}
+    options = {"sensitive_features": copied[2], "gain": 0.9, "n_bootstrap": 300}
+    gains = [
+        search_alternatives(Shifted(), settings, *copied[:2], units=units, **options).further_gain
+        for units in (np.repeat(np.arange(600), 6), None)
+    ]
+    assert gains[0] > 1.5 * gains[1]
