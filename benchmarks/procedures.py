@@ -51,11 +51,17 @@ def _first_offsets(search: Any, may_break_ties: bool) -> tuple[Any, float]:
     return _search_and_repair(search), 0.0
 
 
+def _on_all(path: Any, few: Any, theta0: Any, *, refine: bool) -> Any:
+    from skfair.enforcement.erm.strict import _walk
+
+    return _walk(path, theta0, refine=refine)
+
+
 STRICT, SEARCH = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.search"
 PARTIAL = "skfair.enforcement.partial.strict"
 PLACEMENT = "skfair.problems.clustering.placement:Placement"
 PROCEDURES = (
-    Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", lambda *_, **__: None),
+    Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", _on_all),
     Procedure("steps on true rates", "erm", STRICT, "suits_rate_steps", lambda *_: False),
     Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
     Procedure("scale of scores", "erm", STRICT, "scaled", _second),

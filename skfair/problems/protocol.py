@@ -106,7 +106,7 @@ class TwiceDifferentiable(Problem, Protocol):
     def evaluate(self, theta: FloatArray) -> CurvedEvaluation:
         """Return the problem at a point."""
 
-    def sampled(self) -> Self | None:
+    def sampled(self, draw: int = 0) -> Self | None:
         """Return the problem on a sample of its rows; None if that would say too little."""
 
 

@@ -301,6 +301,8 @@ class ConstrainedERM(TwoSidedProblem):
             None, weights, [constraint.row_weights for constraint in self.constraints]
         )
         self._sampler: BatchSampler | None = None  # made when rows are first drawn
+        # By draw: the problem on some rows, once it was asked for
+        self._samples: dict[int, Self | None] = {}
 
     def _set_constraints(self, constraints: Sequence[BoundConstraint]) -> None:
         self.constraints = list(constraints)
@@ -374,7 +376,7 @@ class ConstrainedERM(TwoSidedProblem):
             last.temperature, last.theta = self.temperature, w.copy()
         return last.measured
 
-    def sampled(self) -> Self | None:
+    def sampled(self, draw: int = 0) -> Self | None:
         return None
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
@@ -396,6 +398,8 @@ class ConstrainedERM(TwoSidedProblem):
         free = copy.copy(self)
         free._set_constraints([])
         free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
+        known = self._samples.items()
+        free._samples = {draw: sample.relaxed() for draw, sample in known if sample is not None}
         return free
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredRows:
@@ -505,16 +509,25 @@ class LinearConstrainedERM(ConstrainedERM):
         """Number of the rows that an evaluation sees."""
         return int(self.everything.loss_weights.size)
 
-    def sampled(self) -> Self | None:
+    def sampled(self, draw: int = 0) -> Self | None:
         """Return the problem on a copy of a tenth of its rows; None if they would say too little.
 
-        The rows are the same each time: what begins with them does not depend on a seed.
+        Each draw has the same rows each time: what begins with them does not depend on a seed. All
+        views of the problem share the copies.
         """
+        if draw not in self._samples:
+            self._samples[draw] = self._sample(draw)
+        sample = self._samples[draw]
+        if sample is None:
+            return None
+        return sample.with_loss(self.loss).bounded(self.lower, self.upper, self.temperature)
+
+    def _sample(self, draw: int) -> Self | None:
         n, model = self.n_rows, self.model
         least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
         if n // 10 < least or not isinstance(model, LinearScore):
             return None
-        rows = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
+        rows = np.sort(np.random.RandomState(draw).randint(0, n, n // 10))
         weights = self.everything.loss_weights[rows]
         if np.count_nonzero(weights) < SAMPLE_ROWS:
             return None
@@ -525,10 +538,7 @@ class LinearConstrainedERM(ConstrainedERM):
                 return None
         few, targets = model.on_rows(rows), self.targets[rows]
         own = [constraint.on_rows(rows) for constraint in self.constraints]
-        sample = type(self)(few, self.loss, targets, own, sample_weight=weights, alpha=self.alpha)
-        sample.lower, sample.upper = self.lower, self.upper
-        sample.temperature = self.temperature
-        return sample
+        return type(self)(few, self.loss, targets, own, sample_weight=weights, alpha=self.alpha)
 
 
 def _dense_if_small(matrix: sparse.csr_array) -> Matrix:

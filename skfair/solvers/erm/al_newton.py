@@ -50,6 +50,10 @@ _MOST_ERROR = 0.1
 # KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
 # multiples of 1 / sqrt(n): by about that much its gradient is off.
 _FAR, _NEAR = 5.0, 1.0
+# From this many rows on second derivatives, and gradients of constraints, are those of a sample: on
+# 500,000 x 50 a step then takes .04 s in place of .12. As long as a step halves the residual, that
+# is: steep losses see few rows, and a sample of these says too little.
+_MANY_ROWS = 120_000
 
 
 def augmented(
@@ -115,11 +119,14 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         if multipliers is None:  # who knows multipliers starts near a solution
             start, multipliers = self._rough(problem, start, run.tol)
         current = _point(problem, problem.evaluate(start), multipliers, rho)
+        is_large = "products" not in problem.offers and problem.n_rows >= _MANY_ROWS
+        curved = (problem.sampled() if is_large else None) or problem
         last_gap, shift, n_stalled = np.inf, 0.0, 0
-        least, since = np.inf, 0
+        least, since, before = np.inf, 0, np.inf
         for n_iter in count():
             stationarity, gap = current.stationarity, gap_of(current.nu, current.lam, rho)
             residual = max(stationarity, gap)
+            curved, before = curved if residual <= 0.5 * before else problem, residual
             if residual < 0.9 * least:
                 least, since = residual, n_iter
             is_solved = stationarity <= run.tol and gap <= run.tol
@@ -135,6 +142,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
             error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
             at, nu, gradient = current.at, current.nu, current.gradient
+            at = at if curved is problem else curved.evaluate(at.theta)
             system = of_kind(at, nu, gradient, rho, shift, is_near=is_near, error=error)
             joint = _joint_step(problem, current, rho, system, residual) if is_near else None
             if joint is not None:

@@ -236,7 +236,7 @@ def test_newton_squares_the_error_where_only_the_constraint_keeps_a_minimum():
 class Bowl:
     """Curves down along x, and its constraint holds x fast."""
 
-    n_constraints, lower, upper = 1, np.ones(1), np.ones(1)
+    n_constraints, n_rows, lower, upper = 1, 1, np.ones(1), np.ones(1)
     offers = frozenset({"hessian"})
 
     def evaluate(self, theta):
