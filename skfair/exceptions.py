@@ -9,6 +9,7 @@ __all__ = [
     "NoFeasibleModelWarning",
     "PositiveClassWarning",
     "SelectionRateWarning",
+    "RepeatedRowsWarning",
     "SolverError",
 ]
 
@@ -64,6 +65,17 @@ class SelectionRateWarning(UserWarning):
     --------
     >>> from skfair.exceptions import SelectionRateWarning
     >>> SelectionRateWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class RepeatedRowsWarning(UserWarning):
+    """Rows look as if people repeat, and nothing says which rows belong together.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import RepeatedRowsWarning
+    >>> RepeatedRowsWarning.__base__.__name__
     'UserWarning'
     """
 

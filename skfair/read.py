@@ -7,6 +7,7 @@ scikit-learn's ``n_features_in_`` and ``feature_names_in_``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn import config_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_y,
     _get_feature_names,
@@ -29,7 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
-from skfair.exceptions import MissingGroupsWarning
+from skfair.exceptions import MissingGroupsWarning, RepeatedRowsWarning
 from skfair.groups.attributes import check_aligned, check_alignment, read_columns, take_rows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import from_arrow
@@ -40,12 +43,14 @@ from skfair.groups.named_columns import (
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.factorize import factorize
 from skfair.utils.partitioned_rows import PartitionedRows, check_part
+from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import warn_user
@@ -56,6 +61,13 @@ if TYPE_CHECKING:
 # Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
 # of two values); of more rows, these are compared before all of them are.
 _FEWEST_COMPARED = 20
+# Names of columns that say who somebody is: Person, patient_nbr, customerID; not income_per_person.
+_IS_ID = re.compile(
+    r"(^|(?<!per)[\W_\d]|(?<=[a-z])(?=[A-Z]))"
+    r"(?i:(id|person|patient|customer|applicant|household)([\W_]?(nbr|no|number))?)$"
+)
+# With as many values or fewer, such a column may say of what kind somebody is.
+_MOST_LEVELS = 50
 # What the rows of estimators that fit a model of their own must be.
 ROW_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -72,6 +84,7 @@ def read_rows(
     sensitive_features: ColumnsLike | None = None,
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
+    groups: ColumnLike | None = None,  # which rows belong together
     supervised: bool = True,
     **check_params: Any,  # of scikit-learn's checks of X and y
 ) -> TrainingData:
@@ -88,11 +101,8 @@ def read_rows(
         )
     _check_columns("sensitive_features", sensitive_features, asked.columns)
     _check_columns("control_features", control_features, asked.within)
-    metadata = {
-        "sensitive_features": sensitive_features,
-        "control_features": control_features,
-        "sample_weight": sample_weight,
-    }
+    both = {"sensitive_features": sensitive_features, "control_features": control_features}
+    metadata = {**both, "sample_weight": sample_weight}
     if estimator._takes_partitions and is_parted:
         reading, rows, columns = _read_partitions(
             estimator, X, {"y": y, **metadata}, **check_params
@@ -100,8 +110,8 @@ def read_rows(
         y, sensitive_features, control_features, sample_weight = columns
         y = _check_y(y, estimator=estimator) if supervised else y
     else:
-        refuse_lazy(estimator, X, y, *metadata.values())
-        check_aligned(X=X, y=y, **metadata)
+        refuse_lazy(estimator, X, y, *metadata.values(), groups)
+        check_aligned(X=X, y=y, **metadata, groups=groups)
         if asked.columns is None:
             names = _get_feature_names(X)  # those of other types are an error
             checked = _check_rows(estimator, X, y, supervised, check_params)
@@ -118,13 +128,17 @@ def read_rows(
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if control_features is not None:
         strata = read_strata(control_features, n_samples=n_samples)
-    groups = _encode_groups(estimator, asked, n_samples, sensitive_features)
-    data = TrainingData.of(rows, y, weights, groups, strata)
+    units = None if groups is None else _read_units(estimator, groups, n_samples)
+    encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
+    data = TrainingData.of(rows, y, weights, encoded, strata, units)
     data.groups.warn_small()
     names = np.array(data.groups.names, dtype=object)
     reading |= {"groups_": names, "_group_levels": data.groups.levels, "_n_rows": n_samples}
     if supervised and n_samples >= _FEWEST_COMPARED:
-        _warn_of_target(np.asarray(y), rows, reading["model_features_"], groups)
+        seen = np.asarray(y), rows, reading["model_features_"], encoded
+        _warn_of_target(*seen)
+        if groups is None and getattr(estimator, "confidence", None) is not None:
+            _warn_of_repeats(*seen, sensitive_features)
     return replace(data, reading=reading)
 
 
@@ -219,6 +233,55 @@ def _warn_of_target(
                 codes, levels = factorize(y)
                 if len(levels) > 1 and np.array_equal(factorize(values).codes, codes):
                     warn_user(message)
+
+
+def _read_units(
+    estimator: SensitiveFeaturesMixin, groups: ColumnLike, n_samples: int
+) -> RowUnits | None:
+    """Return which rows belong together; raise if neither a certificate nor folds would read it."""
+    is_certified = getattr(estimator, "confidence", None) is not None
+    if not (is_certified or getattr(estimator, "_has_folds", False)):
+        raise ValueError(
+            "groups= is not read here, because confidence is None, and the fit has no folds. Leave "
+            "it out, or where metadata routing passes it on, call set_fit_request(groups=False)."
+        )
+    return read_units(groups, n_samples, "groups")
+
+
+def _warn_of_repeats(
+    y: NDArray[Any],
+    rows: Any,
+    names: NDArray[Any],  # of the columns of the rows
+    groups: GroupEncoding | GroupProbabilities,
+    sensitive_features: ColumnsLike | None,
+) -> None:
+    """Warn if people seem to have several rows, of whom a certificate would be too sure."""
+    if isinstance(rows, PartitionedRows):
+        return
+    n_rows, seen, columns = len(y), [], []
+    with suppress(TypeError, ValueError):  # groups that were read before, or by probability
+        columns = [] if sensitive_features is None else read_columns(sensitive_features)
+    if not sparse.issparse(rows):
+        named = [j for j, name in enumerate(names.tolist()) if _IS_ID.search(str(name))]
+        columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in named]
+    for name, values in columns:
+        n_values = len(factorize(values).levels) if _IS_ID.search(name or "") else 0
+        if _MOST_LEVELS < n_values <= n_rows / 2:
+            seen.append(f"the column {name} has {n_values:,} values in {n_rows:,} rows")
+    known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
+    # The sums of the hashes differ if the rows do.
+    hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
+    counts = np.unique(sum(hashes), return_counts=True)[1]
+    n_repeated = int(counts[counts > 1].sum())
+    if n_repeated > n_rows / 2:
+        seen.append(f"{n_repeated:,} of {n_rows:,} rows have a twin in X, y and group")
+    if seen:
+        warn_user(
+            f"Rows look as if people repeat ({' and '.join(seen)}). The certificate takes every "
+            "row for another person, and is too sure where that is wrong: pass groups=, the person "
+            "of each row. If all rows are different people, ignore this warning.",
+            RepeatedRowsWarning,
+        )
 
 
 def columns_of_model(

@@ -228,6 +228,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
     ) -> ConstrainedERMClassifier:
         """Fit the model under its constraints.
 
@@ -245,7 +246,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = read_rows(self, X, y, **metadata, **row_checks(X, self.model, self.confidence))
+        checks = row_checks(X, self.model, self.confidence)
+        data = read_rows(self, X, y, groups=groups, **metadata, **checks)
         self._keep(data.reading)
         classes, limits = read_classes(data.y), (self.min_rate, self.selection_rate)
         active = active_constraints(self.constraint, "classification", data, self.max_disparity)

@@ -179,7 +179,7 @@ class FairDecisionClassifier(
     disparity of the decisions: 0.05
     """
 
-    __metadata_request__fit = {"control_features": True, "groups": True}
+    __metadata_request__fit = {"control_features": True}
     __metadata_request__predict = {"sensitive_features": True, "control_features": True}
     __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
     __metadata_request__score = {"sensitive_features": True, "control_features": True}
@@ -267,9 +267,6 @@ class FairDecisionClassifier(
             Two or more classes; see ``pos_label``.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for constraints that hold within each of their levels.
-        groups : array-like of shape (n_samples,)
-            What rows belong to, such as people: rows with the same value are in the same fold. A
-            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.

@@ -134,8 +134,6 @@ class PartialParityCalibrator(
     ('converged', (5,))
     """
 
-    __metadata_request__fit = {"groups": True}
-
     _takes_partitions = True
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -195,9 +193,6 @@ class PartialParityCalibrator(
             The rows, in whatever form the estimator takes.
         y : array-like of shape (n_samples,)
             Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
-        groups : array-like of shape (n_samples,)
-            What rows belong to, such as people: rows with the same value are in the same fold. A
-            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides; columns are cut to the folds. With metadata
             routing, what it has requested.
@@ -216,13 +211,14 @@ class PartialParityCalibrator(
         table, (X, data) = X, read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
-        folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             wrapped_scores.refuse_folds_of_rows(
-                self.cv, groups, "confidence= divides the rows at random"
+                self.cv, None, "confidence= divides the rows at random"
             )
-            own = certified_interval(self, data, X, metadata | fit_params, 0)
-            return prediction.store(self, own)
+            metadata |= fit_params | ({"groups": groups} if self._has_folds else {})
+            return prediction.store(self, certified_interval(self, data, X, metadata, 0))
+        of_folds = groups if self._has_folds else None
+        folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, of_folds)
         counted = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, counted)
         its_X, its_y, weights = data.X, data.y, data.sample_weight  # of the estimator inside

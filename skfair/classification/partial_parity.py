@@ -219,6 +219,7 @@ class PartialParityClassifier(
         sample_weight: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
     ) -> PartialParityClassifier:
         """Fit the model under its constraint.
 
@@ -230,7 +231,7 @@ class PartialParityClassifier(
             Weights of the rows, in the loss and in the ranks.
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, groups=groups, **metadata, **ROW_CHECKS)
         self._keep(data.reading)
         classes = classes_of(data.y, data.groups, self.constraint, self.interval, self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:

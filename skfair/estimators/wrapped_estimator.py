@@ -52,7 +52,7 @@ def read_for_wrapped(
     check_aligned(X=X, y=y, groups=groups, **metadata)
     is_numeric = isinstance(estimator, RegressorMixin)
     X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=is_numeric))
-    return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
+    return X, read_rows(estimator, X, y, groups=groups, skip_check_array=True, **metadata)
 
 
 class WrapsEstimator:
@@ -71,6 +71,11 @@ class WrapsEstimator:
     def _is_prefit(self) -> bool:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
+
+    @property
+    def _has_folds(self) -> bool:
+        """Whether models are fitted on folds: of the rows, or of the groups around a fitted one."""
+        return self.cv is not None and not (self._is_prefit and getattr(self, "group_aware", True))
 
     def _check_fits_on_partitions(self, groups: ColumnLike | None) -> None:
         """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""

@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import (
     _check_method_params,
@@ -33,12 +33,15 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.base import SensitiveFeaturesMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.row_units import n_people
 from skfair.groups.training_data import People, TrainingData
 from skfair.read import read_groups
+from skfair.utils.factorize import factorize
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import plural
+from skfair.utils.validation import one_dimensional
 
 Split = tuple[IntArray, IntArray]
 
@@ -103,22 +106,27 @@ def known_folds(
     """Return the folds of a splitter that reads groups, and any other ``cv`` as it is.
 
     A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
-    own columns of X, the rows as passed; one of scikit-learn gets ``groups``: rows of the same
-    group are then in one fold. Beside a number of folds, ``groups`` mean ``GroupKFold``. A string
-    stands for the default number: a fitted model has no folds of its own.
+    own columns of X, the rows as passed; one of scikit-learn gets ``groups``, and must leave them
+    whole. For a number :func:`make_splits` deals whole groups. A string stands for the default
+    number: a fitted model has no folds of its own.
     """
     cv = FOLDS if isinstance(cv, str) else cv
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
-    if groups is not None:
-        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-            cv = GroupKFold(cv)
+    is_number = isinstance(cv, int | np.integer) and not isinstance(cv, bool)
+    if groups is not None and not is_number:
         if takes_groups or not hasattr(cv, "split") or isinstance(cv, type):
             raise ValueError(
                 f"groups= says which rows belong together, and cv={cv!r} does not ask for that. "
-                "Pass a splitter, such as cv=GroupKFold(5)."
+                "Pass a number of folds, or a splitter such as cv=GroupKFold(5)."
             )
-        check_consistent_length(X, groups)
-        return list(cv.split(X, y, groups))
+        splits = list(cv.split(X, y, groups))
+        codes = factorize(one_dimensional(groups, "groups", _num_samples(X))).codes
+        if any(np.isin(codes[train], codes[test]).any() for train, test in splits):
+            raise ValueError(
+                f"cv={cv!r} puts rows of the same groups= into several folds. Pass a number of "
+                "folds, or a splitter such as cv=GroupKFold(5)."
+            )
+        return splits
     if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
         return cv
     reads_columns = getattr(cv, "sensitive", None) is not None
@@ -280,15 +288,16 @@ def make_splits(
     For a number of folds the rows are sorted by class and kind, within a kind by a hash of the row,
     and dealt out in turn like cards. So every class and kind is spread evenly, and the order in
     which a table is stored changes nothing: models of folds that are cut out of a sorted table
-    extrapolate. Within a kind numbers are sorted by their size first.
+    extrapolate. Within a kind numbers are sorted by their size first. Of rows that belong together
+    a typical one is dealt, and the others follow it.
     """
-    y = rows.y
+    y, units = rows.y, rows.units
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         n = len(y)
-        if not 2 <= cv <= n:
-            raise ValueError(
-                f"cv={cv} folds need at least 2 folds and one row in each, got n_samples={n}."
-            )
+        dealt = n if units is None else n_people(n, units)
+        if not 2 <= cv <= dealt:
+            got = f"n_samples={n}" if units is None else f"{dealt} different values of groups"
+            raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}.")
         draws, levels = row_draws(rows.X, None, key), np.unique(y, return_inverse=True)[1]
         alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
 
@@ -298,10 +307,15 @@ def make_splits(
             np.minimum.at(of_code, codes, draws)
             return of_code[codes]
 
+        if units is not None:
+            typical = units.typical_rows(kinds, alike, levels, kinds, draws)
+            kinds, levels = kinds[typical], levels[typical]
+            alike, draws = alike[typical], draws[typical]
         by_kind = kinds, least(kinds)
         keys = (levels, *by_kind) if is_numeric else (*by_kind, levels, least(levels))
-        fold = np.empty(n, np.int64)
-        fold[np.lexsort((alike, draws, *keys))] = np.arange(n) % cv
+        fold = np.empty(dealt, np.int64)
+        fold[np.lexsort((alike, draws, *keys))] = np.arange(dealt) % cv
+        fold = fold if units is None else units.of_whole(fold, typical)
         return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(cv)]
     try:
         splits = list(check_cv(cv, y, classifier=True).split(rows.X, y))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.levels import number_tuples
@@ -53,8 +54,37 @@ class RowUnits:
                 products[i, j] = products[j, i] = np.bincount(cell, of_pairs, n_cells)
         return products
 
-    def taken(self, rows: IntArray) -> RowUnits:
+    def typical_rows(self, kinds: IntArray, *keys: NDArray[Any]) -> IntArray:
+        """Return one row of each unit, of the kind that most of its rows have.
+
+        Of several it is the first one when they are sorted by the keys, of which the last counts
+        most.
+        """
+        parts, pairs = number_tuples([self.codes, kinds], np.array([self.n_units, kinds.max() + 1]))
+        n_alike = np.bincount(parts, minlength=len(pairs))[parts]
+        order = np.lexsort((*keys, -n_alike, self.codes))
+        return np.sort(order[np.flatnonzero(np.diff(self.codes[order], prepend=-1))])
+
+    def of_whole(self, values: NDArray[Any], typical: IntArray) -> NDArray[Any]:
+        """Return for all rows of each unit the value of its typical row."""
+        of_units = np.zeros(self.n_units, values.dtype)
+        of_units[self.codes[typical]] = values
+        return of_units[self.codes]
+
+    def taken(self, rows: IntArray | slice) -> RowUnits:
         return RowUnits(self.codes[rows], self.n_units)
+
+
+def n_people(n_rows: int, units: RowUnits | None) -> int:
+    """Return how many people rows are of: each of its own, if nothing else is known."""
+    return n_rows if units is None else np.unique(units.codes).size
+
+
+def said_people(n_rows: int, units: RowUnits | None) -> str:
+    """Return the number of people for a message, and that of their rows if there are more."""
+    if units is None:
+        return f"{n_rows} people"
+    return f"{n_people(n_rows, units):,} people ({n_rows:,} rows)"
 
 
 def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.row_units import RowUnits
 from skfair.groups.strata import Strata
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.row_hash import row_draws
@@ -25,6 +26,7 @@ class People(NamedTuple):
     y: Any
     sample_weight: FloatArray | None
     owners: IntArray  # of each of the many rows, the row behind it, in ascending order
+    units: RowUnits | None
 
     @property
     def first(self) -> IntArray:
@@ -48,6 +50,7 @@ class TrainingData:
     sample_weight: FloatArray | None  # weights of the rows
     groups: GroupEncoding  # groups
     strata: Strata | None = None  # levels of the control features
+    units: RowUnits | None = None  # which rows belong together
     # Where groups are known by probability: the rows as they were passed
     people: People | None = None
     # What later rows are read by, as attributes of the fitted estimator
@@ -61,18 +64,20 @@ class TrainingData:
         sample_weight: FloatArray | None,
         groups: GroupEncoding | GroupProbabilities,
         strata: Strata | None,
+        units: RowUnits | None = None,
     ) -> TrainingData:
         """Return rows once for each group that they may belong to."""
         if isinstance(groups, GroupEncoding):
-            return cls(X, y, sample_weight, groups, strata)
+            return cls(X, y, sample_weight, groups, strata, units)
         owners, weights, encoding = groups.spread(sample_weight)
         if owners.size == len(groups):
-            return cls(X, y, sample_weight, encoding, strata)
-        people = People(X, y, sample_weight, owners)
+            return cls(X, y, sample_weight, encoding, strata, units)
+        people = People(X, y, sample_weight, owners, units)
         y = None if y is None else _safe_indexing(y, owners)
         X = X.subset(owners) if isinstance(X, PartitionedRows) else _safe_indexing(X, owners)
         strata = None if strata is None else strata._replace(codes=strata.codes[owners])
-        return cls(X, y, weights, encoding, strata, people=people)
+        units = None if units is None else units.taken(owners)
+        return cls(X, y, weights, encoding, strata, units, people)
 
     @property
     def first_rows(self) -> IntArray | slice:
@@ -110,7 +115,9 @@ class TrainingData:
         """Return some rows in memory, without strata, in this order."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         groups = GroupEncoding.of(self.groups.codes_if_known[:, rows], self.groups.levels)
-        return replace(self, X=self.X[rows], y=self.y[rows], sample_weight=weights, groups=groups)
+        units = None if self.units is None else self.units.taken(rows)
+        taken: dict[str, Any] = {"sample_weight": weights, "groups": groups, "units": units}
+        return replace(self, X=self.X[rows], y=self.y[rows], **taken)
 
     def in_canonical_order(self) -> TrainingData:
         """Return the rows sorted by their values: sums then round alike however they are passed."""

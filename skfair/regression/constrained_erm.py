@@ -172,6 +172,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
     ) -> ConstrainedERMRegressor:
         """Fit the model under its constraints.
 
@@ -187,7 +188,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, groups=groups, y_numeric=True, **metadata, **ROW_CHECKS)
         self._keep(data.reading)
         scores = self.model, self.fit_intercept, self.alpha
         task = regression_task(data.y, data.sample_weight, self.loss, *scores)

@@ -215,9 +215,6 @@ class FairDecisionRegressor(
             The rows, in whatever form the regressor takes.
         y : array-like of shape (n_samples,)
             The numbers to predict.
-        groups : array-like of shape (n_samples,)
-            What rows belong to, such as people: rows with the same value are in the same fold. A
-            number of folds then stands for ``GroupKFold``. The values are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.

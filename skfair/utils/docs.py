@@ -143,6 +143,12 @@ def _parameters() -> None:
     control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         Allowed attributes, such as the department, for constraints that hold within each of their
         levels; several columns are crossed.
+    groups : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the visits of one person, who has the same value in all
+        of them. These rows are always in the same fold, and a certificate counts people in place of
+        rows. Without ``groups``, every row is taken for another person. It is an error to pass
+        ``groups`` to a fit that has neither folds nor ``confidence``, since nothing would read
+        them.
     intersectional : bool, default=True
         Whether several attributes are crossed, or compared one by one (their groups overlap).
     sensitive : str, int, list of them or Sensitive, default=None

@@ -17,6 +17,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.estimators.wrapped_scores import make_splits
+from skfair.groups.encoding import encode_groups
+from skfair.groups.row_units import read_units
+from skfair.groups.training_data import TrainingData
 from skfair.regression import FairDecisionRegressor
 
 
@@ -153,6 +157,47 @@ def test_groups_stay_in_one_fold_whatever_cv_is(model, cv):
     fold = held_out(model.fit(X, y, sensitive_features=sex, groups=PERSON), y.size)
     assert len({*zip(PERSON, fold, strict=True)}) == np.unique(PERSON).size
     assert np.unique(fold).size == {None: 5, 3: 3}.get(cv, 4)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_names_and_order_of_people_change_nothing(model):
+    X, y, sex = rows()
+    fold = held_out(clone(model).fit(X, y, sensitive_features=sex, groups=PERSON), y.size)
+    names = np.random.default_rng(1).permutation(40).astype(str)[PERSON]
+    order = np.random.default_rng(2).permutation(y.size)
+    # The last column, the number of the row, is a value like others.
+    other = clone(model).fit(X[order], y[order], sensitive_features=sex[order], groups=names[order])
+    assert_array_equal(held_out(other, y.size), fold)
+
+
+@given(seed=st.integers(0, 99), n_people=st.integers(12, 90), n_folds=st.integers(2, 6))
+@settings(max_examples=30, deadline=None)
+def test_people_are_dealt_whole_and_each_kind_of_them_evenly(seed, n_people, n_folds):
+    rng = np.random.default_rng(seed)
+    person = np.append(np.arange(n_people), rng.integers(0, n_people, 3 * n_people))
+    kind = rng.integers(0, 3, n_people)[person]
+    X, y = rng.normal(size=(person.size, 2)), kind % 2
+    groups = encode_groups((kind // 2).astype(str))
+    data = TrainingData(X, y, None, groups, units=read_units(person, person.size))
+    fold = np.empty(person.size, int)
+    for k, (train, test) in enumerate(make_splits(n_folds, data, kind)):
+        assert np.intersect1d(person[train], person[test]).size == 0
+        fold[test] = k
+    of_person = fold[
+        np.argsort(person, kind="stable")[np.searchsorted(np.sort(person), range(n_people))]
+    ]
+    for one in range(3):
+        counts = np.bincount(of_person[kind[:n_people] == one], minlength=n_folds)
+        assert np.ptp(counts) <= 1
+
+
+def test_a_splitter_that_parts_the_rows_of_a_person_is_refused():
+    X, y, sex = rows()
+    refused = pytest.raises(ValueError, match="puts rows of the same groups= into several folds")
+    with pytest.warns(UserWarning, match="ignored"), refused:
+        FairDecisionClassifier(cv=KFold(4)).fit(X, y, sensitive_features=sex, groups=PERSON)
+    with pytest.raises(ValueError, match="got 3 different values of groups"):
+        FairDecisionClassifier(cv=5).fit(X, y, sensitive_features=sex, groups=PERSON % 3)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

@@ -8,6 +8,7 @@ certificate and 3 to 5 won one, at 1.2 to 1.7 times the CPU.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -123,6 +124,10 @@ class GapSolver:
         self.free = nobody + changed / self.divisors
         self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps)
         n_rows = self.totals.mean(axis=0) * folds.size / max(float(rates.weights.sum()), 1e-300)
+        if rates.units is not None:  # what rows are worth that belong together
+            apart = replace(rates, units=None), rates
+            rows, worth = (own.counts(is_selected[:, None])[1][:, 0] for own in apart)
+            n_rows *= worth / np.maximum(rows, 1.0)
         self.n_rows = np.maximum(n_rows, 1.0)
         variances = 0.25 / self.n_rows
         self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)

@@ -24,6 +24,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.enforcement.strict_evaluation import ClassConstraint
 from skfair.groups.rates import effective_size
+from skfair.groups.row_units import RowUnits, n_people
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
 
@@ -65,6 +66,7 @@ class RowRates:
     precision: float = 1.0  # as how many rows each counts in a test
     # Share of the people who count in each rate that may be replaced by any others
     shift: float = 0.0
+    units: RowUnits | None = None  # which rows belong together
 
     def against(self, shift: float) -> RowRates:
         """Return the rates with the limits that must hold now, to hold after a shift.
@@ -96,7 +98,9 @@ class RowRates:
             sparse.csr_array(matrix[:, columns]) for matrix in (self.members, *self.counted)
         )
         classes, weights, counted = self.classes[rows], self.weights[rows], (refused, step)
-        return replace(self, members=members, counted=counted, classes=classes, weights=weights)
+        units = None if self.units is None else self.units.taken(rows)
+        columns = {"classes": classes, "weights": weights, "units": units}
+        return replace(self, members=members, counted=counted, **columns)
 
     def totals(self) -> FloatArray:
         """Return the weight that each rate is divided by."""
@@ -120,11 +124,14 @@ class RowRates:
 
     def counts(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
-        sums, n = np.zeros((2, self.labels.size, decisions.shape[1])), len(decisions)
+        sums, blocks = np.zeros((2, self.labels.size, decisions.shape[1])), self._blocks()
+        squares_of_units = np.zeros((3, *sums[0].shape))
         is_equal = bool((self.weights == self.weights[0]).all())
-        for start in range(0, n, _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            part, own = self if n <= _ROWS_AT_ONCE else self.part(rows), decisions[rows]
+        for rows in blocks:
+            is_all = len(blocks) == 1
+            part, own = (self, decisions) if is_all else (self.part(rows), decisions[rows])
+            if self.units is not None:
+                squares_of_units += part._squares_of_units(own)
             for power, total in enumerate(sums[: 2 - is_equal], start=1):
                 w = part.weights**power
                 total += (part.counted[0] @ w)[:, None] + part.gained(own, w)
@@ -134,16 +141,49 @@ class RowRates:
         mass, squares = (
             np.broadcast_to(values[:, None], sums[0].shape) for values in (self.totals(), squares)
         )
-        powers = [(mass, sums[0], sums[0]), (squares, sums[1], sums[1])]
+        powers: list[Any] = [(mass, sums[0], sums[0]), (squares, sums[1], sums[1])]
+        powers += [] if self.units is None else [squares_of_units]
         sizes = self.precision * effective_size(np.array(powers))
         # Sums of all rows in another order may be larger by a rounding error.
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
+
+    def _blocks(self) -> list[IntArray | slice]:
+        """Return parts of the rows, to be counted one after the other, in which units are whole."""
+        if self.units is None:
+            n = self.weights.size
+            return [slice(k, k + _ROWS_AT_ONCE) for k in range(0, n, _ROWS_AT_ONCE)]
+        order = np.argsort(self.units.codes, kind="stable")
+        first = np.flatnonzero(np.diff(self.units.codes[order], prepend=-1))
+        starts = first[np.unique(first // _ROWS_AT_ONCE, return_index=True)[1]]
+        return [*np.split(order, starts[1:])]
+
+    def _squares_of_units(self, decisions: NDArray[Any]) -> FloatArray:
+        """Add up squares over units, as effective sizes read them, (3, n_rates, n_steps).
+
+        They are those of its weight in a rate, the products with its hits, and those of its hits.
+        """
+        assert self.units is not None
+        sums, codes = np.zeros((3, self.labels.size, decisions.shape[1])), self.units.codes
+        for r, label in enumerate(self.labels.tolist()):
+            rows = self.members[[r]].indices
+            rows = rows[np.argsort(codes[rows], kind="stable")]
+            ends = np.append(np.flatnonzero(np.diff(codes[rows], prepend=-1)), rows.size)
+            own = self.weights[rows], np.arange(rows.size), ends
+            by_unit = sparse.csr_array(own, shape=(ends.size - 1, rows.size))
+            refused, step = (m[[r]].toarray()[0, rows] for m in self.counted)
+            selected = decisions[rows] == (self.classes[rows, None] if label < 0 else label)
+            hits = by_unit.multiply(step).tocsr() @ selected + (by_unit @ refused)[:, None]
+            mass: FloatArray = (by_unit @ np.ones(rows.size))[:, None]
+            sums[0, r] = (mass**2).sum()
+            sums[1:, r] = (mass * hits).sum(axis=0), (hits**2).sum(axis=0)
+        return sums
 
 
 def row_rates(
     constraints: Sequence[ClassConstraint],  # on differences or ratios of rates
     classes: IntArray,
     weights: FloatArray,
+    units: RowUnits | None = None,
 ) -> RowRates:
     """Return the rates of constraints; raise for constraints that have no test."""
     members, refused, steps, compared = [], [], [], []
@@ -174,7 +214,9 @@ def row_rates(
         labels += [limited.counted] * len(bound.rate_names)
     who, base, rise = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
     groups = np.concatenate([limited.bound.rate_groups for limited in constraints])
-    return RowRates(who, (base, rise), groups, np.array(labels), tuple(compared), classes, weights)
+    rows = classes, weights
+    rates = RowRates(who, (base, rise), groups, np.array(labels), tuple(compared), *rows)
+    return replace(rates, units=units)
 
 
 class Walked(NamedTuple):
@@ -338,9 +380,10 @@ def _disparities(peers: Peers, share: FloatArray, size: FloatArray) -> FloatArra
 
 
 def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -> int:
-    """Return about how many rows in all it would take to certify decisions without disparity.
+    """Return about how many people in all it would take to certify decisions without disparity.
 
-    With that many the test succeeds in 80% of all samples, at the rates of these decisions.
+    With that many the test succeeds in 80% of all samples, at the rates of these decisions. Where
+    rows belong together, each person is taken to have as many, as much alike.
     """
     share, size = rates.counts(decisions[:, None])
     n, needed = decisions.size, 0.0
@@ -353,4 +396,4 @@ def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -
             np.full(k.size, mean), k / k.sum(), max(peers.limit, 1e-4), confidence, 0.8, asked
         )
         needed = max(needed, float((n_rows / k).max()) * n)
-    return int(np.ceil(needed))
+    return int(np.ceil(needed / n * n_people(n, rates.units)))

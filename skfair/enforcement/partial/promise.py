@@ -27,6 +27,7 @@ from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
+from skfair.groups.row_units import RowUnits
 from skfair.losses import LogLoss
 from skfair.metrics.partial import StatisticalParityGap
 from skfair.metrics.scores import scored_rows
@@ -54,6 +55,7 @@ class Promise:
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray | None  # (n_samples,): weights of the rows
     asked: Any = None  # the limit that the user set, which few rows may not allow
+    units: RowUnits | None = None  # which rows belong together
 
     @cached_property
     def own_intervals(self) -> Intervals:
@@ -244,6 +246,18 @@ class Promise:
         """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
         return self.sums(self._counted)
 
+    def squares(self, weights: FloatArray) -> FloatArray:
+        """Add up the squared weights of rows, or of units, by group and class that counts."""
+        if self.units is None:
+            return self.sums(weights**2)
+        n_classes = 2 if self.constraint.classes else 1
+        classes, n_cells = (self.targets > 0) * (n_classes - 1), n_classes * self.groups.n_groups
+        table = np.zeros((self.groups.n_groups, n_classes))
+        for codes in self.groups.codes:
+            squares = self.units.squares(codes * n_classes + classes, n_cells, weights[None])
+            table += squares.reshape(table.shape)
+        return table[:, list(self.constraint.classes) or [0]]
+
     def sums(self, values: FloatArray | None) -> FloatArray:
         """Add up values by group and class that counts, (n_groups, n_classes); ones if None."""
         if not self.constraint.classes:
@@ -380,7 +394,7 @@ def upper_bound(
     epsilon_k / L. Under "ccdf" the thresholds that the interval touches may differ as well, so it
     is made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be
     replaced by any others, ranks may move by as much again. With weights n_k is the effective
-    number of rows, which makes it an approximation.
+    number of rows, and where rows belong together that of units, which makes it an approximation.
     """
     if promise.constraint.ranks_whole_groups:
         raise ValueError(
@@ -388,8 +402,9 @@ def upper_bound(
             "the interval is not known. Use rank_within='class'."
         )
     counts = promise.counts()
-    if promise.weights is not None:  # effective numbers of rows
-        counts = promise.sums(promise.weights) ** 2 / promise.sums(promise.weights**2)
+    if promise.weights is not None or promise.units is not None:  # effective numbers
+        weights = np.ones(scores.size) if promise.weights is None else promise.weights
+        counts = promise.sums(weights) ** 2 / promise.squares(weights)
     epsilon = np.sqrt(np.log(2 * counts.size / (1 - confidence)) / (2 * counts)).max(axis=1)
     epsilon += shift
     if promise.is_vacuous:

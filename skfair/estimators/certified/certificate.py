@@ -52,6 +52,14 @@ class Certificate:
     --------
     skfair.Sensitive : Where the sensitive attributes are.
 
+    Notes
+    -----
+    The unit of a certificate is a person. If people have several rows, such as visits or monthly
+    records, say with ``fit(..., groups=)`` which rows belong together. The rows of a person are
+    then all fitted on or all judged by, and count as many independent rows as have the same
+    cluster-robust variance. Without ``groups`` every row is taken for another person, and with ten
+    similar rows a person the limit was exceeded in 20 of 50 certified fits.
+
     Examples
     --------
     >>> from skfair import Certificate
@@ -105,6 +113,8 @@ class Certified:
     path_ : dict of str to ndarray
         Accuracy, disparity and bound of each step of the certificate.
     """
+
+    __metadata_request__fit = {"groups": True}
 
     confidence: float | Certificate | None
     constraint: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def rates_of(
     weights = data.groups.rate_weight(data.sample_weight)
     rows = LabelledRows(data.groups, codes, classes, weights, data.strata)
     bound = class_constraints(constraints, rows, limit)
-    rates = row_rates(bound, codes, rows.weights) if bound else None
+    rates = row_rates(bound, codes, rows.weights, data.units) if bound else None
     return rates if rates is not None and rates.compared else None
 
 
@@ -74,8 +75,8 @@ def _split_and_fits(
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
     """Return the rows, split for fit and test, and models fitted under rising limits."""
     rows, y = indexable(as_rows(X), data.y)
-    fitted, judging = in_parts(kinds, seed, estimator._certificate().share)
-    held_out = HeldOut(rows, y, [(fitted, data.groups.known(judging))])
+    fitted, judging = in_parts(kinds, seed, estimator._certificate().share, data.units)
+    held_out = HeldOut(rows, y, [(fitted, data.groups.known(judging))], data.units)
     return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
 
 
@@ -145,7 +146,7 @@ def certified_means(
         held_out, path = _split_and_fits(estimator, X, data, kinds, metadata, seed)
         return _judged_means(estimator, data, constraints, limits, held_out, path)
     problem = bind(data, task, constraints, estimator.max_disparity)
-    held_out = HeldOut(data.X, data.y, in_folds(data, seed))
+    held_out = HeldOut(data.X, data.y, in_folds(data, seed), data.units)
     folds = [
         linear_refits(estimator, data, problem, task.scale.spread, rows)
         for rows, _ in held_out.splits
@@ -168,7 +169,8 @@ def _judged_means(
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model whose means the held-out rows certify."""
     certificate = estimator._certificate()
-    judging, strata = held_out.judging, None
+    judging, strata, units = held_out.judging, None, held_out.judging_units
+    together = None if units is None else units.codes
     names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
     if data.strata is not None:
         strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
@@ -183,7 +185,7 @@ def _judged_means(
         predicted = held_out.predictions(models)
         spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
         for limit, own in zip(limits, groups, strict=True):
-            columns = None, predicted, (own, None, None, True), None, None
+            columns = None, predicted, (own, None, None, True), None, together
             evidence = evidence_of_scores("mean_score_difference", columns)
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit - shift * spread) / (1 - shift)
@@ -251,6 +253,7 @@ def certified_interval(
         weights, is_positive = check_weights(own_weights, scores.size), y == model.classes_[1]
         groups = read_part_groups(model, rows, own_groups)
         promise = promise_on(model, groups, np.where(is_positive, 1.0, -1.0), weights)
+        promise = replace(promise, units=held_out.judging_units)
         judged = _judged_scores(promise, scores, limit, certificate)
         return Judgement(
             *judged,
@@ -301,12 +304,18 @@ def _judged_scores(
     positive, verdicts = promise.targets > 0, []
     for rows in [positive == c for c in within.classes] or [np.ones(scores.size, bool)]:
         groups = GroupEncoding.of(promise.groups.codes[:, rows], promise.groups.levels)
-        if groups.counts.min() < 2:  # so few show nothing
+        units, members = promise.units, groups.codes
+        if units is not None:
+            units = units.taken(rows)
+            members = np.unique(members * units.n_units + units.codes) // units.n_units
+        n_members = np.bincount(members.ravel(), minlength=groups.n_groups)
+        if n_members.min() < 2:  # so few show nothing
             return 1.0, promise.measure(scores), 1.0
         options: dict[str, Any] = {
             "sensitive_features": groups,
             "interval": promise.interval,
             "confidence": confidence,
+            "units": None if units is None else units.codes,
         }
         of_class = scores[rows]
         test = disparity_test(metric, None, of_class, max_disparity=limit - cost, **options)

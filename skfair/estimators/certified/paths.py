@@ -69,6 +69,7 @@ from skfair.estimators.limits import (
     warn_of_changes,
 )
 from skfair.estimators.wrapped_scores import Split, chances_of
+from skfair.groups.row_units import n_people, said_people
 from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
@@ -149,7 +150,8 @@ def certify(
     assert certificate is not None
     assert goal.utility is not None
     strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
-    rates = row_rates(strict.rates.constraints, rows.codes, rows.weights).against(certificate.shift)
+    rates = row_rates(strict.rates.constraints, rows.codes, rows.weights, data.units)
+    rates = rates.against(certificate.shift)
     # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
@@ -376,7 +378,7 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
 
 def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool) -> str:
     """Say why nothing was certified, and how many more people it would take; return the reason."""
-    n, rates = decisions.size, folds.rates
+    n, rates = n_people(decisions.size, folds.rates.units), folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})
     if is_within and folds.wanted is not None:
@@ -396,8 +398,9 @@ def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_w
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
         if needed > 1.1 * n:
             advice = f"About {needed - n} more people (with groups in the same shares) are needed."
+    people = said_people(decisions.size, rates.units)
     warn_user(
-        f"With {n} people no decisions were found of which it can be shown, at a confidence of "
+        f"With {people} no decisions were found of which it can be shown, at a confidence of "
         f"{folds.confidence:g}, that they satisfy max_disparity="
         f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. "
         f"{advice} predict() uses the fairest ones, and status_ is 'no_solution'.",

@@ -36,6 +36,7 @@ from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
 from skfair.estimators.erm.solve import choose_solver
 from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
+from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
@@ -67,10 +68,15 @@ class HeldOut(NamedTuple):
     X: Any
     y: Any
     splits: Sequence[Split]
+    units: RowUnits | None = None  # which rows belong together
 
     @property
     def judging(self) -> IntArray:
         return np.concatenate([judging for _, judging in self.splits])
+
+    @property
+    def judging_units(self) -> RowUnits | None:
+        return None if self.units is None else self.units.taken(self.judging)
 
     def predictions(self, models: Sequence[Any]) -> NDArray[Any]:
         """Return predictions for the rows that judge, each by the model that has not seen it."""
@@ -81,8 +87,16 @@ class HeldOut(NamedTuple):
         return np.concatenate(parts)
 
 
-def in_parts(kinds: IntArray, seed: Seed, share: float) -> Split:
-    """Divide rows so that a share of each kind judges; raise if it leaves one empty."""
+def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None = None) -> Split:
+    """Divide rows so that a share of each kind judges; raise if it leaves one empty.
+
+    Rows that belong together are in the same part, and count as one of the commonest kind.
+    """
+    if units is not None:
+        typical = units.typical_rows(kinds)
+        parts = in_parts(kinds[typical], seed, share)
+        fitted, judging = (np.isin(units.codes, units.codes[typical[part]]) for part in parts)
+        return np.flatnonzero(fitted), np.flatnonzero(judging)
     rng, sizes = check_random_state(seed), np.bincount(kinds)
     n_judging = np.diff(np.floor(share * np.cumsum(sizes) + rng.random()).astype(int), prepend=0)
     n_both = np.minimum(n_judging, sizes - n_judging)
@@ -103,8 +117,9 @@ def in_parts(kinds: IntArray, seed: Seed, share: float) -> Split:
 def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
     """Divide rows by chance, with as many of each group in each fold as there can be."""
     kinds, key = data.groups.cells().codes, int(check_random_state(seed).randint(2**31))
-    wanted = FOLDS_OF_FEW if kinds.size < FEW_ROWS else FOLDS
-    n_folds = int(np.clip(np.bincount(kinds).max(), 2, wanted))
+    n = n_people(kinds.size, data.units)
+    wanted = FOLDS_OF_FEW if n < FEW_ROWS else FOLDS
+    n_folds = int(np.clip(min(np.bincount(kinds).max(), n), 2, wanted))
     splits = make_splits(n_folds, data, kinds, key=key, is_numeric=True)
     return [(fitted, data.groups.known(judging)) for fitted, judging in splits]
 
@@ -241,7 +256,8 @@ def certified_refit(
 
 def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) -> str:
     """Say why nothing was certified, and what may help; return the reason."""
-    n, n_judging = len(rows.y), rows.judging.size
+    n, people = n_people(len(rows.y), rows.units), said_people(len(rows.y), rows.units)
+    n_judging = n_people(rows.judging.size, rows.judging_units)
     judges = f", {n_judging} of them to judge by" if n_judging < n else ""
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     reason = "what can be shown of the fairest one exceeds a limit"
@@ -253,7 +269,7 @@ def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) ->
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
-        f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
+        f"With {people}{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: {reason}. "
         f"{advice} predict() uses the fairest one, and status_ is 'no_solution'.",
         ConvergenceWarning,

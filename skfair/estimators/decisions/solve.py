@@ -46,6 +46,7 @@ from skfair.estimators.wrapped_scores import (
     make_splits,
     with_probabilities,
 )
+from skfair.groups.row_units import n_people
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
@@ -80,9 +81,9 @@ def read_folds(
     rows, is_said = problem.rows, not isinstance(cv, str)
     if not is_said:
         cv = FOLDS
-        if problem.certificate is not None and rows.codes.size < FEW_ROWS:
+        if problem.certificate is not None and n_people(rows.codes.size, data.units) < FEW_ROWS:
             cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
-    if is_said or groups is not None:
+    if is_said:
         cv = known_folds(cv, X, (data.people or data).y, rows.groups, groups)
     if not problem.is_certified:
         return cv

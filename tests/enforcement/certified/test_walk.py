@@ -1,5 +1,7 @@
 """Rates of parts of the rows, walks in a fixed order, and how many people it takes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,6 +15,7 @@ from skfair.enforcement.certified.walk import (
     people_needed,
     walk,
 )
+from skfair.groups.row_units import read_units
 from skfair.metrics.two_rates import both_ways
 
 
@@ -66,6 +69,36 @@ def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
     assert walked.disparities[0] == pytest.approx(found.statistic)
     bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
     assert walked.bounds[0] == pytest.approx(bound, abs=1e-5)
+
+
+@pytest.mark.parametrize("at_once", [50_000, 100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_people_count_as_in_the_public_test(weighted, at_once, monkeypatch):
+    """Also where a person has rows in several groups, and where rows are counted in blocks."""
+    monkeypatch.setattr("skfair.enforcement.certified.walk._ROWS_AT_ONCE", at_once)
+    rng = np.random.default_rng(1)
+    weights = rng.random(3000) + 0.5 if weighted else None
+    person = rng.integers(0, 400, 3000)
+    chances = np.array([0.3, 0.33, 0.28])[GROUPS]
+    selected = np.stack([rng.random(400)[person] < share * chances for share in (1.0, 0.8)], axis=1)
+    rates = replace(rates_of(GROUPS, 0.1, weights), units=read_units(person, 3000))
+    walked = walk(rates, selected, 0.95)
+    how = {"sensitive_features": GROUPS, "sample_weight": weights, "units": person}
+    for step in (0, 1):
+        y_pred = selected[:, step].astype(int)
+        bound = metrics.disparity_upper_bound(
+            "demographic_parity", None, y_pred, method="melded", **how
+        )
+        assert walked.bounds[step] == pytest.approx(bound, abs=1e-5)
+    assert walked.bounds[0] > walk(rates_of(GROUPS, 0.1, weights), selected, 0.95).bounds[0] + 0.01
+
+
+def test_people_and_not_their_rows_are_needed():
+    once, selected = GROUPS[:300], decisions(GROUPS[:300], [0.3, 0.3, 0.3])[:, 0]
+    people = people_needed(rates_of(once), selected, 0.95)
+    visits = np.repeat(np.arange(300), 10)
+    repeated = replace(rates_of(once[visits]), units=read_units(visits, 3000))
+    assert people_needed(repeated, selected[visits], 0.95) == pytest.approx(people, abs=1)
 
 
 @pytest.mark.parametrize("ratio", [False, True])

@@ -1,0 +1,225 @@
+"""Certificates of people who have several rows: fit(groups=)."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import Certificate
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.estimators.certified.refits import in_folds, in_parts
+from skfair.exceptions import RepeatedRowsWarning
+from skfair.groups.encoding import encode_groups
+from skfair.groups.row_units import read_units
+from skfair.groups.training_data import TrainingData
+from skfair.read import _warn_of_repeats
+from skfair.regression import ConstrainedERMRegressor
+
+SPLIT = Certificate(0.9, by="split")
+FREE = LogisticRegression(C=np.inf)
+CROSSED = {
+    "aware": FairDecisionClassifier(FREE, max_disparity=0.2, group_aware=True, confidence=0.9),
+    "blind": FairDecisionClassifier(FREE, max_disparity=0.2, confidence=0.9),
+    "constrained": ConstrainedERMClassifier(max_disparity=0.2, alpha=0, confidence=0.9),
+    "means": ConstrainedERMRegressor(max_disparity=0.3, alpha=0, confidence=0.9, random_state=0),
+}
+HALVED = {
+    "constrained split": ConstrainedERMClassifier(
+        max_disparity=0.9, alpha=0, confidence=SPLIT, random_state=0
+    ),
+    "means split": ConstrainedERMRegressor(
+        max_disparity=2.0, alpha=0, confidence=SPLIT, random_state=0
+    ),
+    "partial": PartialParityClassifier(
+        (0.0, 0.8), max_disparity=0.9, group_aware=True, confidence=0.9, random_state=0
+    ),
+    "partial odds": PartialParityClassifier(
+        (0.0, 0.8), "equalized_odds", max_disparity=0.9, confidence=0.9, random_state=0
+    ),
+    "calibrated": PartialParityCalibrator(interval=(0.0, 0.8), max_disparity=0.9, confidence=0.9),
+}
+MODELS = CROSSED | HALVED
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 2)) + 0.5 * (sex == "m")[:, None]
+    return X, (X[:, 0] + rng.logistic(size=n) > 0.5).astype(int), sex
+
+
+def fitted(model, X, y, sex, **given):
+    model = clone(model)
+    targets = X[:, 0] + y if is_regressor(model) else y
+    return model.fit(X, targets, sensitive_features=sex, **given)
+
+
+def visits(n=400, n_times=3):
+    """Return rows of people who come several times, a little different each time."""
+    X, y, sex = people(n)
+    person = np.repeat(np.arange(n), n_times)
+    X = X[person] + 0.1 * np.random.default_rng(1).normal(size=(person.size, 2))
+    return X, y[person], sex[person], person
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_people_with_one_row_each_change_nothing(model):
+    rows = people()
+    without, each = fitted(model, *rows), fitted(model, *rows, groups=np.arange(400))
+    assert each.certified_disparity_ == without.certified_disparity_
+    assert each.status_ == without.status_
+
+
+@pytest.mark.parametrize("model", CROSSED.values(), ids=CROSSED)
+def test_copies_of_rows_say_as_much_as_the_rows_once(model):
+    X, y, sex = people()
+    person = np.tile(np.arange(400), 3)
+    once = fitted(model, X, y, sex)
+    copies = fitted(model, X[person], y[person], sex[person], groups=person)
+    assert copies.path_["bound"].min() == pytest.approx(once.path_["bound"].min(), abs=1e-4)
+    # The models of groups are penalised, and not the same after copies.
+    assert copies.certified_disparity_ == pytest.approx(once.certified_disparity_, abs=0.01)
+    with pytest.warns(RepeatedRowsWarning):
+        unsaid = fitted(model, X[person], y[person], sex[person])
+    assert unsaid.path_["bound"].min() < 0.8 * once.path_["bound"].min()
+
+
+@pytest.mark.parametrize("model", HALVED.values(), ids=HALVED)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_parts_of_the_rows_count_people_too(model):
+    """Copies in which as many people judge have nearly the same bound; the parts are others."""
+    X, y, sex = people(800)
+    person = np.tile(np.arange(800), 4)
+    given = {"groups": person, "sex": sex[person]}
+    once = fitted(model, X, y, sex).certified_disparity_
+    bound = fitted(model, X[person], y[person], **given).certified_disparity_
+    with pytest.warns(RepeatedRowsWarning):
+        unsaid = fitted(model, X[person], y[person], sex[person]).certified_disparity_
+    assert bound == pytest.approx(once, rel=0.3)
+    assert unsaid < bound
+
+
+@pytest.mark.parametrize("model", CROSSED.values(), ids=CROSSED)
+def test_names_of_people_and_the_order_of_rows_change_nothing(model):
+    X, y, sex, person = visits()
+    expected = fitted(model, X, y, sex, groups=person).certified_disparity_
+    order = np.random.default_rng(2).permutation(person.size)
+    names = np.random.default_rng(3).permutation(400)[person].astype(str)
+    found = fitted(model, X[order], y[order], sex[order], groups=names[order])
+    assert found.certified_disparity_ == pytest.approx(expected, abs=1e-6)
+
+
+def test_parts_and_folds_keep_people_whole():
+    X, y, sex, person = visits()
+    units, groups = read_units(person, person.size), encode_groups(sex)
+    fitted_on, judging = in_parts(groups.codes[0], 0, 0.3, units)
+    assert np.intersect1d(person[fitted_on], person[judging]).size == 0
+    assert np.array_equal(np.sort(np.append(fitted_on, judging)), np.arange(person.size))
+    of_group = np.unique(sex, return_counts=True)[1]
+    assert np.abs(np.unique(sex[judging], return_counts=True)[1] - 0.3 * of_group).max() <= 3
+    data = TrainingData(X, y.astype(float), None, groups, units=units)
+    for train, test in in_folds(data, 0):
+        assert np.intersect1d(person[train], person[test]).size == 0
+
+
+@pytest.mark.parametrize("name", ["aware", "constrained", "means split", "partial odds"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_people_are_routed_through_pipelines_and_searches(name):
+    model, (X, y, sex, person) = MODELS[name], visits(200)
+    own = {} if is_regressor(model) else {"scoring": lambda model, X, y: 0.0}
+    y = y + X[:, 0] if is_regressor(model) else y
+    given = {"sensitive_features": sex, "groups": person}
+    searched = clone(model).set_params(max_disparity=0.99)
+    expected = clone(searched).fit(StandardScaler().fit_transform(X), y, **given)
+    with config_context(enable_metadata_routing=True):
+        piped = make_pipeline(StandardScaler(), clone(searched)).fit(X, y, **given)
+        assert piped[-1].certified_disparity_ == expected.certified_disparity_
+        grid = {"max_disparity": [0.99]}
+        search = GridSearchCV(searched, grid, cv=GroupKFold(2), error_score="raise", **own)
+        search.fit(StandardScaler().fit_transform(X), y, **given)
+        assert search.best_estimator_.certified_disparity_ == expected.certified_disparity_
+        how = {"cv": GroupKFold(2), "params": given, "return_estimator": True, **own}
+        ones = cross_validate(searched, X, y, error_score="raise", **how)["estimator"]
+    for (train, _), one in zip(GroupKFold(2).split(X, y, person), ones, strict=True):
+        own = {name: column[train] for name, column in given.items()}
+        other = clone(searched).fit(X[train], y[train], **own)
+        assert one.certified_disparity_ == other.certified_disparity_
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ConstrainedERMClassifier(), ConstrainedERMRegressor(), PartialParityClassifier()],
+    ids=lambda model: type(model).__name__,
+)
+def test_where_nothing_reads_groups_they_are_refused(model):
+    X, y, sex, person = visits(50)
+    with pytest.raises(ValueError, match="groups= is not read here, because confidence is None"):
+        model.fit(X, y, sensitive_features=sex, groups=person)
+
+
+@pytest.mark.parametrize("name", ["aware", "constrained split", "means", "partial odds"])
+def test_messages_count_people_and_their_rows(name):
+    X, y, sex, person = visits(120, 10)
+    model = clone(MODELS[name]).set_params(max_disparity=0.01)
+    with pytest.warns(ConvergenceWarning, match=r"With 120 people \(1,200 rows\)"):
+        fitted(model, X, y, sex, groups=person)
+
+
+@pytest.mark.parametrize("model", CROSSED.values(), ids=CROSSED)
+def test_rows_that_look_like_people_who_repeat_are_warned_of_once(model, recwarn):
+    X, y, sex, person = visits()
+    table = pd.DataFrame(X).assign(customerID=person).rename(columns=str)
+
+    def said(rows, **given):
+        recwarn.clear()
+        fitted(model, rows, y, sex, **given)
+        return [str(w.message) for w in recwarn if w.category is RepeatedRowsWarning]
+
+    def fit_table(rows, **given):
+        targets = y + X[:, 0] if is_regressor(model) else y
+        recwarn.clear()
+        clone(model).fit(rows, targets, sensitive_features=sex, **given)
+        return [str(w.message) for w in recwarn if w.category is RepeatedRowsWarning]
+
+    assert said(X) == said(X, groups=person) == fit_table(table, groups=person) == []
+    (message,) = fit_table(table)
+    assert "the column customerID has 400 values in 1,200 rows" in message
+    assert "pass groups=" in message
+    assert "different people, ignore this" in message
+    for other in ("income_per_person", "covid"):
+        assert fit_table(table.rename(columns={"customerID": other})) == []
+    assert fit_table(table.assign(customerID=person % 40)) == []
+
+
+def repeats(X, y, sex, **groups):
+    names = np.arange(X.shape[1])
+    _warn_of_repeats(y, X, names, encode_groups(sex), groups.get("sensitive_features"))
+
+
+def test_people_among_the_sensitive_features_are_warned_of():
+    X, y, sex, person = visits(100)
+    patient = np.array([f"p{k}" for k in range(100)])[person]
+    with pytest.warns(RepeatedRowsWarning, match="column patient has 100 values in 300 rows"):
+        repeats(X, y, sex, sensitive_features={"sex": sex, "patient": patient})
+    repeats(X, y, sex, sensitive_features={"sex": sex, "patience": patient})  # no warning
+
+
+def test_twins_must_be_alike_in_target_and_group_as_well():
+    X = np.repeat(np.arange(200.0), 2)[:, None]
+    sex, y = np.tile(["f", "m"], 200), np.random.default_rng(0).integers(0, 2, 400)
+    repeats(X, y, sex)  # a warning would be an error
+    repeats(X, np.tile([0, 1], 200), np.repeat(sex[:200], 2))
+    with pytest.warns(RepeatedRowsWarning, match="400 of 400 rows have a twin in X, y and group"):
+        repeats(X, np.repeat(y[:200], 2), np.repeat(sex[:200], 2))
