@@ -53,7 +53,7 @@ _COMMANDS = {
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
 _TASKS = ["auto", "binary", "classes", "numbers"]
-_ROLES = ["target", "prediction", "score", "before", "weight", "groups", "within"]
+_ROLES = ["target", "prediction", "score", "before", "weight", "person", "groups", "within"]
 _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 
 
@@ -63,6 +63,7 @@ _PHRASES = {
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
+    "units has": "--person has",
     "Drop them": "Drop them, for example with --drop-missing target",
     "Give both the same labels": "Name both positive classes: --positive, --positive-target",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
@@ -71,7 +72,7 @@ _PHRASES = {
 _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
     "pos_label": "positive", "pos_label_true": "positive-target", "sample_weight": "weight",
     "conditional_on": "within", "control_features": "within", "sensitive_features": "groups",
-    "reference_shares": "reference",
+    "reference_shares": "reference", "units": "person",
 }  # fmt: skip
 _ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
@@ -160,6 +161,7 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--before": ("predictions of an earlier model", {}),
         "--within": ("what may explain a difference, such as a department", {}),
         "--weight": ("weights of the rows", {}),
+        "--person": ("which rows belong together; without it each is another person", {}),
     },
     "reading": {
         "--positive": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
@@ -226,6 +228,7 @@ _AUDIT_DATA_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--target": ("labels or numbers that a model will learn", {}),
         "--columns": ("columns to look at; default: all others", {}),
         "--groups": ("", {}),
+        "--person": ("", {}),
     },
     "comparing": {
         "--reference": ("population: CSV with attribute, group, share; or JSON", {}),
@@ -303,7 +306,7 @@ def _parser() -> argparse.ArgumentParser:
     known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
     for command, options in ((audit, _AUDIT_OPTIONS), (audit_data, _AUDIT_DATA_OPTIONS)):
         command.add_argument(
-            "file", help="CSV (also compressed) or parquet file with one row per person"
+            "file", help="CSV (also compressed) or parquet file; people with several rows: --person"
         )
         for title, of_title in options.items():
             group = command.add_argument_group(title)

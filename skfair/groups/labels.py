@@ -70,11 +70,9 @@ def count_labels(
         each = np.ones(outcomes.size) if weights is None else weights
         each = each if people is None else each / np.sqrt(people)
         by_outcome = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
-        of_units = [
-            together.squares(codes, compared.cells.n_groups, by_outcome)
-            for codes in compared.cells.codes
-        ]
-        sums += list(np.sum(of_units, axis=0).swapaxes(1, 2))
+        n_cells = compared.cells.n_groups
+        parts = together.parts(compared.cells.codes, n_cells)
+        sums += list(parts.squares(parts.sums(by_outcome), n_cells).swapaxes(1, 2))
     return GroupTable.of_groups(compared, np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2))
 
 

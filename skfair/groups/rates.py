@@ -13,6 +13,7 @@ as well. They have the variance of a rate among units, whatever the rows of a un
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy import special, stats
 from sklearn.utils import check_random_state
 
 from skfair._typing import BoolArray, FloatArray, IntArray, Seed
-from skfair.groups.row_units import RowUnits
+from skfair.groups.row_units import RowUnits, UnitParts
 from skfair.groups.score_bins import bincount
 from skfair.utils.rounding import ROUNDING
 
@@ -34,6 +35,9 @@ class CellMeans(NamedTuple):
     sums: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
     origin: float = 0.0
+    # (2, n_parts): of each part of a unit its weight, and its sum of the value. They are kept where
+    # units lie in several cells
+    of_parts: FloatArray | None = None
 
     @classmethod
     def of_rows(
@@ -44,7 +48,7 @@ class CellMeans(NamedTuple):
         n_cells: int,
         weights: FloatArray | None = None,
         squares: FloatArray | None = None,
-        units: RowUnits | None = None,
+        units: RowUnits | UnitParts | None = None,  # which rows belong together
     ) -> CellMeans:
         """Sum the values of the rows that count (None: all) by cell; cells may be merged later.
 
@@ -52,9 +56,10 @@ class CellMeans(NamedTuple):
         """
         if weights is not None and squares is None:
             squares = weights**2
+        parts = units.parts(codes, n_cells) if isinstance(units, RowUnits) else units
         if counted is not None:
             values, codes = values[counted], codes[counted]
-            units = units if units is None else units.taken(np.flatnonzero(counted))
+            parts = parts if parts is None else replace(parts, codes=parts.codes[counted])
             weights, squares = (v if v is None else v[counted] for v in (weights, squares))
         is_share = values.dtype == np.bool_
         numbers, origin = values.astype(np.float64), 0.0
@@ -70,25 +75,36 @@ class CellMeans(NamedTuple):
 
         sums = [sums_with(weights)]
         sums.append(sums[0] if squares is None else sums_with(squares))
-        if units is not None:
-            each = np.ones(numbers.size) if weights is None else weights
-            columns = np.stack([each, each * numbers])
-            of_units = units.squares(codes, n_cells, columns, are_merged=True)
-            sums.append([of_units[0, 0], of_units[0, 1], of_units[1, 1]])
-        return cls(np.array(sums), is_share, origin)
+        if parts is None:
+            return cls(np.array(sums), is_share, origin)
+        each = np.ones(numbers.size) if weights is None else weights
+        of_parts = parts.sums(np.stack([each, each * numbers]))
+        sums.append([*parts.squares(of_parts, n_cells, are_merged=True)[[0, 0, 1], [0, 1, 1]]])
+        return cls(np.array(sums), is_share, origin, of_parts if parts.are_split else None)
 
     def counted_from(self, origin: float) -> CellMeans:
         by, (total, first, second) = self.origin - origin, self.sums.swapaxes(0, 1)
         sums = [total, first + by * total, second + by * (2 * first + by * total)]
         return self._replace(sums=np.stack(sums, axis=1), origin=origin)
 
-    def merged(self, codes: IntArray, n_cells: int) -> CellMeans:
-        """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
+    def merged(
+        self,
+        codes: IntArray,
+        n_cells: int,
+        units: UnitParts | None = None,  # merged as well, see UnitParts.merged
+    ) -> CellMeans:
+        """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``.
+
+        Without the parts of units, those of several cells are worth less than they are.
+        """
         powers = [0, 1, 1] if self.is_share else [0, 1, 2]  # 0 and 1 are their own squares
         codes = codes.astype(np.intp, copy=False)
         if len(self.sums) > 2:
+            added: list[Any]
             added = [[bincount(codes, own, n_cells) for own in part] for part in self.sums]
-            return self._replace(sums=np.array(added))
+            if units is not None and self.of_parts is not None:
+                added[2] = units.squares(units.sums(self.of_parts), n_cells)[[0, 0, 1], [0, 1, 1]]
+            return self._replace(sums=np.array(added), of_parts=None)
         parts = self.sums[:, : max(powers) + 1]
         if np.array_equal(*parts):  # weights are their own squares, too
             parts = parts[:1]
@@ -138,7 +154,7 @@ def added(parts: list[CellMeans]) -> CellMeans:
     """Put the cells of several samples one after the other."""
     first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
     sums = [part.counted_from(first.origin).sums for part in parts]
-    return first._replace(sums=np.concatenate(sums, axis=-1))
+    return first._replace(sums=np.concatenate(sums, axis=-1), of_parts=None)
 
 
 def effective_size(sums: FloatArray, is_share: bool = True) -> FloatArray:
@@ -199,7 +215,7 @@ def _size_of_units(
             fewer = np.fmin(hits**2 / of_second, misses**2 / of_misses)
         informative = np.minimum(kish, 2 * np.nan_to_num(fewer))
     freedom = np.maximum(informative - 1, 0.5)
-    shrunk = (stats.norm.ppf(0.975) / special.stdtrit(freedom, 0.975)) ** 2
+    shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
     few = np.where(kish > 1, (kish - 1) / np.where(kish > 1, kish, 1.0), 0.0)
     return np.asarray(np.maximum(linear * shrunk * few, np.minimum(linear, kish)))
 

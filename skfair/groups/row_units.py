@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, factorize
@@ -30,29 +30,26 @@ class RowUnits:
     codes: IntArray  # (n_samples,)
     n_units: int
 
-    def squares(
-        self,
-        cells: IntArray,  # (n_samples,): the cell of each row
-        n_cells: int,
-        columns: FloatArray,  # (n_columns, n_samples): what the row adds to several sums
-        are_merged: bool = False,  # whether cells will be added up
-    ) -> FloatArray:
-        """Add up over units the products of their sums in a cell, (n_columns, n_columns, n_cells).
+    @property
+    def shares(self) -> FloatArray:
+        """The share of each row in the rows of its unit."""
+        return np.asarray(1 / np.bincount(self.codes)[self.codes])
 
-        The square of a sum of m numbers is at most m times the sum of their squares. So where cells
-        will be added up, a unit of m cells counts m times in each.
+    def one_row(self) -> BoolArray:
+        """Draw one row of each unit, the same ones each time."""
+        order = np.random.RandomState(0).permutation(len(self.codes))
+        is_drawn = np.zeros(len(order), bool)
+        is_drawn[order[np.unique(self.codes[order], return_index=True)[1]]] = True
+        return is_drawn
+
+    def parts(self, cells: IntArray, n_cells: int) -> UnitParts:
+        """Return which rows are of the same unit and in the same cell.
+
+        ``cells`` has the cell of each row, or one line of them for each attribute.
         """
-        parts, pairs = number_tuples([cells, self.codes], np.array([n_cells, self.n_units]))
-        sums = np.array([np.bincount(parts, column, len(pairs)) for column in columns])
-        cell, unit = pairs.T
-        n_times = np.bincount(unit, minlength=self.n_units)[unit] if are_merged else 1
-        k = len(columns)
-        products = np.empty((k, k, n_cells))
-        for i in range(k):
-            for j in range(i, k):
-                of_pairs = sums[i] * sums[j] * n_times
-                products[i, j] = products[j, i] = np.bincount(cell, of_pairs, n_cells)
-        return products
+        of_rows = [cells.ravel(), np.resize(self.codes, cells.size)]
+        codes, pairs = number_tuples(of_rows, np.array([n_cells, self.n_units]))
+        return UnitParts(codes, *pairs.T)
 
     def typical_rows(self, kinds: IntArray, *keys: NDArray[Any]) -> IntArray:
         """Return one row of each unit, of the kind that most of its rows have.
@@ -73,6 +70,60 @@ class RowUnits:
 
     def taken(self, rows: IntArray | slice) -> RowUnits:
         return RowUnits(self.codes[rows], self.n_units)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitParts:
+    """Units that are cut into parts by cells: the rows of a unit in a cell are one of its parts."""
+
+    codes: IntArray  # (n_samples,): the part of each row
+    # (n_parts,): of which cell and unit each is
+    cells: IntArray
+    units: IntArray
+
+    @property
+    def n_cells_of(self) -> IntArray:
+        """In how many cells the unit of each part lies."""
+        return np.asarray(np.bincount(self.units)[self.units])
+
+    @property
+    def are_split(self) -> bool:
+        """Whether a unit lies in several cells."""
+        return bool(np.bincount(self.units).max(initial=0) > 1)
+
+    def n_units(self, n_cells: int) -> FloatArray:
+        """Count units by cell; one of m cells counts 1/m in each, so that counts add up.
+
+        For some of the cells, the sum is at most the number of the units that lie there.
+        """
+        return np.asarray(np.bincount(self.cells, 1 / self.n_cells_of, n_cells).round(9))
+
+    def merged(self, codes: IntArray, n_cells: int) -> UnitParts:
+        """Put cells together; the codes of the result are the new part of each former one."""
+        codes = np.asarray(codes[self.cells], np.int64)
+        if not self.are_split:
+            return UnitParts(np.arange(len(codes)), codes, self.units)
+        return RowUnits(self.units, int(self.units.max(initial=0)) + 1).parts(codes, n_cells)
+
+    def only(self, is_kept: BoolArray) -> UnitParts:
+        """Leave out the cells that are not kept, and number the others anew."""
+        kept = is_kept[self.cells]
+        cells = (np.cumsum(is_kept) - 1)[self.cells[kept]]
+        return UnitParts(self.codes[:0], cells, self.units[kept])
+
+    def sums(self, columns: FloatArray) -> FloatArray:
+        """Add up over each part what its rows add to several sums, (n_columns, n_parts)."""
+        columns = np.tile(columns, self.codes.size // max(columns.shape[1], 1))  # by attribute
+        return np.array([np.bincount(self.codes, own, len(self.cells)) for own in columns])
+
+    def squares(self, sums: FloatArray, n_cells: int, are_merged: bool = False) -> FloatArray:
+        """Add up the products of the sums of parts by cell, (n_columns, n_columns, n_cells).
+
+        The square of a sum of m numbers is at most m times the sum of their squares. So where cells
+        will be added up, a unit of m cells counts m times in each.
+        """
+        own = sums * self.n_cells_of if are_merged else sums
+        return np.array([[np.bincount(self.cells, a * b, n_cells) for b in sums] for a in own])
 
 
 def n_people(n_rows: int, units: RowUnits | None) -> int:

@@ -29,6 +29,7 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
+from skfair.groups.row_units import UnitParts
 from skfair.utils.factorize import in_order
 from skfair.utils.validation import is_strict
 
@@ -50,6 +51,7 @@ class GroupTable:
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
+    units: UnitParts | None = None  # the cells of each unit, where rows belong together
 
     @classmethod
     def of_groups(
@@ -57,6 +59,7 @@ class GroupTable:
         groups: ComparedGroups,
         counts: FloatArray,
         measures: Mapping[str, CellMeans] = MappingProxyType({}),
+        units: UnitParts | None = None,
     ) -> GroupTable:
         """Return a table of groups that are compared with each other, within their strata."""
         names = groups.groups.attributes if groups.cells.n_attributes > 1 else ("",)
@@ -67,7 +70,7 @@ class GroupTable:
             codes.append(groups.stratum_of)
         within = [name for name in levels if name != "group"]
         cells = np.stack(codes, axis=1)
-        return cls(levels, cells, counts, dict(measures), None, within, groups)
+        return cls(levels, cells, counts, dict(measures), None, within, groups, units)
 
     @classmethod
     def of_keys(
@@ -104,12 +107,15 @@ class GroupTable:
         """Return some of the cells; without scores."""
         if is_kept.all():
             return replace(self, scores=None)
-        measures = {
-            name: of_cells._replace(sums=of_cells.sums[..., is_kept])
-            for name, of_cells in self.measures.items()
-        }
+        units = self.units if self.units is None else self.units.only(is_kept)
+        measures = {}
+        for name, own in self.measures.items():
+            of_parts = own.of_parts
+            if self.units is not None and of_parts is not None:
+                of_parts = of_parts[:, is_kept[self.units.cells]]
+            measures[name] = own._replace(sums=own.sums[..., is_kept], of_parts=of_parts)
         codes, counts = self.codes[is_kept], self.counts[is_kept]
-        return GroupTable(self.levels, codes, counts, measures, within=self.within)
+        return GroupTable(self.levels, codes, counts, measures, None, self.within, None, units)
 
     def emptied(self) -> GroupTable:
         """Return the cells without their rows."""
@@ -131,9 +137,20 @@ class GroupTable:
             row_counts=n_rows.astype(np.int64),
         )
         codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
-        measures = {name: own.merged(codes, n_groups) for name, own in self.measures.items()}
         counts = _gathered([self.counts], codes, n_groups)
-        return GroupTable.of_groups(groups, counts, measures)
+        return GroupTable.of_groups(groups, counts, *self.merged(codes, n_groups))
+
+    def merged(
+        self, codes: IntArray, n_cells: int
+    ) -> tuple[dict[str, CellMeans], UnitParts | None]:
+        """Return measures and units of larger cells, see :meth:`CellMeans.merged`."""
+        units = self.units if self.units is None else self.units.merged(codes, n_cells)
+        return {name: x.merged(codes, n_cells, units) for name, x in self.measures.items()}, units
+
+    @property
+    def people(self) -> FloatArray:
+        """How many people the rows of each cell are of, see :meth:`UnitParts.n_units`."""
+        return self.counts if self.units is None else self.units.n_units(len(self.codes))
 
     @property
     def groups(self) -> ComparedGroups:

@@ -32,7 +32,7 @@ from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
-from skfair.utils.text import check_text, plural, visible
+from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_number, check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
@@ -65,6 +65,10 @@ class Audit(AuditTables):
     n_left_out : int or None
         Number of rows left out, because their groups are too small; None if the number would say
         how many rows one of these groups has.
+    n_units : int or None
+        Number of units (persons), if ``units`` were given.
+    n_in_several : dict or None
+        By attribute, the number of units that have rows in several of its groups.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -77,7 +81,8 @@ class Audit(AuditTables):
         The groups that are not shown: ``view`` and ``group``.
     rates : DataFrame
         Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
-        ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
+        ``apart`` ("small" or "unknown" for groups that are not compared, else empty), and with
+        units ``n_units``.
         Measures of the earlier model begin with ``before:``.
     gaps : DataFrame
         One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval and
@@ -165,7 +170,8 @@ class Audit(AuditTables):
         """
         is_binary = len(getattr(model, "classes_", ())) == 2
         pos_label = positive_class(model, pos_label)
-        by_row = {name: options.get(name) for name in ("sample_weight", "conditional_on")}
+        names = "sample_weight", "conditional_on", "units"
+        by_row = {name: options.get(name) for name in names}
         check_aligned(X=X, y=y, sensitive_features=sensitive_features, **by_row)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
         responses = {"y_pred": get_response(model, X, "predict", **groups)}
@@ -219,14 +225,12 @@ class Audit(AuditTables):
         predictions = [get_response(model, X, "predict", **groups) for model in models]
         task: TaskName = "numbers" if is_regressor(models[0]) else options.get("task", "auto")
         positive = positive_class(models[0], options.get("pos_label"))
-        own = read_options(random_state=0, suppress_below=audited.suppress_below)
+        own: dict[str, Any] = {"task": task, "pos_label": positive, **groups}
+        own |= {name: options.get(name) for name in ("sample_weight", "units")}
+        own["suppress_below"] = audited.suppress_below
         steps = []
         for limit, predicted in zip(limits, predictions, strict=True):
-            raw = RawRows(y, predicted, None, predictions[0], options.get("sample_weight"))
-            read_task = find_task(survey_rows(raw.labels(), task), task, positive)
-            shown = Shown(read_table(raw, read_task, sensitive_features), own)
-            table = rates_table(shown.sample, shown.views, own.confidence)
-            table = shown.without_hidden(table)
+            table = audit(y, predicted, before=predictions[0], n_simulations=1, **own).rates
             kept = table[table["measure"].str.partition("[")[0].isin(_SHOWN)]
             steps.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
         every = pd.concat(steps, ignore_index=True)
@@ -235,7 +239,7 @@ class Audit(AuditTables):
     _rendered = render
 
     def __repr__(self) -> str:
-        lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]
+        lines = [f"{self.title}: {self.size}", *verdicts_of(self)]
         return "\n".join(map(visible, lines))
 
 
@@ -249,6 +253,7 @@ def audit(
     conditional_on: ColumnsLike | None = None,
     metrics: Sequence[str] | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     pos_label: ClassLabel = None,
     pos_label_true: ClassLabel = None,
     task: TaskName = "auto",
@@ -292,6 +297,12 @@ def audit(
         suits the task.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. Intervals then use effective numbers of rows.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit. Rows of the same person are
+        not independent: intervals, p-values and searches take them for as many independent rows as
+        say as much, and small groups are those of few persons. A person may have rows in several
+        groups. Without units every row is taken for another person, and the audit is too sure
+        where people repeat.
     pos_label : label, default=None
         The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
         and 1, and booleans. Others, such as 1 and 2 or text, need it.
@@ -308,7 +319,8 @@ def audit(
     depth : int, default=3
         How many attributes a searched subgroup may fix.
     min_size : int, default=30
-        Smallest subgroup that is searched.
+        Smallest number of rows of a subgroup that is searched. With units, persons are counted: one
+        with rows in k combinations of groups counts as 1/k in each of them.
     n_simulations : int, default=500
         Number of simulated samples behind intervals, noise and p-values. More make smaller
         p-values possible; the smallest is 1 divided by this number plus 1.
@@ -326,14 +338,15 @@ def audit(
         With ``numpy.nan`` or None among them, rows without a value are the group "missing".
     min_group_size : int, default=None
         Smaller groups are listed with their numbers, and left out of gaps and verdicts. None is 30,
-        or with preset "ll144" or "ugesp" what the rule says.
+        or with preset "ll144" or "ugesp" what the rule says. With units, persons are counted.
     suppress_below : int, default=None
         Smaller groups are not shown, because their numbers would say something about single people.
         Rows of such a group of one attribute are left out of all numbers; of crossed groups, others
         from which they could be computed are hidden as well. Within levels of ``conditional_on``
         no smaller group is compared. Rates by class, such as the true positive rate, and accuracies
         are not shown of a group with fewer people of a class, and they count as undefined. None is
-        10, or 1 with preset "ll144", which asks for the numbers of all categories.
+        10, or 1 with preset "ll144", which asks for the numbers of all categories. With units,
+        persons are counted as for ``min_size``.
     title : str, default="Fairness audit"
         Title of the report.
     about : dict, default=None
@@ -381,7 +394,7 @@ def audit(
         min_group_size=min_group_size,
         suppress_below=suppress_below,
     )
-    raw = RawRows(y_true, y_pred, y_score, before, sample_weight)
+    raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
     groups = sensitive_features, conditional_on
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
@@ -393,12 +406,10 @@ def audit(
         if is_scoring:
             threshold = float(np.median(check_scores(y_score)))
             options = options._replace(median=threshold)
-        like = check_aligned(**raw.named())
+        how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
         read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
         missing = MISSING if MISSING in options.unknown else None
-        sample = read_table(
-            raw, read_task, *groups, threshold=threshold, like=like, missing=missing
-        )
+        sample = read_table(raw, read_task, *groups, missing=missing, **how)
     return audit_table(sample, read_task, options, title, read_about(about), raw.names(), threshold)
 
 
@@ -425,7 +436,7 @@ def audit_table(
     return Audit(
         **head_of(sample, options, title, n_rows - int(sample.counts.sum()), shown.hidden),
         about=about,
-        columns=columns,
+        columns={name: own for name, own in columns.items() if name != "units" or sample.units},
         decision=decision_of(task, columns, options.median or threshold),
         task=task.kind,
         conditional_on=list(sample.within),

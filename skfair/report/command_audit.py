@@ -2,7 +2,8 @@
 
 An audit of predictions takes two passes over the blocks of the file. The first one finds the
 labels, the levels of the groups and the range of the scores; the second adds up the tables of the
-blocks. So the size of the file does not matter. A data set is read as a whole.
+blocks. So the size of the file does not matter. A data set is read as a whole, and so are the
+columns in use of a file with several rows of a person.
 """
 
 from __future__ import annotations
@@ -132,12 +133,18 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         threshold = median = _median_score(table)
     check_judged(judged, threshold)
     how = {"threshold": threshold, "score_range": range_of_scores(np.array(survey.ends))}
-    sums = (sums_of_block(table.by_argument(block), task, how) for block in table.blocks())
-    tables = [own for own in sums if own is not None]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
-    sample, _ = total(tables, order)
+    blocks = table.blocks()
+    if judged.units is not None:  # a person may have rows in several blocks
+        whole = pd.concat(blocks, ignore_index=True)
+        for name, levels in order.items():
+            whole[name] = pd.Categorical(whole[name], levels).remove_unused_categories()
+        blocks = iter([whole])
+    sums = (sums_of_block(table.by_argument(block), task, how) for block in blocks)
+    tables = [own for own in sums if own is not None]
+    sample = tables[0] if len(tables) == 1 else total(tables, order)[0]
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
@@ -195,7 +202,8 @@ def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, 
     table.check()
     groups, target = table.groups, options.target
     names = _names(options.columns or "") or table.names()
-    others = [name for name in dict.fromkeys(names) if name not in (*groups, target)]
+    person = options.person
+    others = [name for name in dict.fromkeys(names) if name not in (*groups, target, person)]
     table = table._replace(others=tuple(others))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
@@ -204,7 +212,8 @@ def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, 
     if not others:
         raise ValueError(f"{table.path.name} has no columns besides groups and target.")
     sample = {"X": frame[others], "sensitive_features": frame[groups]}
-    return table, sample if target is None else {**sample, "y": frame[target]}
+    of_rows = {"y": target, "units": person}
+    return table, sample | {name: frame[own] for name, own in of_rows.items() if own is not None}
 
 
 def _label(text: str | None, levels: list[Any]) -> Any:
@@ -263,7 +272,7 @@ def _table(options: argparse.Namespace, path: str) -> TableFile:
     groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
-    names = ("target", "prediction", "score", "before", "weight")
+    names = ("target", "prediction", "score", "before", "weight", "person")
     judged = RawRows._make(getattr(options, name, None) for name in names)
     by_role: dict[str, list[Any]] = {"groups": groups, "within": within or [None]}
     by_role |= dict(zip(names, ([name] for name in judged), strict=True))

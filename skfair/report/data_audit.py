@@ -9,16 +9,17 @@ tests of a kind are corrected for their number, so that few audits of fair data 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, Seed
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
 from skfair.groups.rates import CellMeans, wilson
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options
@@ -35,7 +36,7 @@ from skfair.report.words import prose
 from skfair.utils.docs import documented
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import ROUNDING
-from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
+from skfair.utils.text import check_text, did_you_mean, listed, listed_in, visible
 from skfair.utils.validation import one_dimensional
 
 _OF_GAPS = [
@@ -68,6 +69,10 @@ class DataAudit(PlainTables):
     n_left_out : int or None
         Number of rows left out, because their groups are too small; None if the number would say
         how many rows one of these groups has.
+    n_units : int or None
+        Number of units (persons), if ``units`` were given.
+    n_in_several : dict or None
+        By attribute, the number of units that have rows in several of its groups.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -86,9 +91,9 @@ class DataAudit(PlainTables):
     n_columns, n_earlier : int
         Numbers of columns that were looked at, and of rows of the earlier data.
     shares : DataFrame
-        ``n`` and ``share`` of each group, with the ends of its interval, its share in the
-        ``reference`` population and in the ``earlier`` data; of groups that are not shown, ``n`` is
-        NaN, and ``p_value`` is an upper bound.
+        ``n`` (with units, of persons) and ``share`` of each group, with the ends of its interval,
+        its share in the ``reference`` population and in the ``earlier`` data; of groups that are
+        not shown, ``n`` is NaN, and ``p_value`` is an upper bound.
     proxies : DataFrame
         How well columns predict the group: ``auc`` on held-out rows, averaged over groups against
         all others. The ``kind`` is "single", "all" for all columns together, or, if these give the
@@ -117,7 +122,7 @@ class DataAudit(PlainTables):
     proxies: pd.DataFrame
     drift: pd.DataFrame
     _templates = "data.html.j2", "cell.html.j2", "data.md.j2"
-    _schema = "data_schema.json", "1.0"
+    _schema = "data_schema.json", "1.1"
 
     def sentences(self) -> list[str]:
         """Say what was found for each attribute, and what changed.
@@ -134,7 +139,7 @@ class DataAudit(PlainTables):
         return render_template(template, audit=self, picture=None, title_of=_title, **said)
 
     def __repr__(self) -> str:
-        lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *self.sentences()]
+        lines = [f"{self.title}: {self.size}", *self.sentences()]
         return "\n".join(map(visible, lines))
 
 
@@ -144,6 +149,7 @@ def audit_data(
     y: ColumnLike | None = None,
     reference_shares: Mapping[str, Any] | None = None,
     *,
+    units: ColumnLike | None = None,
     earlier: Mapping[str, Any] | None = None,
     pos_label: ClassLabel = None,
     unknown: Any = None,
@@ -169,8 +175,12 @@ def audit_data(
     reference_shares : dict, default=None
         Who should be in the data: ``{"sex": {"female": 0.51, "male": 0.49}}``. Numbers of people
         will do as well. Groups that are not in the data count as missing.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit, see :func:`audit`. Shares of
+        groups, proxies and changes are those of one row of each person, drawn at random.
     earlier : dict, default=None
-        An earlier data set to compare with: ``X``, ``sensitive_features`` and, if wanted, ``y``.
+        An earlier data set to compare with: ``X``, ``sensitive_features`` and, if wanted, ``y`` and
+        ``units``.
     pos_label : label, default=None
         The label whose rates are reported; None is the last one of two, and all of several.
     unknown : level or list of levels, default=None
@@ -218,7 +228,7 @@ def audit_data(
         min_group_size=min_group_size,
         suppress_below=suppress_below,
     )
-    sample, before = _Sample(X, sensitive_features, y, options, pos_label), None
+    sample, before = _Sample(X, sensitive_features, y, units, options, pos_label), None
     if earlier is not None:
         before = _read_earlier(earlier, sample, options)
     measures = sample.table.measures
@@ -264,21 +274,30 @@ class _Sample:
         X: ColumnsLike,
         sensitive_features: ColumnsLike,
         y: ColumnLike | None,
+        units: ColumnLike | None,
         options: Options,
         pos_label: ClassLabel,
     ) -> None:
         columns = read_columns(X, Role("X", "Column", "value"))
-        n_rows, like = len(columns[0][1]), check_aligned(X=X, y=y)
+        n_rows, like = len(columns[0][1]), check_aligned(X=X, y=y, units=units)
         missing = MISSING if MISSING in options.unknown else None
         roles = [(sensitive_features, SENSITIVE, missing)]
         levels, cells, combinations, _ = read_cells(roles, n_rows, like)
-        table = GroupTable(levels, combinations, np.bincount(cells).astype(np.float64))
+        together = None if units is None else read_units(units, n_rows)
+        parts = None if together is None else together.parts(cells, len(combinations))
+        counts = np.bincount(cells).astype(np.float64)
+        table = GroupTable(levels, combinations, counts, units=parts)
         self.table, left_out = without_small(table, options.suppress_below)
         self.hidden = pd.DataFrame(left_out, columns=["view", "group"])
         named_cells = (zip(levels, map(str, cell), strict=True) for cell in table.cells())
         is_kept = np.array([not {*left_out} & {*named} for named in named_cells])
         rows = is_kept[cells]
         self._cells = (np.cumsum(is_kept) - 1)[cells[rows]]
+        self.is_drawn = np.ones(len(self._cells), bool)  # one row of each person
+        if together is not None:
+            own = RowUnits(together.codes[rows], together.n_units)
+            parts, self.is_drawn = own.parts(self._cells, int(is_kept.sum())), own.one_row()
+            self.table = replace(self.table, units=parts)
         self.n_rows = len(self._cells)
         self.n_lost = n_rows - self.n_rows
         named = {name or f"column_{j}": values for j, (name, values) in enumerate(columns)}
@@ -304,8 +323,14 @@ class _Sample:
     def codes(self, view: View) -> IntArray:
         return np.asarray(view.codes[self._cells])
 
+    def people(self, view: View) -> FloatArray:
+        """Count one row of each person by group."""
+        counts = np.bincount(self.codes(view)[self.is_drawn], minlength=len(view.names))
+        return counts.astype(np.float64)
+
     def _sums(self, values: Any, counted: Any = None) -> CellMeans:
-        return CellMeans.of_rows(values, counted, self._cells, self.table.counts.size)
+        cells, n_cells, units = self._cells, self.table.counts.size, self.table.units
+        return CellMeans.of_rows(values, counted, cells, n_cells, units=units)
 
     def _label_rates(
         self, labels: pd.Series, pos_label: ClassLabel
@@ -336,7 +361,8 @@ def _read_earlier(earlier: Mapping[str, Any], sample: _Sample, options: Options)
     """Read the earlier data set; raise unless it has the columns of the present one."""
     if not isinstance(earlier, Mapping) or not {"X", "sensitive_features"} <= set(earlier):
         raise ValueError("earlier must be a dict with X and sensitive_features, and y if wanted.")
-    before = _Sample(earlier["X"], earlier["sensitive_features"], earlier.get("y"), options, None)
+    y, units = earlier.get("y"), earlier.get("units")
+    before = _Sample(earlier["X"], earlier["sensitive_features"], y, units, options, None)
     known = {*before.columns, *before.table.attributes}
     lacking = [name for name in (*sample.columns, *sample.table.attributes) if name not in known]
     if lacking:
@@ -359,17 +385,18 @@ def _shares(
     """
     reference = _read_shares(reference_shares, sample)
     earlier = {
-        view.name: dict(zip(view.names, view.n_rows / view.n_rows.sum(), strict=True))
-        for view in ([] if before is None else before.views)
+        view.name: dict(zip(view.names, n / n.sum(), strict=True))
+        for view, n in ([] if before is None else [(v, before.people(v)) for v in before.views])
     }
     most, tables = int(np.ceil(options.suppress_below)) - 1, []
     for view in sample.views:
         expected, is_known = reference.get(view.name, {}), view.apart != "unknown"
-        total = int(view.n_rows[is_known].sum())
-        shares = np.where(is_known, view.n_rows, np.nan) / total
+        people = sample.people(view)
+        total = int(people[is_known].sum())
+        shares = np.where(is_known, people, np.nan) / total
         ends = wilson(shares, np.full(shares.size, total), options.confidence)
         lost = [(name, *[np.nan] * 4, "hidden") for name in expected if name not in view.names]
-        known = zip(view.names, view.n_rows, shares, *ends, view.apart, strict=True)
+        known = zip(view.names, people, shares, *ends, view.apart, strict=True)
         columns = ["group", "n", "share", "share_low", "share_high", "apart"]
         table = pd.DataFrame([*known, *lost], columns=columns)
         table["reference"] = table["group"].map(expected).astype(float)
@@ -433,11 +460,11 @@ def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
     most = _n_permutations((len(columns) + 1) * len(sample.views), n_kinds, options)
     records, models = [], {}
     for view in sample.views:
-        is_compared = (view.apart == "") & (view.n_rows >= N_FOLDS)
+        is_compared = (view.apart == "") & (sample.people(view) >= N_FOLDS)
         if is_compared.sum() < 2 or not columns:
             continue
         codes = sample.codes(view)
-        rows = is_compared[codes]
+        rows = is_compared[codes] & sample.is_drawn
         groups = (np.cumsum(is_compared) - 1)[codes[rows]]
         folds, own = deal_folds(groups, options.rng), {k: v[rows] for k, v in columns.items()}
         for name, levels in own.items():
@@ -473,11 +500,13 @@ def _drift(sample: _Sample, before: _Sample, n_kinds: int, options: Options) -> 
         pairs[now.name] = earlier, own
     if sample.label is not None and before.labels is not None:
         pairs[sample.label] = before.labels, sample.labels
-    is_now = np.repeat([0, 1], [before.n_rows, sample.n_rows])
+    is_drawn = np.concatenate([before.is_drawn, sample.is_drawn])
+    is_now = np.repeat([0, 1], [before.n_rows, sample.n_rows])[is_drawn]
     folds, most = deal_folds(is_now, options.rng), _n_permutations(len(pairs), n_kinds, options)
     records = []
     for name, both in pairs.items():
-        counts = count_rows(_levels(pd.concat(both, ignore_index=True)), is_now, folds)
+        column = pd.concat(both, ignore_index=True)[is_drawn]
+        counts = count_rows(_levels(column), is_now, folds)
         records.append((name, shift_index(counts), *judge(counts, most, options.rng)))
     return pd.DataFrame(records, columns=["column", "psi", "auc", "p_value"])
 

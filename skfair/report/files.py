@@ -230,6 +230,7 @@ class TableFile(NamedTuple):
                 return
             text = [name for name in self.attributes if name not in self.bins]
             text += self.labels if self.labels_are_text else []
+            text += [] if self.judged.units is None else [self.judged.units]
             if self._kind == "Excel":
                 types = dict.fromkeys(text, str)
                 yield pd.read_excel(self.path, usecols=self.used, dtype=types)
@@ -341,7 +342,7 @@ def check_levels(name: str, levels: set[str]) -> None:
     if len(levels) > MAX_LEVELS:
         raise ValueError(
             f"Column {name!r} has more than {MAX_LEVELS} levels, which looks like an identifier. "
-            "Merge levels into groups."
+            "Merge levels into groups. If it says whose rows these are, name it as --person."
         )
 
 

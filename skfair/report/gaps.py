@@ -406,13 +406,15 @@ def drawn_means(
 ) -> FloatArray:
     """Draw the mean of each cell anew.
 
-    Shares of rows without weights are binomial; all other means are taken for normal.
+    Shares of rows without weights are binomial, of as many rows as these are worth; all other means
+    are taken for normal.
     Returns an array of shape (n_draws, n_cells) with NaN for cells without rows.
     """
     has_mean = (measure.weight > 0) & np.isfinite(means)
     draws = np.full((n_draws, measure.weight.size), np.nan)
     at, n_rows = means[has_mean], measure.n_effective[has_mean]
-    if measure.is_share and np.array_equal(*measure.sums[:, 0]):
+    if measure.is_share and np.array_equal(*measure.sums[:2, 0]):
+        n_rows = np.maximum(n_rows.round(), 1.0)
         draws[:, has_mean] = binomials(rng, n_draws, n_rows, np.clip(at, 0, 1)) / n_rows
         return draws
     errors = np.sqrt(np.nan_to_num(variances[has_mean]) / n_rows)

@@ -39,8 +39,11 @@ def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.
             "decisions as y_pred, or y_score with threshold."
         )
     of_all = sample.measures.get("selection_rate", next(iter(sample.measures.values())))
-    if not (of_all.sums[:, 0] == sample.counts).all():
-        raise ValueError(f"preset={options.preset!r} counts people. Leave out sample_weight.")
+    if sample.units is not None or not (of_all.sums[:, 0] == sample.counts).all():
+        raise ValueError(
+            f"preset={options.preset!r} counts people, each once. Leave out sample_weight and "
+            "units, and pass one row of each person."
+        )
     table = pd.concat([_of_view(sample, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):
         table[name] = table[name].eq(True)

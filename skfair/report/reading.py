@@ -42,6 +42,7 @@ class RawRows(NamedTuple):
     y_score: Any
     before: Any
     sample_weight: Any
+    units: Any = None
 
     def named(self) -> dict[str, Any]:
         """Return the columns that were given."""
@@ -122,6 +123,11 @@ def check_raw_rows(
     """Raise unless there is something to audit; return the number of rows if they are here."""
     check_judged(raw, threshold)
     if is_lazy(*raw, sensitive_features, conditional_on):
+        if raw.units is not None:
+            raise TypeError(
+                "Rows of the same unit may lie in several blocks of a Dask collection, so units= "
+                "are counted in memory. compute() the columns that the audit reads."
+            )
         return None
     n_rows: int | None = None
     for name, values in raw.named().items():
@@ -226,7 +232,7 @@ def _two_classes(
 
 def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
     """Return the columns as codes and numbers; some of the rows may have no weight at all."""
-    y_true, y_pred, y_score, before, sample_weight = raw
+    y_true, y_pred, y_score, before, sample_weight, _ = raw
     score = None if y_score is None else check_scores(y_score)
     true = None if y_true is None else task.codes(y_true, "y_true")
     predicted = None if y_pred is None else task.codes(y_pred, "y_pred")

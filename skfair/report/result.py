@@ -18,6 +18,7 @@ from skfair.groups.table import GroupTable
 from skfair.report.checks import Check, check_condition, read_condition
 from skfair.report.options import Options
 from skfair.utils.files import replacing
+from skfair.utils.text import plural
 
 
 class Page:
@@ -72,6 +73,20 @@ class PlainTables(Page):
     hidden: pd.DataFrame
     rates: pd.DataFrame
     gaps: pd.DataFrame
+    # None, and left out of plain data, unless rows belong together
+    n_units: int | None = field(default=None, kw_only=True)
+    n_in_several: dict[str, int] | None = field(default=None, kw_only=True)
+
+    @property
+    def size(self) -> str:
+        """The number of rows in words, and that of the persons whom they are of."""
+        rows = plural(self.n_rows, "row")
+        return rows if self.n_units is None else f"{rows} of {plural(self.n_units, 'person')}"
+
+    @property
+    def noun(self) -> str:
+        """What is counted."""
+        return "row" if self.n_units is None else "person"
 
     def fields(self) -> dict[str, Any]:
         """Return all tables by name."""
@@ -103,6 +118,7 @@ class PlainTables(Page):
         return {"schema_version": self._schema[1]} | {
             name: _records(value) if isinstance(value, pd.DataFrame) else value
             for name, value in self.fields().items()
+            if value is not None or name not in ("n_units", "n_in_several")
         }
 
     @classmethod
@@ -126,7 +142,8 @@ class PlainTables(Page):
                 f"{own_version}. Read it with the release that wrote it."
             )
         kinds = cls.schema()["properties"]
-        values_by_field: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        names = [field.name for field in fields(cls)]
+        values_by_field: dict[str, Any] = {name: plain[name] for name in names if name in plain}
         for name, values in values_by_field.items():
             if kinds[name].get("x-table"):
                 values_by_field[name] = _table(values)
@@ -166,7 +183,7 @@ class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
     _templates = "page.html.j2", "cell.html.j2", "card.md.j2"
-    _schema = "schema.json", "2.0"
+    _schema = "schema.json", "2.1"
 
     task: str
     conditional_on: list[str]
@@ -253,15 +270,21 @@ def head_of(
     n_hidden, most = int(hidden["view"].isin(sample.attributes).sum()), options.suppress_below - 1
     is_open = n_hidden - 1 + most <= n_lost <= 1 + most * (n_hidden - 1)
     names = ("confidence", "n_simulations", "min_group_size", "suppress_below")
-    return {name: getattr(options, name) for name in names} | {
+    head = {
         "title": str(title),
         "made_on": date.today().isoformat(),
         "version": __version__,
         "attributes": sample.attributes,
         "n_rows": int(sample.counts.sum()),
-        "n_left_out": n_lost if is_open or not n_lost else None,
+        # Nobody knows how many rows a person has.
+        "n_left_out": n_lost if (is_open and sample.units is None) or not n_lost else None,
         "hidden": hidden,
     }
+    if sample.units is not None:
+        groups = {name: sample.compared([name]).units for name in sample.attributes}
+        n_split = {name: int((np.bincount(x.units) > 1).sum()) for name, x in groups.items() if x}
+        head |= {"n_units": np.unique(sample.units.units).size, "n_in_several": n_split}
+    return {name: getattr(options, name) for name in names} | head
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:

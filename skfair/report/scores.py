@@ -27,17 +27,19 @@ def binned_scores(
     cells: IntArray,
     table: GroupTable,
     score_range: tuple[float, float],
+    people: FloatArray | None = None,  # where rows belong together: 1 over the rows of the person
 ) -> GroupTable:
     """Sum up weights, and weight times target and score, by cell of a table and bin of the score.
 
-    The last attribute is the bin; its levels are the edges of all bins.
+    Last come the people, if they were given. The last attribute is the bin; its levels are the
+    edges of all bins.
     """
     low, high = score_range
     high = high if high > low else low + 1.0
     inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     weigh = 1.0 if weights is None else weights
-    columns = [weights, weigh * targets, weigh * score]
+    columns = [weights, weigh * targets, weigh * score, *([] if people is None else [people])]
     places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, columns)
     of_cells, of_bins = np.divmod(places, N_BINS)
     name = " ".join([*table.levels, "score"])  # longer than that of any attribute
@@ -47,7 +49,7 @@ def binned_scores(
 
 
 def sums_of_groups(scores: GroupTable, attributes: list[str]) -> FloatArray:
-    """Return the sums of groups by bin of the score: (3, n_groups, N_BINS)."""
+    """Return the sums of groups by bin of the score: (3 or 4, n_groups, N_BINS)."""
     groups = encode_groups(scores.columns(attributes))
     joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
     sums = [np.bincount(joint, own, groups.n_groups * N_BINS) for own in scores.counts.T]
@@ -71,22 +73,22 @@ class ScoreTables:
     """Tables of the scores of some groups."""
 
     edges: FloatArray
-    sums: FloatArray  # of each group, (3, n_groups, N_BINS), as by sums_of_groups
+    sums: FloatArray  # of each group, (3 or 4, n_groups, N_BINS), as by sums_of_groups
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 
     def calibration(self, names: list[str], confidence: float, least: float) -> pd.DataFrame:
         """Return the mean score and the mean target of each group in bins of its own.
 
-        A bin has a tenth of the group's rows or more, and at least this many.
+        A bin has a tenth of the group's rows (people) or more, and at least this many.
         """
         tables = []
         for name, sums, per_weight in zip(
             names, self.sums.transpose(1, 0, 2), self.per_weight, strict=True
         ):
-            n_rows = sums[0] * per_weight
+            n_rows = sums[3] if len(sums) > 3 else sums[0] * per_weight
             bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))  # ten with about as many rows
-            weight, target, score = _wider(sums, bin_of)
+            weight, target, score = _wider(sums[:3], bin_of)
             last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
             low, high = np.full((2, weight.size), np.nan)
             if self.is_share:

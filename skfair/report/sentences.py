@@ -297,7 +297,8 @@ def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     own = groups[groups["view"].isin(tables.attributes)].drop_duplicates(["view", "group"])
     words, rows = {"small": "few", "unknown": "not known"}, list[Any](own.itertuples())
     named = [
-        f"{row.group} ({row.view}, {plural(int(row.n), 'row')}, {words[row.apart]})"
+        f"{row.group} ({row.view}, {plural(int(getattr(row, 'n_units', row.n)), tables.noun)}, "
+        f"{words[row.apart]})"
         for row in rows
         if row.apart in words
     ]
@@ -306,7 +307,8 @@ def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     hidden = [row for row in list[Any](tables.hidden.itertuples()) if row.view in tables.attributes]
     if hidden:
         named = [f"{row.group} ({row.view})" for row in hidden]
-        yield f"Not shown, with fewer than {tables.suppress_below:g} rows: {listed_in(named)}."
+        least = f"{tables.suppress_below:g} {tables.noun}s"
+        yield f"Not shown, with fewer than {least}: {listed_in(named)}."
 
 
 def number(value: float, digits: int = 3) -> str:

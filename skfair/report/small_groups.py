@@ -39,7 +39,7 @@ def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tu
     while True:
         is_small = {}
         for place, name in enumerate(sample.attributes):
-            counts = np.bincount(sample.codes[:, place], sample.counts, len(sample.levels[name]))
+            counts = np.bincount(sample.codes[:, place], sample.people, len(sample.levels[name]))
             is_small[name] = (counts > 0) & (counts < least)
             left_out += [
                 (name, str(sample.levels[name][i])) for i in np.flatnonzero(is_small[name])
@@ -54,8 +54,9 @@ def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tu
         scores = None if sample.scores is None else kept(sample.scores)
         sample = replace(kept(sample), scores=scores)
         if not sample.counts.size:
+            noun = "rows" if sample.units is None else "persons"
             raise ValueError(
-                f"No group has {least:g} rows, and smaller ones are not shown. Pass "
+                f"No group has {least:g} {noun}, and smaller ones are not shown. Pass "
                 "suppress_below=1 for a report that nobody else sees."
             )
 
@@ -144,7 +145,7 @@ class Shown:
         # If there are too many crossed groups to list them, each attribute stands by itself.
         self._is_listed = len(views) > len(sample.attributes) or len(views) == 1
         spaces, depth = (views[-1:], options.depth) if self._is_listed else (views, 0)
-        self._counts = sample.counts[None], class_counts(sample)
+        self._counts = sample.people[None], class_counts(sample)
         self._rows, self._classes = (
             [Sums(sample, view, own, depth, self._least) for view in spaces]
             * (len(views) // len(spaces))

@@ -29,6 +29,7 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArr
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.rates import CellMeans, added
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Simulated, drawn_means
 from skfair.report.options import Options, read_options
@@ -79,26 +80,30 @@ def tables_of(sample: GroupTable, depth: int, min_size: float) -> list[Table]:
     }
     return [  # of a million cells their numbers take most of the memory
         own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
-        for own in list_tables(columns, sample.counts, depth, min_size)
+        for own in list_tables(columns, sample.counts, depth, min_size, sample.people)
     ]
 
 
 def list_tables(
-    columns: dict[str, Factorized], n_rows: FloatArray | None, depth: int, min_size: float
+    columns: dict[str, Factorized],
+    n_rows: FloatArray | None,  # of each cell; None if each cell is a row
+    depth: int,
+    min_size: float,
+    people: FloatArray | None = None,  # of whom the rows of each cell are; None if each is another
 ) -> Iterator[Table]:
-    """List all intersections of up to ``depth`` columns with enough rows on both sides.
-
-    ``n_rows`` are the rows of each cell; None if each cell is a row.
-    """
-    total = len(next(iter(columns.values())).codes) if n_rows is None else n_rows.sum()
+    """List all intersections of up to ``depth`` columns with enough people on both sides."""
+    people = n_rows if people is None else people
+    total = len(next(iter(columns.values())).codes) if people is None else people.sum()
     n_subgroups = 0
     for size in range(1, min(depth, len(columns)) + 1):
         for attributes in combinations(columns, size):
             parts, levels = zip(*(columns[name] for name in attributes), strict=True)
             shape = np.array([len(own) for own in levels])
             codes, groups = number_tuples(list(parts), shape)
-            counts: Any = np.bincount(codes, n_rows, len(groups))
+            counts: Any = np.bincount(codes, people, len(groups)).round(9)
             kept = np.flatnonzero((counts >= min_size) & (total - counts >= min_size))
+            if people is not n_rows:
+                counts = np.bincount(codes, n_rows, len(groups))
             n_subgroups += kept.size
             if n_subgroups > MOST_SUBGROUPS:
                 raise ValueError(
@@ -258,6 +263,7 @@ def find_subgroups(
     min_size: int = 30,
     n_bins: int = 4,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     pos_label: ClassLabel = None,
     task: TaskName = "auto",
     threshold: float | None = None,
@@ -282,11 +288,14 @@ def find_subgroups(
     depth : int, default=2
         How many columns a subgroup may fix.
     min_size : int, default=30
-        Smallest number of rows of a subgroup, and of the rest.
+        Smallest number of rows of a subgroup, and of the rest. With units, persons are counted: one
+        with n rows counts as 1/n for each.
     n_bins : int, default=4
         Number of bins of about equally many rows.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit, see :func:`audit`.
     pos_label : label, default=None
         The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
         and 1, and booleans. Others, such as 1 and 2 or text, need it.
@@ -338,21 +347,24 @@ def find_subgroups(
         n_simulations=n_simulations,
     )
     check_number(n_bins, "n_bins", low=2, kind=Integral)
-    raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
+    raw = RawRows(y_true, y_pred, y_score, None, sample_weight, units)
     n_rows = check_raw_rows(raw, None, None, threshold)
     if n_rows is None:
         raise TypeError("find_subgroups reads single rows. compute() the Dask collections.")
     check_aligned(**raw.named())
     read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
     rows = read_rows(raw, read_task, threshold)
-    tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
-    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]
+    together = None if units is None else read_units(units, n_rows)
+    people = None if together is None else together.shares
+    read = _read_columns(columns, n_rows, n_bins)
+    tables = list(list_tables(read, None, depth, min_size, people))
+    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables, together)]
     sorted_parts = [worst_first(part, len(parts), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
 
 
 def _measures(
-    rows: Rows, task: Task, tables: list[Table]
+    rows: Rows, task: Task, tables: list[Table], together: RowUnits | None
 ) -> Iterator[tuple[Value, list[CellMeans]]]:
     """Yield what is searched: errors and selections, and of scores the mean residual.
 
@@ -362,15 +374,18 @@ def _measures(
     every = {name: (values, counted) for name, values, counted in values_of(task, rows)}
     names = [name for name in searched_of(task, set(every)) if name in every]
     labels = distinct_labels(rows) if task.classes and names else None
+    cells = [(own.codes, own.n_groups) for own in tables]
+    units = [None if together is None else together.parts(*own) for own in cells]
     of_tables = [
-        dict(measured(rows, task, labels, table.codes, table.n_groups, names)) for table in tables
+        dict(measured(rows, task, labels, *own, names=names, parts=parts))
+        for own, parts in zip(cells, units, strict=True)
     ]
     yield from (((name, *every[name]), [own[name] for own in of_tables]) for name in names)
     if task.kind == "binary" and score is not None and rows.true is not None:
         residual = rows.true - score
         sums = [
-            CellMeans.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
-            for table in tables
+            CellMeans.of_rows(residual, None, *own, weights=rows.weights, units=parts)
+            for own, parts in zip(cells, units, strict=True)
         ]
         yield ("mean_residual", residual, None), sums
 
@@ -424,8 +439,13 @@ def _judged(
     """Measure each subgroup and all other rows, and say how extreme the difference is."""
     whole = sums[0].whole()
     inside = _inside(tables, sums).counted_from(whole.origin)
+    has_units = len(whole.sums) > 2
+    if has_units and inside.weight.size:  # a unit is worth less in tables that cut it into more
+        pairs = zip(sums, tables, strict=True)
+        every = [np.repeat(own.whole().sums, len(table.kept), axis=-1) for own, table in pairs]
+        whole = whole._replace(sums=np.concatenate(every, axis=-1))
     table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_size)
-    largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options)
+    largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options, has_units)
     judged = table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:
         judged = np.fmin(judged, _exact_scale(inside, whole))
@@ -451,17 +471,18 @@ def _exact_scale(inside: CellMeans, whole: CellMeans) -> FloatArray:
 
 
 def _largest_by_dealing(
-    tables: list[Table], measure: Value, is_kept: BoolArray, options: Options
+    tables: list[Table], measure: Value, is_kept: BoolArray, options: Options, has_units: bool
 ) -> tuple[FloatArray, bool]:
     """Deal values out at random; return the most extreme subgroup of each time, in order.
 
-    Of many rows a sample gets normal values; then the second result is true.
+    Of many rows a sample gets normal values, and so do rows that belong together; then the second
+    result is true.
     """
     rng, n_simulations = options.rng, options.n_simulations
     _, values, counted = measure
     rows = np.arange(len(tables[0].codes)) if counted is None else np.flatnonzero(counted)
-    is_sampled = rows.size > MOST_SAMPLED
-    if is_sampled:
+    is_sampled = rows.size > MOST_SAMPLED or has_units
+    if rows.size > MOST_SAMPLED:
         rows = np.sort(rng.choice(rows, MOST_SAMPLED, replace=False))
     if not is_kept.any() or rows.size < 2:
         return np.zeros(n_simulations), is_sampled

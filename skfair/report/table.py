@@ -15,6 +15,7 @@ from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
+from skfair.groups.row_units import UnitParts, read_units
 from skfair.groups.table import GroupTable, total
 from skfair.report.options import MISSING, Options
 from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows
@@ -42,18 +43,22 @@ def read_table(
     levels, cells, combinations, control = read_cells(roles, n_samples, like)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
+    together = None if raw.units is None else read_units(raw.units, n_samples)
+    parts = None if together is None else together.parts(cells, n_cells)
     table = GroupTable(
         levels,
         combinations,
         np.bincount(cells, minlength=n_cells).astype(np.float64),
-        dict(measured(rows, task, labels, cells, n_cells)),
+        dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
         within=control,
+        units=parts and replace(parts, codes=parts.codes[:0]),  # rows are needed no more
     )
     if rows.score is None or rows.true is None:
         return table
     targets = rows.true.astype(np.float64)
     ends = score_range or range_of_scores(rows.score, rows.weights)
-    scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends)
+    people = None if together is None else together.shares
+    scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends, people)
     return replace(table, scores=scores)
 
 
@@ -152,15 +157,19 @@ def measured(
     cells: IntArray,
     n_cells: int,
     names: Collection[str] | None = None,
+    parts: UnitParts | None = None,  # of units by these cells
 ) -> Iterator[tuple[str, CellMeans]]:
     """Sum up measures (None: all) by cell."""
-    few, of_few, squares = rows, cells, None
+    few, of_few, squares, parts_of_few = rows, cells, None, parts
     if labels is not None:
         kinds, labels_of_kinds = labels
         n_kinds = max(len(column) for column in labels_of_kinds if column is not None)
         columns = [None] if rows.weights is None else [rows.weights, rows.weights**2]
-        kept, sums = sums_by(cells * n_kinds + kinds, n_cells * n_kinds, columns)
+        codes, n_codes = (cells, n_cells) if parts is None else (parts.codes, len(parts.cells))
+        kept, sums = sums_by(codes * n_kinds + kinds, n_codes * n_kinds, columns)
         of_few, own = np.divmod(kept, n_kinds)
+        if parts is not None:
+            parts_of_few, of_few = replace(parts, codes=of_few), parts.cells[of_few]
         of_kinds = (None if column is None else column[own] for column in labels_of_kinds[:3])
         few = Rows._make([*of_kinds, None, sums[0]])
         squares = sums[-1]
@@ -168,6 +177,7 @@ def measured(
         if names is not None and name not in names:
             continue
         if values is rows.score:
-            yield name, CellMeans.of_rows(values, counted, cells, n_cells, rows.weights)
+            own_rows: Any = cells, n_cells, rows.weights, None, parts
         else:
-            yield name, CellMeans.of_rows(values, counted, of_few, n_cells, few.weights, squares)
+            own_rows = of_few, n_cells, few.weights, squares, parts_of_few
+        yield name, CellMeans.of_rows(values, counted, *own_rows)

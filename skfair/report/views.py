@@ -56,6 +56,7 @@ class View(NamedTuple):
     reference: int | None  # the group that has the reference level of each attribute
     measures: dict[str, CellMeans]  # by name, over the groups
     closed: frozenset[str] = frozenset()  # groups of which some measures are not shown
+    n_units: Any = None  # of each group, where rows belong together; a unit may be in several
 
     def masked(self, is_closed: BoolArray) -> View:
         """Return the view without what joins decisions and outcomes of some groups."""
@@ -66,7 +67,8 @@ class View(NamedTuple):
         """Return a table of one measure with its interval."""
         columns = {"view": self.name, "group": self.names, "n": self.n_rows, "measure": measure}
         ends = {"value": value, "value_low": low, "value_high": high, "apart": self.apart}
-        return pd.DataFrame({**columns, **ends})
+        of_units = {} if self.n_units is None else {"n_units": self.n_units}
+        return pd.DataFrame({**columns, **ends, **of_units})
 
 
 def views_of(sample: GroupTable, options: Options) -> list[View]:
@@ -93,14 +95,17 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
         codes, is_unknown = cells.codes[0], np.zeros(n_rows.size, bool)
         for name in attributes:
             is_unknown[codes[_has_level(sample, name, options.unknown)]] = True
-        is_small = n_rows < max(options.min_group_size, share * n_rows[~is_unknown].sum())
+        n_units = None if table.units is None else np.bincount(table.units.cells)
+        people = n_rows if n_units is None else n_units
+        is_small = people < max(options.min_group_size, share * people[~is_unknown].sum())
         apart = np.where(is_unknown, "unknown", np.where(is_small, "small", "")).astype(object)
         place = None
         if set(attributes) <= set(reference):
             own = [_has_level(sample, name, {reference[name]}) for name in attributes]
             place = next(iter(codes[np.all(own, axis=0)].tolist()), None)
         name, names = " x ".join(attributes), list(cells.names)
-        views.append(View(name, attributes, names, codes, n_rows, apart, place, table.measures))
+        of_groups = codes, n_rows, apart, place, table.measures
+        views.append(View(name, attributes, names, *of_groups, n_units=n_units))
     return views
 
 
@@ -112,9 +117,12 @@ def _has_level(sample: GroupTable, name: str, levels: Collection[str]) -> BoolAr
 
 def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
     """Return every measure of every group with its interval, and of all rows."""
-    whole = {measure: cells.whole() for measure, cells in sample.measures.items()}
     codes, n_rows = np.zeros_like(sample.counts, np.int64), sample.counts.sum(keepdims=True)
-    of_all = View("", [], ["all"], codes, n_rows, "", None, whole)
+    whole, units = sample.merged(codes, 1)
+    if units is None:
+        whole = {measure: cells.whole() for measure, cells in sample.measures.items()}
+    n_units = None if units is None else len(units.cells)
+    of_all = View("", [], ["all"], codes, n_rows, "", None, whole, n_units=n_units)
     tables = [
         view.rates(measure, of_groups.means, *of_groups.interval(confidence))
         for view in (of_all, *views)
@@ -270,8 +278,10 @@ def score_report(
     is_share, edges = bool(task.classes), np.array([*sample.scores.levels.values()][-1])
     measure = "mean_score" if "mean_score" in sample.measures else "mean_prediction"
     for view in views:
-        weight, squares = view.measures[measure].sums[:, 0]
+        weight, squares = view.measures[measure].sums[:2, 0]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
+        if view.n_units is not None:
+            per_weight = view.measures[measure].n_effective / np.where(weight > 0, weight, 1.0)
         sums = sums_of_groups(sample.scores, view.attributes)
         tables = ScoreTables(edges, sums, is_share, per_weight)
         bins = tables.calibration(view.names, options.confidence, options.suppress_below)

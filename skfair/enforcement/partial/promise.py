@@ -254,8 +254,8 @@ class Promise:
         classes, n_cells = (self.targets > 0) * (n_classes - 1), n_classes * self.groups.n_groups
         table = np.zeros((self.groups.n_groups, n_classes))
         for codes in self.groups.codes:
-            squares = self.units.squares(codes * n_classes + classes, n_cells, weights[None])
-            table += squares.reshape(table.shape)
+            parts = self.units.parts(codes * n_classes + classes, n_cells)
+            table += parts.squares(parts.sums(weights[None]), n_cells).reshape(table.shape)
         return table[:, list(self.constraint.classes) or [0]]
 
     def sums(self, values: FloatArray | None) -> FloatArray:

@@ -1,0 +1,289 @@
+"""Audits of rows that belong together: persons are counted, and the same numbers hold."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.__main__ import main
+from skfair.report import Audit, audit, audit_data, find_subgroups
+from skfair.report.subgroups import list_tables
+from skfair.utils.factorize import factorize
+from tests.report.schema import breaches
+
+QUICK = {"n_simulations": 60, "title": "T"}
+
+
+def persons(n=120, k=1, seed=0):
+    """Columns of n persons with k rows each, all the same."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.choice(["old", "young"], n),
+            "y": rng.integers(0, 2, n),
+            "score": rng.random(n).round(2),
+            "person": np.arange(n),
+        }
+    )
+    return frame.loc[frame.index.repeat(k)].reset_index(drop=True)
+
+
+def visits(n=80, seed=0, is_alike=True):
+    """Persons with 1 to 9 rows, whose age band may change."""
+    rng = np.random.default_rng(seed)
+    person = np.repeat(np.arange(n), rng.integers(1, 10, n))
+    own = rng.normal(size=n)[person] if is_alike else 0.0
+    score = own + 0.3 * rng.normal(size=person.size)
+    return pd.DataFrame(
+        {
+            "sex": np.where(person % 2, "f", "m"),
+            "age": np.where(rng.random(person.size) < 0.3, "old", "young"),
+            "y": rng.integers(0, 2, person.size),
+            "score": np.round(1 / (1 + np.exp(-score)), 3),
+            "person": person,
+        }
+    )
+
+
+def audited(frame, units=None, **options):
+    groups = frame[["sex", "age"]]
+    decided = frame["score"] > 0.5
+    scores = frame["score"].to_numpy()
+    return audit(
+        frame["y"], decided, scores, sensitive_features=groups, units=units, **QUICK | options
+    )
+
+
+def test_copies_of_every_row_add_nothing():
+    once, copied = persons(), persons(k=4)
+    alone, repeated = audited(once), audited(copied, copied["person"])
+    assert repeated.n_rows == 4 * alone.n_rows
+    assert repeated.n_units == alone.n_rows
+    for name, columns in (
+        ("rates", ["value", "value_low", "value_high"]),
+        ("gaps", ["value", "value_low", "value_high", "noise_upper", "p_value"]),
+        ("subgroups", ["value", "standard_errors", "p_value"]),
+        ("calibration", ["mean_target", "mean_target_low", "mean_target_high"]),
+    ):
+        pair = (getattr(own, name)[columns] for own in (alone, repeated))
+        pd.testing.assert_frame_equal(*pair, rtol=1e-9, atol=1e-9)
+    assert (repeated.rates["n_units"] * 4 == repeated.rates["n"]).all()
+    by_rows = audited(copied)
+    assert by_rows.gaps["p_value"].mean() < 0.8 * repeated.gaps["p_value"].mean()
+
+
+def test_a_unit_for_each_row_changes_nothing():
+    frame = persons()
+    plain = audited(frame).to_json()
+    assert audited(frame, frame["person"].sample(frac=1).to_numpy()).to_json() == plain
+    assert "units" not in plain
+    columns = frame[["score", "y"]]
+    pair = [
+        find_subgroups(frame["y"], frame["score"] > 0.5, columns=columns, n_bins=2, units=units)
+        for units in (None, frame["person"])
+    ]
+    pd.testing.assert_frame_equal(*pair)
+    pair = [
+        audit_data(columns, frame["sex"], frame["y"], units=units, n_simulations=60).to_json()
+        for units in (None, frame["person"])
+    ]
+    assert pair[0] == pair[1]
+
+
+def test_the_order_of_rows_and_the_names_of_persons_change_nothing():
+    frame = visits()
+    other = frame.sample(frac=1, random_state=1)
+    one = audited(frame, frame["person"])
+    two = audited(other, [f"p{99 - i}" for i in other["person"]])
+    for name in ("rates", "gaps", "subgroups"):
+        pd.testing.assert_frame_equal(getattr(one, name), getattr(two, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_a_view_is_worth_what_its_rows_are(is_alike):
+    """Also of persons who have rows in several groups, as if only this attribute were audited."""
+    frame = visits(is_alike=is_alike)
+    both = audited(frame, frame["person"]).rates
+    for name in ("sex", "age"):
+        decided = frame["score"] > 0.5
+        alone = audit(
+            frame["y"], decided, sensitive_features=frame[[name]], units=frame["person"], **QUICK
+        ).rates
+        kept = both[both["view"].isin(["", name]) & both["measure"].isin(alone["measure"])]
+        order = ["view", "group", "measure"]
+        pair = (own.sort_values(order, ignore_index=True) for own in (kept, alone))
+        pd.testing.assert_frame_equal(*pair, rtol=1e-9)
+
+
+def test_intervals_are_wider_where_rows_are_alike():
+    widths = {}
+    for is_alike in (True, False):
+        frame = visits(n=200, is_alike=is_alike)
+        for units in (None, frame["person"]):
+            rates = audited(frame, units).rates.query("measure == 'selection_rate'")
+            width = (rates["value_high"] - rates["value_low"]).mean()
+            widths[is_alike, units is None] = width
+    assert widths[True, False] > 1.5 * widths[True, True]
+    assert widths[False, False] < 1.15 * widths[False, True]
+
+
+def test_no_difference_is_seldom_beyond_chance():
+    n_found = np.zeros(2, int)
+    for seed in range(20):
+        frame = pd.concat([visits(n=100, seed=seed)] * 2)
+        for i, units in enumerate((None, frame["person"])):
+            groups = frame[["sex", "age"]]
+            options = {"sensitive_features": groups, "units": units, "n_simulations": 60}
+            found = audit(None, frame["score"] > 0.5, **options)
+            n_found[i] += found.gaps["is_beyond_chance"].any() or found.n_beyond_chance > 0
+    assert n_found[0] > 6
+    assert n_found[1] <= 3
+
+
+def test_groups_of_few_persons_are_hidden_whatever_their_rows():
+    frame = visits(n=120)
+    frame["sex"] = np.where(frame["person"] < 8, "x", frame["sex"])
+    extra = pd.concat([frame, *[frame[frame["person"] < 8]] * 9])
+    assert (extra["sex"] == "x").sum() > 100
+    found = audited(extra, extra["person"])
+    assert ["sex", "x"] in found.hidden.to_numpy().tolist()
+    assert "x" not in set(found.rates["group"])
+    assert found.n_left_out is None
+    assert "fewer than 10 persons: x (sex)" in repr(found)
+    compared = audited(extra, extra["person"], suppress_below=1)
+    rates = compared.rates.query("group == 'x'")
+    assert (rates["apart"] == "small").all()
+    assert (rates["n_units"] == 8).all()
+    assert "x (sex, 8 persons, few)" in repr(compared)
+    assert not set(rates["apart"]) & set(audited(extra).rates.query("group == 'x'")["apart"])
+
+
+def test_no_bin_of_scores_has_fewer_persons_than_may_be_shown():
+    """A person with hundreds of rows is one person."""
+    frame = visits(n=60)
+    many = pd.concat([frame, *[frame[frame["person"] < 2]] * 100])
+    table = audited(many, many["person"]).calibration
+    decided = many.assign(sex_age=many["sex"] + many["age"])
+    for row in table[table["view"] == "sex"].itertuples():
+        own = decided[decided["sex"] == row.group]
+        last = row.bin == table[(table["view"] == "sex") & (table["group"] == row.group)].bin.max()
+        upper = own["score"] <= row.score_high if last else own["score"] < row.score_high
+        assert own[(own["score"] >= row.score_low) & upper]["person"].nunique() >= 10
+
+
+def test_the_head_counts_persons(tmp_path):
+    frame = visits()
+    found = audited(frame, frame["person"])
+    n_split = int((frame.groupby("person")["age"].nunique() > 1).sum())
+    assert found.n_in_several == {"sex": 0, "age": n_split}
+    size = f"{len(frame):,} rows of 80 persons"
+    assert repr(found).startswith(f"T: {size}\n")
+    several = f"{n_split} of 80 persons have rows in several groups of age"
+    for text in (found.to_html(), found.to_markdown()):
+        assert size in text
+        assert several in text
+        assert "in several groups of sex" not in text
+    plain = found.to_dict()
+    assert breaches(plain, Audit.schema()) == []
+    assert repr(Audit.from_dict(json.loads(found.to_json()))) == repr(found)
+
+
+def test_a_subgroup_has_as_many_persons():
+    frame = visits()
+    columns = {name: factorize(frame[name].to_numpy()) for name in ("sex", "age")}
+    shares = 1 / frame.groupby("person")["y"].transform("size").to_numpy()
+    for table in list_tables(columns, None, 2, 20, shares):
+        for place in table.kept:
+            inside = table.codes == place
+            assert frame["person"][inside].nunique() >= 20
+    found = find_subgroups(
+        frame["y"], frame["score"] > 0.5, columns=frame[["sex", "age"]], units=frame["person"]
+    )
+    assert set(found["subgroup"]) <= {"sex=f", "sex=m", "age=young", "age=old"} | {
+        f"sex={s}, age={a}" for s in "fm" for a in ("old", "young")
+    }
+
+
+def test_a_search_finds_what_persons_show_and_no_more():
+    n_found = np.zeros(2, int)
+    for seed in range(20):
+        frame = visits(n=100, seed=seed)
+        frame["visit"] = np.random.default_rng(seed).integers(0, 4, len(frame))
+        own = np.random.default_rng(99 + seed).normal(size=100)[frame["person"]]
+        columns = pd.DataFrame({"own": own, "visit": frame["visit"].astype(str)})
+        for i, units in enumerate((None, frame["person"])):
+            options = {"columns": columns, "units": units, "n_simulations": 100}
+            found = find_subgroups(None, frame["score"] > 0.5, **options)
+            n_found[i] += found["is_beyond_chance"].any()
+    assert n_found[0] > 10
+    assert n_found[1] <= 3
+
+
+def test_an_audit_of_data_counts_persons():
+    frame = persons(n=150, seed=2)
+    copied = frame.loc[frame.index.repeat(5)].sample(frac=1, random_state=0)
+    options = {"reference_shares": {"f": 0.5, "m": 0.5}, "n_simulations": 60}
+    once, again = (
+        audit_data(own[["score", "age"]], own["sex"], own["y"], units=units, **options)
+        for own, units in ((frame, None), (copied, copied["person"]))
+    )
+    names = ["n", "share", "share_low", "share_high", "p_value"]
+    pd.testing.assert_frame_equal(once.shares[names], again.shares[names])
+    names = ["value", "value_low", "value_high", "p_value"]
+    pd.testing.assert_frame_equal(once.gaps[names], again.gaps[names], rtol=1e-9)
+    assert once.proxies["is_beyond_chance"].tolist() == again.proxies["is_beyond_chance"].tolist()
+    assert again.n_units == 150
+    assert "750 rows of 150 persons" in again.to_html()
+
+
+@pytest.mark.parametrize("block_rows", [50, 5000])
+def test_a_file_names_its_persons(tmp_path, capsys, block_rows):
+    frame = visits().sample(frac=1, random_state=0)
+    frame["decided"] = (frame["score"] > 0.5).astype(int)
+    path, out = tmp_path / "rows.csv", tmp_path / "out.json"
+    frame.to_csv(path, index=False)
+    given = ["--person", "person", "--out", str(out), "--block-rows", str(block_rows)]
+    columns = ["--target", "y", "--prediction", "decided", "--groups", "sex,age"]
+    assert main(["audit", str(path), *columns, "--title", "T", *given]) == 0
+    report = json.loads(out.read_text(encoding="utf-8"))
+    wanted = audit(
+        frame["y"],
+        frame["decided"],
+        sensitive_features=frame[["sex", "age"]],
+        units=frame["person"],
+    )
+    pd.testing.assert_frame_equal(pd.DataFrame(report["rates"]), wanted.rates, check_dtype=False)
+    assert report["n_units"] == 80
+    assert report["columns"]["units"] == "person"
+    columns = ["--target", "y", "--groups", "sex"]
+    assert main(["audit-data", str(path), *columns, *given]) == 0
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert report["n_units"] == 80
+    assert report["n_columns"] == 3
+    assert main(["audit", str(path), *columns, "--prediction", "decided", "--person", "who"]) == 2
+    assert "no column 'who'" in capsys.readouterr().err
+
+
+def test_persons_of_whom_nobody_knows_are_named(tmp_path, capsys):
+    frame = visits().assign(decided=1)
+    frame.loc[3, "person"] = np.nan
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    given = ["--prediction", "decided", "--groups", "sex", "--person", "person"]
+    assert main(["audit", str(path), *given]) == 2
+    assert "--person has 1 missing value" in capsys.readouterr().err
+
+
+def test_what_does_not_go_with_units_is_refused():
+    frame = visits()
+    with pytest.raises(ValueError, match="counts people, each once"):
+        audited(frame, frame["person"], preset="ugesp")
+    with pytest.raises(ValueError, match="units has 3 rows"):
+        audited(frame, [1, 2, 3])
+    dd = pytest.importorskip("dask.dataframe")
+    lazy = dd.from_pandas(frame, npartitions=2)
+    for units in (frame["person"], lazy["person"]):
+        with pytest.raises(TypeError, match="units= are counted in memory"):
+            audit(lazy["y"], lazy["y"], sensitive_features=lazy["sex"], units=units)
