@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,8 @@ def count_labels(
         rows = read_rows(labels, {}, rows, beside={**true_labels, "units": units})
     y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
     outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
-    together = rows.columns.get("units")
-    if together is not None:
-        together = read_units(together, outcomes.size)
+    owners = rows.columns.get("units")
+    together = None if owners is None else read_units(owners, outcomes.size)
     options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
     people = compared.cells.people
@@ -64,22 +64,26 @@ def count_labels(
         # Who is in a group with probability p counts as p people, not as p^2.
         columns.append(squared if people is None else squared / people)
     sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
+    parts = of_units = None
     if together is not None:
         if weights is None:
             sums.append(sums[0])
         each = np.ones(outcomes.size) if weights is None else weights
-        each = each if people is None else each / np.sqrt(people)
         by_outcome = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
         n_cells = compared.cells.n_groups
         parts = together.parts(compared.cells.codes, n_cells)
-        sums += list(parts.squares(parts.sums(by_outcome), n_cells).swapaxes(1, 2))
-    return GroupTable.of_groups(compared, np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2))
+        of_units = weighed = parts.sums(by_outcome)
+        if people is not None:
+            weighed = parts.sums(by_outcome / np.sqrt(people))
+        sums += list(parts.squares(weighed, n_cells).swapaxes(1, 2))
+    counts = np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2)
+    return replace(GroupTable.of_groups(compared, counts, units=parts), of_units=of_units)
 
 
 def count_correct(
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
-    groups: GroupArguments,
+    groups: GroupArguments | MetricRows,
     *,
     squares: bool = True,  # as of count_labels
     are_numbers: bool = False,  # which may all differ

@@ -17,11 +17,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
-from sklearn.utils import check_random_state
+from scipy import stats
 
-from skfair._typing import BoolArray, FloatArray, IntArray, Seed
-from skfair.groups.row_units import RowUnits, UnitParts
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.row_units import RowUnits, UnitParts, share_of_few
 from skfair.groups.score_bins import bincount
 from skfair.utils.rounding import ROUNDING
 
@@ -214,10 +213,8 @@ def _size_of_units(
         with np.errstate(invalid="ignore", divide="ignore"):
             fewer = np.fmin(hits**2 / of_second, misses**2 / of_misses)
         informative = np.minimum(kish, 2 * np.nan_to_num(fewer))
-    freedom = np.maximum(informative - 1, 0.5)
-    shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
-    few = np.where(kish > 1, (kish - 1) / np.where(kish > 1, kish, 1.0), 0.0)
-    return np.asarray(np.maximum(linear * shrunk * few, np.minimum(linear, kish)))
+    shrunk = linear * share_of_few(kish, informative)
+    return np.asarray(np.maximum(shrunk, np.minimum(linear, kish)))
 
 
 def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -270,31 +267,3 @@ def rates_of(weights: FloatArray, rate: str) -> FloatArray:
     above, below = hits_and_rows(weights, rate)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(below > 0, above / below, np.nan))
-
-
-def effective(weights: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return the weights, scaled so that those of a cell add up to the rows it is worth.
-
-    By Kish's formula: the squared sum of the weights over the sum of their squares.
-    """
-    totals, of_squares = (part.sum(axis=(1, 2)) for part in (weights, squares))
-    scale: FloatArray = totals / np.where(of_squares > 0, of_squares, 1.0)
-    return weights * scale[:, None, None]
-
-
-def resampled(weights: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
-    """Draw tables as if the rows of each cell had been resampled: (n_bootstrap, n_cells, 2, 2).
-
-    Each true class that a cell has counts half a row more of both predictions: what was not seen
-    among few rows may happen, while resamples of the rows alone would never show it.
-    """
-    rng = check_random_state(random_state)
-    draws = np.zeros((n_bootstrap, *weights.shape))
-    seen = weights + 0.5 * (weights.sum(axis=-1, keepdims=True) > 0)
-    for cell, (shares, size) in enumerate(
-        zip(seen.reshape(-1, 4), weights.sum(axis=(1, 2)), strict=True)
-    ):
-        if size > 0:
-            drawn = rng.multinomial(max(1, round(size)), shares / shares.sum(), size=n_bootstrap)
-            draws[:, cell] = drawn.reshape(n_bootstrap, 2, 2)
-    return draws

@@ -9,11 +9,13 @@ grows into another age band; each cell then counts its own rows of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
@@ -70,6 +72,21 @@ class RowUnits:
 
     def taken(self, rows: IntArray | slice) -> RowUnits:
         return RowUnits(self.codes[rows], self.n_units)
+
+    def resamples(self, rng: np.random.RandomState, most: float = np.inf) -> Iterator[IntArray]:
+        """Draw the units that have rows here with replacement, and return all of their rows.
+
+        Of many rows only as many units are drawn as have about ``most`` rows.
+        """
+        codes, levels = factorize(self.codes)
+        order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
+        ends, kish = np.cumsum(sizes), codes.size**2 / (sizes**2).sum()
+        few = 1.0 if len(levels) == codes.size else float(share_of_few(kish, kish))
+        n_drawn = max(1, round(len(levels) * few * min(most / codes.size, 1.0)))
+        while True:
+            drawn = rng.randint(len(levels), size=n_drawn)
+            last = np.cumsum(sizes[drawn])
+            yield order[np.repeat(ends[drawn] - last, sizes[drawn]) + np.arange(last[-1])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +155,19 @@ def said_people(n_rows: int, units: RowUnits | None) -> str:
     return f"{n_people(n_rows, units):,} people ({n_rows:,} rows)"
 
 
+def share_of_few(units: Any, informative: Any) -> FloatArray:
+    """Return the part of some units that has as much to say as they have: all of many.
+
+    The variance among few is too small by one of them, and not well known. Both together are those
+    of an interval by Student's quantiles with as many degrees of freedom as units are informative.
+    """
+    freedom = np.maximum(informative - 1, 0.5)
+    shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
+    return np.where(units > 1, shrunk * (units - 1) / np.where(units > 1, units, 1.0), 0.0)
+
+
 def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:
-    """Return which rows belong together; None if no two of them do.
+    """Return which rows belong together; None if no two of them do, or nothing says it.
 
     Examples
     --------
@@ -147,6 +175,8 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
     >>> read_units(["ann", "bob", "ann"], 3).codes.tolist(), read_units([3, 1, 2], 3)
     ([0, 1, 0], None)
     """
+    if units is None:
+        return None
     codes, levels = unit_codes(units, n_samples, name)
     return None if len(levels) == n_samples else RowUnits(codes, len(levels))
 

@@ -8,15 +8,16 @@ of a monitor. :meth:`GroupTable.compared` says of which groups its cells become 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -29,7 +30,7 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
-from skfair.groups.row_units import UnitParts
+from skfair.groups.row_units import UnitParts, share_of_few
 from skfair.utils.factorize import in_order
 from skfair.utils.validation import is_strict
 
@@ -52,6 +53,7 @@ class GroupTable:
     within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
     units: UnitParts | None = None  # the cells of each unit, where rows belong together
+    of_units: FloatArray | None = None  # (4, n_parts): what each adds, by true and predicted class
 
     @classmethod
     def of_groups(
@@ -182,6 +184,56 @@ class GroupTable:
             squared, both = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
             sums.append((hits_and_rows(with_rows.reshape(-1, 2, 2), rate)[1], both, squared))
         return CellMeans(np.array(sums), is_share=True)
+
+    def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:
+        """Draw tables as if the rows of each cell had been resampled: (n_cells, n_bootstrap, 2, 2).
+
+        Weighted rows are as many as Kish's formula says: the squared sum of the weights over the
+        sum of their squares. Each true class that a cell has counts half a row more of both
+        predictions: what was not seen among few rows may happen, while resamples of the rows alone
+        would never show it. If rows belong together, their units are resampled, and half a row is
+        half of what is as informative as a row of another unit.
+        """
+        rng = check_random_state(random_state)
+        draws = np.zeros((len(self.counts), n_bootstrap, 2, 2))
+        totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
+        scale = totals / np.where(squares > 0, squares, 1.0)
+        rows = self.weights * scale[:, None, None]
+        halves = 0.5 * np.repeat(rows.sum(axis=-1) > 0, 2, axis=-1)
+        chances, sizes, kinds = rows.reshape(-1, 4) + halves, rows.sum(axis=(1, 2)), np.eye(4)
+        of_units = None if self.of_units is None else self._unit_kinds(self.of_units)
+        for cell in np.flatnonzero(sizes > 0):
+            own, size = chances[cell], sizes[cell]
+            if of_units is not None:
+                kinds, counts, size = next(of_units)
+                own = np.append(counts, halves[cell])
+            # Weighted units are all different: not all of their numbers are held at once.
+            for part in np.array_split(draws[cell], 1 + n_bootstrap * own.size // 10**7):
+                drawn = rng.multinomial(max(1, round(size)), own / own.sum(), size=len(part))
+                part[:] = (drawn @ kinds).reshape(-1, 2, 2)
+        return draws
+
+    def _unit_kinds(self, sums: FloatArray) -> Iterator[Any]:
+        """Return what units of each cell add, how many of them add the same, how many to draw.
+
+        Last among the kinds are single classes, as large as what is as informative as a row. Fewer
+        units are drawn than there are if they show little of how they vary, and each counts more.
+        """
+        assert self.units is not None
+        has_weight, cells = sums.any(axis=0), self.units.cells
+        names = "false_positive_rate", "true_positive_rate"
+        sizes = np.stack([self.means(name).n_effective for name in names], axis=1)
+        of_rows = np.repeat(self.weights.sum(axis=-1) / np.maximum(sizes, 1.0), 2, axis=-1)
+        ends = np.flatnonzero(np.diff(cells[has_weight])) + 1
+        for own in np.split(np.flatnonzero(has_weight), ends):
+            cell, added_by = cells[own[0]], sums[:, own].T
+            most, squares = added_by.max(), self.counts[cell, 2:].sum()
+            # Rounded, since the order of the rows shall not matter.
+            kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
+            kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
+            kish = added_by.sum() ** 2 / squares
+            share = (added_by.sum(axis=1) ** 2).sum() / squares * float(share_of_few(kish, kish))
+            yield kinds / share, counts, share * own.size
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"

@@ -23,6 +23,7 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.groups.rates import CellMeans
+from skfair.groups.row_units import read_units
 from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
 from skfair.metrics.scores import outcomes_of_probabilities, scored_rows
@@ -147,6 +148,7 @@ class GroupCalibrationDisplay(Display):
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         pos_label: ClassLabel = None,
+        units: ColumnLike | None = None,
         name: str | None = None,
         ax: AxesOrNone = None,
         **kwargs: Any,
@@ -169,6 +171,9 @@ class GroupCalibrationDisplay(Display):
         pos_label : label, default=None
             The class that counts as positive. Labels other than 0 and 1, -1 and 1, and booleans
             need it.
+        units : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as the person of each visit, so that intervals count
+            people. Without units every row is taken for another person.
         """
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)
@@ -177,12 +182,14 @@ class GroupCalibrationDisplay(Display):
         rows = scored_rows(y_score, *groups, like=y_true)
         is_positive = outcomes_of_probabilities(rows, y_true, pos_label) > 0
         weights = np.ones(is_positive.size) if rows.weights is None else rows.weights
+        together = read_units(units, is_positive.size)
         curves = []
         for members in rows.groups.rows_of_cells():
             counted = members[weights[members] > 0]
             own, scores = weights[counted], rows.scores[counted]
             bins, n_own = _bins(scores, own, n_bins)
-            shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own)
+            of_rows = None, together and together.taken(counted)  # no squares
+            shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own, *of_rows)
             means = np.bincount(bins, own * scores) / shares.weight
             curves.append((means, shares.means, *shares.interval(confidence)))
         names = ("mean_scores", "shares", "low", "high")

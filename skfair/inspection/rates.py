@@ -193,6 +193,7 @@ class GroupRatesDisplay(Display):
         n_bootstrap: int = 500,
         random_state: Seed = None,
         reference: ClassLabel | Mapping[str, Any] = None,
+        units: ColumnLike | None = None,
         name: str | None = None,
         ax: AxesOrNone = None,
         **kwargs: Any,
@@ -226,22 +227,24 @@ class GroupRatesDisplay(Display):
         reference : group or dict, default=None
             The group that others are compared with, such as ``"male"``, or a level of each
             attribute. Draws the differences from its rates: below 0 a group is lower.
+        units : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as the person of each visit, so that intervals count
+            people. Without units every row is taken for another person.
         **kwargs
             Passed to :meth:`plot`: ``kind``, or options of the points or bars.
         """
         cls._needs_matplotlib("from_predictions")
+        groups: Any = {"sensitive_features": sensitive_features, "reference": reference}
+        rows: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "units": units}
+        how: Any = {"interval": interval, "confidence": confidence, "n_bootstrap": n_bootstrap}
         report = group_report(
             y_true,
             y_pred,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
             intersectional=intersectional,
-            pos_label=pos_label,
-            interval=interval,
-            confidence=confidence,
-            n_bootstrap=n_bootstrap,
             random_state=random_state,
-            reference=reference,
+            **how,
+            **groups,
+            **rows,
         )
         return cls.from_report(report, rates=rates, name=name, ax=ax, **kwargs)
 

@@ -366,6 +366,8 @@ def sample_size(
     rates: Any = 0.5,
     shares: Any = (0.5, 0.5),
     comparison: str = "difference",
+    rows_per_unit: float = 1.0,
+    correlation: float = 1.0,
 ) -> IntArray:
     """Return how many people of each group it takes to show that a limit holds.
 
@@ -387,6 +389,13 @@ def sample_size(
         positives. Two dicts are matched by their groups.
     comparison : {"difference", "ratio"}, default="difference"
         What the limit is on.
+    rows_per_unit : float, default=1.0
+        How many rows each person has that count, such as visits. Pass the person as ``units=`` to
+        the test then.
+    correlation : float, default=1.0
+        How alike the decisions on the rows of a person are, from 0 to 1: the intraclass
+        correlation. If it is 1, further rows of a person say nothing. If it is 0, they are as good
+        as rows of other people. It has no effect if everybody has one row.
 
     Returns
     -------
@@ -397,6 +406,10 @@ def sample_size(
     -----
     A normal approximation of the score test with a correction for whole numbers of people, careful
     if rates are close to 0 or 1; of several pairs the chance that any fails is at most the sum.
+
+    The k rows of a person whose decisions have the correlation r are worth k / (1 + (k - 1) r) rows
+    of different people, by the design effect. Numbers of rows that vary are worth less: it takes
+    about as many times more people as the mean squared number is above the squared mean.
 
     Examples
     --------
@@ -428,7 +441,11 @@ def sample_size(
         raise ValueError(
             f"rates must be numbers from 0 to 1, one of each of {parts.size} groups, got {rates!r}."
         )
-    return needed_rows(chances, parts / parts.sum(), max_disparity, confidence, power, comparison)
+    check_number(rows_per_unit, "rows_per_unit", 1)
+    check_number(correlation, "correlation", 0, 1)
+    worth = rows_per_unit / (1 + (rows_per_unit - 1) * correlation)
+    shown = max_disparity, confidence, power, comparison
+    return np.ceil(needed_rows(chances, parts / parts.sum(), *shown) / worth).astype(np.int64)
 
 
 def needed_rows(

@@ -220,7 +220,7 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
     positive = None
     if name in _OF_CLASSES:
         positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    together = None if units is None else read_units(units, rows.scores.size)
+    together = read_units(units, rows.scores.size)
     members = _members(rows, positive, name, together)
     if name == "mean_score_difference":
         return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])

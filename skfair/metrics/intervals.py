@@ -27,6 +27,7 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.levels import number_tuples
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.rates import CellMeans
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.strata import read_strata
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
@@ -94,6 +95,7 @@ def noise_floor(
     control_features: ColumnsLike | None = None,
     n_permutations: int = 100,
     random_state: Seed = None,
+    units: ColumnLike | None = None,
     **params: Any,
 ) -> NoiseFloor:
     """Measure what a metric shows by chance, for groups of these sizes.
@@ -125,6 +127,10 @@ def noise_floor(
         More make the result steadier; the cost is proportional.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit. The rows of a unit then get
+        the groups of those of another unit. Without units every row is taken for another person,
+        and there seems to be less noise than there is where people repeat.
     **params
         Further arguments of the metric, such as ``interval``.
 
@@ -153,11 +159,11 @@ def noise_floor(
     if control_features is not None:
         params["control_features"] = control_features
     kept = _kept(metric, params)
-    if is_lazy(y_true, y_score, *map(params.get, _OF_ROWS)):
+    if units is None and is_lazy(y_true, y_score, *map(params.get, _OF_ROWS)):
         deals = _lazy_deals(y_true, y_score, params, kept, rng)
     else:
         labels = {"y_true": y_true, "y_score": y_score}.get(kept or "")
-        deals = _deals(y_true, y_score, params, labels, rng)
+        deals = _deals((y_true, y_score), params, labels, units, rng)
     numbers: list[float] = []
     for rows, options in islice(deals, n_permutations):
         number = metric(*rows, **{**params, **options})
@@ -186,21 +192,36 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
 
 
 def _deals(
-    y_true: Any, y_score: Any, params: dict[str, Any], labels: Any, rng: np.random.RandomState
+    rows: tuple[Any, Any], params: Any, labels: Any, units: Any, rng: np.random.RandomState
 ) -> Iterator[_Deal]:
-    """Permute the groups within strata and classes."""
+    """Permute the groups within strata and classes.
+
+    The rows of a unit in a stratum and class are a block, which gets the groups of another block;
+    if it has more rows than that, these groups repeat.
+    """
     groups = params["sensitive_features"]
     if isinstance(groups, GroupProbabilities):
         n_rows = len(groups)
     else:
-        like = y_true if hasattr(y_true, "index") else y_score
+        like = rows[0] if hasattr(rows[0], "index") else rows[1]
         n_rows = encode_groups(groups, like=like).n_samples
     strata = _strata(params.get("control_features"), labels, n_rows)
-    by_stratum, order = np.argsort(strata, kind="stable"), np.empty_like(strata)
+    together = read_units(units, n_rows)
+    block = np.arange(n_rows)
+    if together is not None:
+        shape = np.array([strata.max() + 1, together.n_units])
+        block, _ = number_tuples([strata, together.codes], shape)
+    by_block, sizes = np.argsort(block, kind="stable"), np.bincount(block)
+    starts = np.cumsum(sizes) - sizes
+    place = np.argsort(by_block) - starts[block]  # of each row in its block
+    stratum = strata[by_block[starts]]
+    by_stratum, giver = np.argsort(stratum, kind="stable"), np.empty_like(stratum)
     while True:
-        drawn = rng.permutation(strata.size)
-        order[by_stratum] = drawn[np.argsort(strata[drawn], kind="stable")]
-        yield (y_true, y_score), {"sensitive_features": _permuted(groups, order)}
+        drawn = rng.permutation(stratum.size)
+        giver[by_stratum] = drawn[np.argsort(stratum[drawn], kind="stable")]
+        of_rows = giver[block]
+        order = by_block[starts[of_rows] + place % sizes[of_rows]]
+        yield rows, {"sensitive_features": _permuted(groups, order)}
 
 
 def _strata(
@@ -488,9 +509,11 @@ def resampled_gaps(
     n_bootstrap: int,
     rng: np.random.RandomState,
     counts: IntArray | None,  # how many rows each one stands for
+    units: RowUnits | None = None,
 ) -> FloatArray:
     """Return the metrics of resamples, (n_bootstrap, n_metrics); threads share them."""
-    own_rows, draws = SortedRows(rows, positive), _resampled_weights(rows, n_bootstrap, rng, counts)
+    own_rows = SortedRows(rows, positive)
+    draws = islice(_resampled_weights(rows, rng, counts, units), n_bootstrap)
     n_threads = allowed_threads() if rows.scores.size >= BLOCK else 1
     of_draws: list[list[float]] = []
     while some := list(islice(draws, n_threads)):  # not all are held at once
@@ -504,17 +527,19 @@ def resampled_gaps(
 
 
 def _resampled_weights(
-    rows: ScoredRows, n_bootstrap: int, rng: np.random.RandomState, counts: IntArray | None
+    rows: ScoredRows, rng: np.random.RandomState, counts: IntArray | None, units: RowUnits | None
 ) -> Iterator[FloatArray]:
     base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
     counted = np.flatnonzero(base > 0)
     codes = rows.groups.cells.codes[0][counted]
     members = [counted[codes == g] for g in np.unique(codes)]
-    for _ in range(n_bootstrap):
+    together = units or RowUnits(np.arange(base.size), base.size)
+    resamples = [together.taken(own).resamples(rng) for own in members]
+    while True:
         weights = np.zeros(base.size)
-        for own in members:
+        for own, drawn in zip(members, resamples, strict=True):
             if counts is None:
-                picks = np.bincount(rng.randint(own.size, size=own.size), minlength=own.size)
+                picks = np.bincount(next(drawn), minlength=own.size)
             else:  # a row that stands for several gets the mean of how often they are picked
                 total = int(counts[own].sum())
                 picks = rng.multinomial(total, counts[own] / total) / counts[own]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -33,6 +33,7 @@ from skfair.groups.compared_groups import (
     ratios,
 )
 from skfair.groups.probabilities import spread_rows
+from skfair.groups.row_units import RowUnits
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.validation import check_labels, check_positive
@@ -302,12 +303,14 @@ def measure_own(
     metrics: OwnMetrics,
     rows: OwnRows,
     cells: list[IntArray],
+    units: RowUnits | None,
     n_resamples: int,  # for the intervals; none without
     confidence: float,
     random_state: Seed,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return each metric for the given cells of rows, and the ends of its intervals."""
-    values, limits = {}, {}
+    values, limits, n = {}, {}, rows.y_true.shape[0]
+    together = units or RowUnits(np.arange(n), n)
     rng = check_random_state(random_state)
     for name, metric in metrics.items():
         of_scores = takes_scores(metric)
@@ -321,10 +324,10 @@ def measure_own(
         values[name][:] = of_cells
         if n_resamples and is_number:
             draws = np.full((len(cells), n_resamples), np.nan)
-            for (i, draw), _ in np.ndenumerate(draws):
-                if size := cells[i].size:
-                    own = cells[i][rng.randint(size, size=min(size, _MOST_ROWS))]
-                    draws[i, draw] = value_of(metric, rows, predicted, own)
+            for i in [i for i, cell in enumerate(cells) if cell.size]:
+                resamples = together.taken(cells[i]).resamples(rng, _MOST_ROWS)
+                for draw, own in enumerate(islice(resamples, n_resamples)):
+                    draws[i, draw] = value_of(metric, rows, predicted, cells[i][own])
             tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)

@@ -32,6 +32,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.labels import outcomes_of
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.rates import RATES, rates_of
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
 from skfair.utils.dask_collections import is_lazy
@@ -67,6 +68,7 @@ def disparity_bounds(
     confidence: float = 0.95,
     n_bootstrap: int = 200,
     random_state: Seed = None,
+    units: ColumnLike | None = None,
 ) -> pd.DataFrame:
     r"""Bound the true disparity where groups are known by probability, or guessed.
 
@@ -107,6 +109,9 @@ def disparity_bounds(
         Number of resamples of the rows; at least 20.
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit; units are then resampled, with
+        all of their rows. Without units every row is taken for another person.
 
     Returns
     -------
@@ -171,10 +176,10 @@ def disparity_bounds(
     rows = spec.rates, of_rows, table.values, _cells(table, proxies, known), known
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     sample = _differences(weights, *rows)
-    draws = [
-        _differences(weights * np.bincount(rng.integers(n, size=n), minlength=n), *rows)
-        for _ in range(n_bootstrap)
-    ]
+    together = read_units(units, n) or RowUnits(np.arange(n), n)
+    owners, size = together.codes, together.n_units
+    picks = (np.bincount(rng.integers(size, size=size), minlength=size) for _ in range(n_bootstrap))
+    draws = [_differences(weights * picked[owners], *rows) for picked in picks]
     first, second = (np.array(table.names)[side] for side in np.triu_indices(len(table.names), 1))
     columns = {
         "rate": np.repeat(spec.rates, first.size),

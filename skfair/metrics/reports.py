@@ -6,10 +6,11 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
 from skfair.groups.distinct_rows import WeightedRows
-from skfair.groups.encoding import GroupEncoding
+from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.groups.labels import count_correct, count_labels
-from skfair.groups.rates import CellMeans, effective, rates_of, resampled
+from skfair.groups.rates import CellMeans, rates_of
+from skfair.groups.row_units import read_units
 from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
 from skfair.metrics.intervals import (
@@ -46,6 +48,7 @@ _REPORT_RATES = (
     *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
     *("positive_predictive_value", "negative_predictive_value", "accuracy"),
 )
+_COUNTS = ("n", "n_units")
 
 
 def group_report(
@@ -66,6 +69,7 @@ def group_report(
     reference: ClassLabel | Mapping[str, Any] = None,
     rates: bool = True,
     estimate: Literal["raw", "pooled"] = "raw",
+    units: ColumnLike | None = None,
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -121,16 +125,21 @@ def group_report(
         printed as ``~0.31``, and their intervals are those of the estimates. About 95% of all
         intervals contain the rate, but fewer of a small group that differs from what its levels
         say; use "raw" if you look for such a group.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit. Adds the column ``n_units``,
+        the number of different units of each group, and intervals allow for what the rows of a unit
+        have in common. A unit may lie in several groups, such as bands of age. Without units every
+        row is taken for another person, and intervals are too short where people repeat.
 
     Returns
     -------
     report : Report
         A DataFrame with one row per group and a last row ``overall``, both for each stratum (then
-        the first level of the index) if there are control features. Columns: ``n``,
-        ``base_rate``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
-        ``positive_predictive_value``, ``negative_predictive_value`` (1 minus the false omission
-        rate), ``accuracy``, ``mean_score``, and ``..._low``, ``..._high`` for each rate and each of
-        the ``metrics``. What has no rows to compute it from is NaN,
+        the first level of the index) if there are control features. Columns: ``n`` (rows),
+        ``n_units`` if there are units, ``base_rate``, ``selection_rate``, ``true_positive_rate``,
+        ``false_positive_rate``, ``positive_predictive_value``, ``negative_predictive_value`` (1
+        minus the false omission rate), ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
+        for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
         printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
         :meth:`skfair.inspection.GroupRatesDisplay.from_report` draws it.
 
@@ -150,24 +159,26 @@ def group_report(
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
+    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, is_binned=False)
+    count: Any = partial(count_labels, pos_label=pos_label, ignores_true=y_true is None)
     if not rates:
-        table = count_correct(**rows.columns, groups=rows.groups, are_numbers=True)
-    else:
-        how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
-        table = count_labels(**rows.columns, groups=rows, **how)
+        count = partial(count_correct, are_numbers=True)
+    tables = table, _ = _counted(rows, count)
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
     counts, draws = listed.with_overall(table.weights), None
+    together = read_units(rows.columns["units"], cells.n_samples)
+    if together is not None:
+        owners = (together.codes[own] for own in listed.rows())
+        columns["n_units"] = np.array([float(np.unique(own).size) for own in owners])
     if interval == "bootstrap":
-        squares = listed.with_overall(table.squares)
-        draws = resampled(effective(counts, squares), n_bootstrap, random_state)
+        draws = _resampled(tables, listed, n_bootstrap, random_state)
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = rates_of(counts, rate)
         if interval is not None:
-            ends = _ends_of(rate, table, listed, draws, confidence)
+            ends = _ends_of(rate, tables, listed, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
             _pool(rate, table, listed, columns, limits, confidence)
@@ -177,7 +188,7 @@ def group_report(
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
         resampling = n_bootstrap if interval else 0, confidence, random_state
-        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
+        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), together, *resampling)
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
@@ -196,14 +207,39 @@ def _mean_scores(
         return total / listed.with_overall(cells.sums(weights))
 
 
+# Sums of the cells and, if there are units, of strata: a unit may lie in several of their cells.
+_Tables: TypeAlias = tuple[GroupTable, GroupTable | None]
+
+
+def _counted(rows: MetricRows, count: Callable[..., GroupTable]) -> _Tables:
+    table = count(**rows.columns, groups=rows)
+    if table.of_units is None:
+        return table, None
+    in_one = rows._replace(groups=(one_group(table.groups.cells.n_samples), *rows.groups[1:]))
+    return table, count(**rows.columns, groups=in_one)
+
+
+def _resampled(tables: _Tables, listed: ListedCells, n_bootstrap: int, seed: Seed) -> FloatArray:
+    """Draw tables of the cells and of the strata, which are sums unless there are units."""
+    table, strata = tables
+    if strata is None:
+        whole = replace(table, counts=listed.with_overall(table.counts))
+        return whole.resampled(n_bootstrap, seed)
+    rng = check_random_state(seed)
+    return listed.with_overall(*(part.resampled(n_bootstrap, rng) for part in (table, strata)))
+
+
 def _ends_of(
-    rate: str, table: GroupTable, listed: ListedCells, draws: FloatArray | None, confidence: float
+    rate: str, tables: _Tables, listed: ListedCells, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
-    means = CellMeans(listed.with_overall(table.means(rate).sums.T).T, is_share=True)
+    table, strata = tables
+    overall = None if strata is None else strata.means(rate).sums.T
+    sums = listed.with_overall(table.means(rate).sums.T, overall).T
+    means = CellMeans(sums, is_share=True)
     if draws is None:
         return means.interval(confidence)
-    drawn = np.where(np.isnan(means.means), np.nan, rates_of(draws, rate))
+    drawn = np.where(np.isnan(means.means), np.nan, rates_of(draws, rate).T)
     return quantiles(drawn, (1 - confidence) / 2)
 
 
@@ -263,6 +299,7 @@ def fairness_report(
     confidence: float = 0.95,
     n_bootstrap: int = 200,
     random_state: Seed = None,
+    units: ColumnLike | None = None,
 ) -> Report:
     """Table of every gap and ratio, with standard errors.
 
@@ -303,6 +340,10 @@ def fairness_report(
         table; metrics of scores need a pass over the rows for each resample.
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling.
+    units : array-like of shape (n_samples,), default=None
+        Which rows belong together, such as the person of each visit: units are then resampled
+        within each group, with all of their rows there. Without units every row is taken for
+        another person, and errors are too small where people repeat.
 
     Returns
     -------
@@ -342,7 +383,7 @@ def fairness_report(
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
+    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, is_binned=True)
     measured: dict[str, tuple[float, FloatArray]] = {}
     if rows.columns["y_pred"] is not None:
         measured |= _measure_labels(rows, pos_label, reference, agg, n_bootstrap, rng)
@@ -370,8 +411,8 @@ def _measure_labels(
     table = count_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
-    draws = resampled(effective(table.weights, table.squares), n_bootstrap, rng)
-    tables = [table, *(replace(table, counts=weights[:, None]) for weights in draws)]
+    draws = table.resampled(n_bootstrap, rng)
+    tables = [table, *(replace(table, counts=weights[:, None]) for weights in draws.swapaxes(0, 1))]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
@@ -402,7 +443,8 @@ def _measure_scores(
         for metric, needs in SCORE_METRICS.items()
         if positive is not None or not needs
     }
-    draws = resampled_gaps(scored, positive, agg, n_bootstrap, rng, rows.counts)
+    together = read_units(rows.columns["units"], scored.scores.size)
+    draws = resampled_gaps(scored, positive, agg, n_bootstrap, rng, rows.counts, together)
     return dict(zip(values, zip(values.values(), draws.T, strict=True), strict=True))
 
 
@@ -411,10 +453,14 @@ def _report_rows(
     y_pred: ColumnLike | None,
     y_score: ColumnLike | None,
     groups: tuple[Any, Any, Any, bool],
+    units: ColumnLike | None,
     *,
     is_binned: bool,
 ) -> tuple[MetricRows, Any]:
-    """Return labels and scores as they are, or the few that stand for those of Dask collections."""
+    """Return labels and scores as they are, or the few that stand for those of Dask collections.
+
+    Columns are the labels and the units of the rows.
+    """
     labels = {"y_true": y_true, "y_pred": y_pred}
     numbers = {} if y_score is None else {"y_score": y_score}
 
@@ -423,8 +469,8 @@ def _report_rows(
             return rows.kinds()
         return rows.binned("y_score") if is_binned else rows.means("y_score")
 
-    rows = read_rows(labels, numbers, groups, summary)
-    columns = {name: rows.columns.get(name) for name in labels}
+    rows = read_rows(labels, numbers, groups, summary, beside={"units": units})
+    columns = {name: rows.columns.get(name) for name in (*labels, "units")}
     return rows._replace(columns=columns), rows.columns.get("y_score")
 
 
@@ -469,7 +515,7 @@ class Report(pd.DataFrame):
             elif values.dtype.kind != "f":
                 text[place] = [" ".join(str(value).split()) for value in values]
             else:
-                text[place] = [_number_text(v, 0 if name == "n" else digits) for v in values]
+                text[place] = [_number_text(v, 0 if name in _COUNTS else digits) for v in values]
             rate = str(name).removesuffix("_difference")
             if self.attrs.get("is_pooled") and rate in _REPORT_RATES:
                 is_whole = self.index.get_level_values(-1) == "overall"
@@ -513,11 +559,12 @@ class ListedCells:
         self._place = np.argsort(self._order)
         self.places = self._place[: groups.stratum_of.size]  # the row of each cell
 
-    def with_overall(self, of_cells: FloatArray) -> FloatArray:
-        """List numbers of cells, and their sums over strata."""
-        own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
-        overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
-        np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
+    def with_overall(self, of_cells: FloatArray, overall: FloatArray | None = None) -> FloatArray:
+        """List numbers of cells, and those of strata, by default their sums."""
+        if overall is None:
+            own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
+            overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
+            np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
 
     def rows(self) -> list[IntArray]:
@@ -556,7 +603,7 @@ def with_differences(
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)
     columns, limits = columns.copy(), limits.copy()
-    for name in [n for n, values in columns.items() if n != "n" and values.dtype != object]:
+    for name in [n for n, of in columns.items() if n not in _COUNTS and of.dtype != object]:
         values, added = columns[name], f"{name}_difference"
         against, is_compared = np.arange(values.size), np.zeros(values.size, bool)
         against[rows], is_compared[rows] = places, True
