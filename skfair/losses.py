@@ -82,7 +82,7 @@ class LogLoss(Loss):
         small = np.exp(-np.abs(margins))  # in (0, 1]: nothing overflows
         value = np.log1p(small)
         value -= np.minimum(margins, 0)
-        miss = np.exp(-np.maximum(margins, 0))  # a second exp is cheaper than a choice by sign
+        miss = np.maximum(small, margins < 0)  # exp(-max(margin, 0)), without a second exp
         miss /= 1 + small  # probability of the wrong class
         return RowParts(value, -targets * miss, miss * (1 - miss))
 

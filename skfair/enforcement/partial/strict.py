@@ -49,6 +49,10 @@ from skfair.utils.rounding import ROUNDING
 
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
+# Least and largest factor on the tolerance per round. The wide steps of the first round leave a far
+# larger disparity than narrow ones will: 0.3 went too far and cost a round to come back, 0.7 takes
+# a fifth more evaluations on 400 rows.
+CHANGE = 0.5, 1.5
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
 # A disparity below this part of what is allowed gives room away. With .85, as elsewhere, .0026 of
@@ -179,15 +183,17 @@ def solve_partially(
     If there is none, the one of least disparity is returned.
     """
     solved: list[PartialResult] = []
+    starts: list[FloatArray] = []
     for form in problems:
         if solved and solved[-1].result.status == "stopped":
             break
-        solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
+        starts.append(form.start(theta_model))
+        solved += _rounds(form, solver, starts[-1], surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
     model = problems[0].model
     if unlimited is not None:
-        none, start = np.zeros(problems[0].n_constraints), problems[0].start(theta_model)
-        result = unlimited._replace(theta=start, multipliers=none)
+        none = np.zeros(problems[0].n_constraints)
+        result = unlimited._replace(theta=starts[0], multipliers=none)
         solved.append(free := measured(problems[0], result, target))
     is_short = not any(result.verdict.is_feasible for result in solved)
     if unlimited is not None and not is_stopped and is_short:
@@ -211,13 +217,14 @@ def solve_partially(
 def _rounds(
     form: PartialParityProblem,
     solver: Solver,
-    theta_model: FloatArray,
+    theta: FloatArray,  # where the first round starts
     surrogate: Surrogate,
     target: Target,
     n_rounds: int,
     params: SolveOptions,
 ) -> list[PartialResult]:
     """Solve, measure, multiply the tolerance by what was asked over that, and solve again."""
+    theta_model = form.model_part(theta)
     spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
     tolerance, width, solved = form.tolerance, 1.0, list[PartialResult]()
     problem = form.limited(tolerance, surrogate)
@@ -228,8 +235,6 @@ def _rounds(
         few = problem.on_rows(rows, np.full(rows.size, n / rows.size))
         rough = solver.solve(few, few.start(theta_model), **params)
         theta, multipliers = rough.theta, rough.multipliers
-    else:
-        theta = problem.start(theta_model)
     for n_done in range(1, n_rounds + 1):
         result = solver.solve(problem, theta, multipliers, **params)
         theta, multipliers = result.theta, result.multipliers
@@ -245,7 +250,7 @@ def _rounds(
         if is_done or result.status == "stopped":
             break
         wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
-        tolerance *= float(np.clip(wanted, 0.3, 1.5))
+        tolerance *= float(np.clip(wanted, *CHANGE))
         width = max(NARROWEST, NARROWING * width)
         ratio = max(last.spread / spread, 1e-6) if spread else 1.0
         problem = form.limited(tolerance, surrogate.narrowed(width * ratio))

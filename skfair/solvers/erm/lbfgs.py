@@ -98,8 +98,9 @@ class LBFGS(Generic[M]):
             Number of steps.
         """
         at, flattest, lowest, since = start, start.steepness, start.value, 0
+        steepness = flattest
         for n_iter in range(max_iter):
-            if at.steepness <= tol or n_iter - since > _PATIENCE:
+            if steepness <= tol or n_iter - since > _PATIENCE:
                 return at, n_iter
             new = self._step(function, at)
             if new is None and self._n_seen:
@@ -111,8 +112,9 @@ class LBFGS(Generic[M]):
             product = float(step @ change)
             if product > np.finfo(float).eps * (change @ change) > 0:
                 self._remember(step, change, product)
-            if new.steepness < 0.9 * flattest or new.value < lowest:
-                flattest, lowest = min(flattest, new.steepness), min(lowest, new.value)
+            steepness = new.steepness
+            if steepness < 0.9 * flattest or new.value < lowest:
+                flattest, lowest = min(flattest, steepness), min(lowest, new.value)
                 since = n_iter
             at = new
         return at, max_iter
