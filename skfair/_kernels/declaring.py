@@ -6,7 +6,9 @@ a cached kernel. Kernels are then kept in a temporary folder for as long as the 
 was compiled before, when the image was built, is used from where it is.
 
 A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
-among threads (``utils/threads.py``). It has no threads of its own.
+among threads (``utils/threads.py``). It has no threads of its own. Kernels whose name starts with
+an underscore are called by kernels of their file only, and Python cannot call them: what would
+turn its objects into arrays is not compiled for them.
 
 Compiling is a budget (``tests/test_compile_budget.py``). What costs most of it, as measured:
 functions that kernels call, since each is compiled by itself, again with its caller, and again for
@@ -39,10 +41,10 @@ from skfair.utils.warn import warn_user
 
 @contextmanager
 def _nothing_is_garbage() -> Iterator[None]:
-    """Look for garbage afterwards: while modules are imported none is made.
+    """Look for garbage afterwards, because importing and compiling keep nearly all they make.
 
-    Otherwise everything that is in memory is searched through twice, which takes as long as
-    importing numba.
+    Otherwise everything that is in memory is searched through several times, which takes as long as
+    importing numba, or a tenth of the time that kernels take to compile.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -68,11 +70,14 @@ _CONFIG: Any = numba.config  # its fields are set when numba is imported
 _COMPILED = count()  # kernels that this process had to compile
 
 
-def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]], Any]:
+def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
     """Return numba's decorator of the same name, which does without a place for compiled code."""
-    options: dict[str, Any] = {"nogil": True, "inline": inline}
 
     def declare(function: Callable[..., Any]) -> Any:
+        # What calls from C and from Python need is a tenth of what there is to compile.
+        is_inner = function.__name__.startswith("_")
+        options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
+        options["no_cpython_wrapper"] = is_inner
         try:
             return _kept_by_key(numba.njit(cache=cache, **options)(function))
         except RuntimeError:  # numba has no place to keep the compiled code
@@ -96,6 +101,7 @@ def _kept_by_key(kernel: Any) -> Any:
         kernel._cache._cache_file = _FilesByKey(files)
         kernel._cache.load_overload = _announcing(kernel._cache.load_overload)
         kernel._cache.save_overload = _where_possible(kernel._cache.save_overload)
+        kernel.compile = _nothing_is_garbage()(kernel.compile)
     return kernel
 
 
