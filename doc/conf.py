@@ -93,6 +93,7 @@ TAUGHT_ORDER = {
         "classes",
         "regression",
         "guarantee",
+        "repeat_visits",
     ),
     "ranks": (
         "top_fifth",
