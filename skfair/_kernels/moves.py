@@ -50,19 +50,27 @@ def cheapest_moves(distances, labels, cells, weights, start, row, cost, size):
 
 
 @njit(cache=True)
-def _missed(value, rounding):
-    """Return what a constraint is violated by."""
-    return -value if value < -rounding else 0.0
+def _learn(constraints, values, learnt, joins, k, s, weight, rounding):
+    """Write what a point of this weight adds to the violations of cluster k: it joins or leaves."""
+    matrix, starts, which = constraints
+    total, signed = 0.0, weight if joins else -weight
+    for m in range(starts[s], starts[s + 1]):
+        value = values[k, which[m]]
+        after = value + signed * matrix[which[m], s]
+        total += -after if after < -rounding else 0.0
+        total -= -value if value < -rounding else 0.0
+    learnt[0, joins, k, s], learnt[1, joins, k, s] = weight, total
 
 
 @njit(cache=True)
-def _best_move(repairs, constraints, values, counts, heads, k, t, unit, rounding):
+def _best_move(repairs, constraints, values, counts, heads, learnt, k, t, unit, rounding):
     """Return the merit of the best move from cluster k to t, and its cell.
 
     When it ``repairs``, that is the cost per unit of repair; otherwise what it adds to the cost. A
     swap between the clusters stands for n_cells plus its cell; each pair is asked for swaps once.
+    What a point adds to violations when it leaves or joins is ``learnt`` for its weight, and serves
+    all targets: to compute it again for each would take most of the time.
     """
-    matrix, starts, which = constraints
     least, place, n_cells = np.inf if repairs else 0.0, 0, counts.shape[1]
     slight = max(rounding, 1e-9 * unit)  # the rounding of what points of this weight change
     for s in range(n_cells):
@@ -70,12 +78,11 @@ def _best_move(repairs, constraints, values, counts, heads, k, t, unit, rounding
         if cost == np.inf or counts[k, s] <= 0.0:
             continue
         if repairs or cost < least:
-            leave = join = 0.0
-            for m in range(starts[s], starts[s + 1]):
-                r = which[m]
-                step, value, other = weight * matrix[r, s], values[k, r], values[t, r]
-                leave += _missed(value - step, rounding) - _missed(value, rounding)
-                join += _missed(other + step, rounding) - _missed(other, rounding)
+            if learnt[0, 0, k, s] != weight:
+                _learn(constraints, values, learnt, 0, k, s, weight, rounding)
+            if learnt[0, 1, t, s] != weight:
+                _learn(constraints, values, learnt, 1, t, s, weight, rounding)
+            leave, join = learnt[1, 0, k, s], learnt[1, 1, t, s]
             if repairs:
                 change = leave + join
                 if change < -rounding and cost < least * -change:
@@ -111,11 +118,9 @@ def move_points(
     of the scratch space holds the weight of the first point of each list that is still in the
     cluster, and what its move costs (infinite: none is left). Changes labels, counts and
     values; returns the steps and what they add to the cost (repairs: to the sum of the merits).
-
-    Only two clusters change in a step, so it costs about four n_clusters n_cells times the
-    constraints that count a cell.
+    Only two clusters change in a step, so it costs about four n_clusters n_cells.
     """
-    first, heads, least, place, is_changed = scratch
+    first, heads, least, place, is_changed, learnt = scratch
     row, cost, size = lists
     matrix, starts, which = constraints
     n_clusters, n_cells = counts.shape
@@ -137,7 +142,7 @@ def move_points(
             for t in range(n_clusters):
                 if is_changed[k] or is_changed[t]:
                     least[k, t], place[k, t] = _best_move(
-                        repairs, constraints, values, counts, heads, k, t, unit, rounding
+                        repairs, constraints, values, counts, heads, learnt, k, t, unit, rounding
                     )
                 if least[k, t] < lowest:
                     lowest, pair = least[k, t], k * n_clusters + t
@@ -159,6 +164,6 @@ def move_points(
                 values[b, which[m]] += change
         for k in range(n_clusters):
             is_changed[k] = k in (a, b)
-        total += lowest
-        steps += 1
+        learnt[0, :, a], learnt[0, :, b] = np.nan, np.nan
+        total, steps = total + lowest, steps + 1
     return steps, total

@@ -40,14 +40,15 @@ def complete_distances(block, center_norms, row_norms):
 
 
 @njit(cache=True)
-def soft_assign(distances, price, cells, weights, temperature, value, counts, curvature):
+def soft_assign(distances, price, cells, weights, temperature, value, near, counts, curvature):
     """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
 
     ``curvature[s]`` (K, K) gets minus their derivatives by the prices of cell s, times the
     temperature.
 
     A cluster whose value is 30 temperatures above the smallest one adds less than 1e-13 and is
-    skipped, which saves nearly all exponentials. ``value`` (K,) is scratch space.
+    skipped, which saves nearly all exponentials. ``value`` and ``near`` (K,) are scratch space: the
+    shares of the other clusters, and which these are.
     """
     n, n_clusters = distances.shape
     total, reach = 0.0, 30.0 * temperature
@@ -66,18 +67,23 @@ def soft_assign(distances, price, cells, weights, temperature, value, counts, cu
         if second > lowest + reach:
             counts[nearest, s] += w
             continue
+        n_near = 0
+        for k in range(n_clusters):
+            near[n_near] = k
+            n_near += value[k] <= lowest + reach
         norm = 0.0
-        for k in range(n_clusters):
-            is_near = value[k] <= lowest + reach
-            value[k] = math.exp((lowest - value[k]) / temperature) if is_near else 0.0
-            norm += value[k]
-        for k in range(n_clusters):
-            share = w * value[k] / norm
-            if share > 0.0:
-                counts[k, s] += share
-                curvature[s, k, k] += share
-                for m in range(n_clusters):
-                    curvature[s, k, m] -= share * value[m] / norm
+        for j in range(n_near):
+            value[j] = math.exp((lowest - value[near[j]]) / temperature)
+            norm += value[j]
+        for j in range(n_near):
+            k, value[j] = near[j], value[j] / norm
+            share = w * value[j]
+            counts[k, s] += share
+            curvature[s, k, k] += share - share * value[j]
+            for m in range(j):
+                both = share * value[m]
+                curvature[s, k, near[m]] -= both
+                curvature[s, near[m], k] -= both
         total -= w * temperature * math.log(norm)
     return total
 
@@ -123,17 +129,27 @@ def cluster_sums(X, labels, weights, sums, mass):
 
 
 @njit(cache=True)
-def nearest(distances, unit, rounding, labels):
-    """Write the first column of each row whose distance is as small as any but for rounding.
+def nearest(distances, prices, codes, unit, rounding, labels):
+    """Write the first column of each row whose sum is as small as any but for rounding.
 
-    Distances are sums of numbers of the size of ``unit`` and of their own.
+    To the distances the prices of the row's groups are added, in place. ``codes`` (n_attributes, n)
+    may have no lines. Sums are made of numbers of the size of ``unit`` and of their own. There are
+    selections instead of branches, and two minima, since each waits for the one before.
     """
-    for i in range(distances.shape[0]):
-        least = distances[i, 0]
-        for k in range(1, distances.shape[1]):
-            least = min(least, distances[i, k])
+    n, last = distances.shape[0], distances.shape[1] - 1
+    for i in range(n):
+        row = distances[i]
+        for a in range(codes.shape[0]):
+            price = prices[codes[a, i]]
+            for k in range(last + 1):
+                row[k] += price[k]
+        least, other = row[0], row[last]
+        for k in range(0, last, 2):
+            least = row[k] if row[k] < least else least
+            other = row[k + 1] if row[k + 1] < other else other
+        least = min(least, other)
         least += rounding * (abs(least) + unit)
-        k = 0
-        while distances[i, k] > least:
-            k += 1
-        labels[i] = k
+        label = 0
+        for k in range(last, -1, -1):
+            label = k if row[k] <= least else label
+        labels[i] = label

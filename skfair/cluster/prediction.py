@@ -53,17 +53,15 @@ def labels_at_prices(
     """
     labels = np.empty(rows.shape[0], np.int32)
     unit = float(squared_norms(centers + units.mean / units.scale * issparse(rows)).max())
-    if codes is not None:
-        unit += len(codes) * float(np.abs(prices).max(initial=0.0))
+    codes = np.empty((0, labels.size), np.int32) if codes is None else codes
+    unit += len(codes) * float(np.abs(prices).max(initial=0.0))
+    of_groups = np.ascontiguousarray(prices.T)
 
     def of_part(part: slice, distances: NDArray[Any]) -> None:
         from skfair._kernels.prices import nearest
 
-        if codes is not None:
-            for attribute in codes:
-                distances += prices.T[attribute[part]]
         rounding = _ROUNDING * np.finfo(distances.dtype).eps
-        nearest(distances, unit, rounding, labels[part])
+        nearest(distances, of_groups, codes[:, part], unit, rounding, labels[part])
 
     over_distances(rows, centers, units, of_part)
     return labels

@@ -103,10 +103,11 @@ class CostTable(ABC):
         cells, weights, n_clusters = self.rows.cells, self.rows.weights, self.rows.n_clusters
 
         def of_block(part: slice, costs: NDArray[Any]) -> SoftCounts:
-            counts, scratch = self.rows.no_counts(), np.empty(n_clusters)
+            counts = self.rows.no_counts()
+            scratch = np.empty(n_clusters), np.empty(n_clusters, np.int64)
             curvature = np.zeros((self.rows.n_cells, n_clusters, n_clusters))
             arguments = costs, price, cells[part], weights[part], temperature
-            return soft_assign(*arguments, scratch, counts, curvature), counts, curvature
+            return soft_assign(*arguments, *scratch, counts, curvature), counts, curvature
 
         total: SoftCounts = add(self.each(of_block))
         return total

@@ -201,6 +201,7 @@ class Placement:
             np.full(shape[:2], np.inf),
             np.zeros(shape[:2], np.int64),
             np.ones(shape[0], np.bool_),
+            np.full((2, 2, *shape[1:]), np.nan),
         )
         answer = move_points(
             least_gain is None,

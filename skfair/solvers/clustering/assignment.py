@@ -22,8 +22,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostedRows, CostTable, SoftCounts
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
@@ -42,8 +44,20 @@ LARGE, SAMPLE = 20_000, 10_000
 STEPS = 20
 # The temperature where a sample stands for many more rows: some of these are near a tie even then.
 _COLD = 3e-4
-# How many multipliers a step changes at most, those with the steepest slopes.
+# A search ends where no constraint is missed by more than this, as a share of all weight and of the
+# mean count of a cell in a cluster, in temperatures: of 2,000 counts each is a small share of all.
+_SLIGHT, _OF_MEAN = 1 / 30, 6.0
+# It also ends after this number of steps in a row that lower the dual by less than this share of
+# its value, in temperatures. 108 fits of 600 to 3,000 rows make .74 of the evaluations, at costs
+# .002 (+- .006) % higher; with 3 steps .86, at costs .016 (+- .007) % lower, in .1 more time.
+_MOST_SLOW, _SLOW = 2, 3e-3
+# The reach of the first step. From 1 on, the first steps of 160 counts fail and the search ends.
+_REACH = 0.03
+# Equations of more multipliers than this are solved by conjugate gradients, up to this number of
+# products or share of the slope. Directly, 15 multipliers take .04 ms instead of .6, 200 .8 instead
+# of 1.3, and 1,000 take 110 ms instead of 3.
 MANY = 200
+_MOST_PRODUCTS, _PRECISE = 30, 1e-2
 # Multipliers beyond this, in units of that mean distance, rise without end: no labels are within
 # the limits, and at a lower temperature rounding would decide.
 _ENDLESS = 1_000.0
@@ -115,7 +129,6 @@ def placed_rows(
     multipliers: FloatArray,
     history: History,
     rounds: int = 1,
-    max_iter: int = 2 * STEPS,
     search_counts: bool = False,
     part: RepresentationProblem | None = None,
 ) -> Clustering:
@@ -124,7 +137,7 @@ def placed_rows(
     best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]
-        placed = place(problem, best.centers, best.multipliers, last, max_iter, search_counts, part)
+        placed = place(problem, best.centers, best.multipliers, last, STEPS, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)
@@ -209,7 +222,7 @@ def maximise_dual(
         if lam.max() > _ENDLESS:
             break
         dual = partial(_negative_dual, problem, table, unit, missed, temperature)
-        lam = _lowered(dual, lam, problem.constraints.matrix, temperature / 30, max_iter)
+        lam = _lowered(dual, lam, problem.constraints.matrix, temperature, max_iter)
     return lam * unit
 
 
@@ -240,7 +253,7 @@ def _lowered(
     dual: Callable[[FloatArray], SoftCounts],
     lam: FloatArray,
     matrix: FloatArray,
-    slight: float,
+    temperature: float,
     max_iter: int,
 ) -> FloatArray:
     """Lower a dual by Newton steps in the multipliers that are above 0 or would rise.
@@ -249,26 +262,52 @@ def _lowered(
     below 0 become 0. The reach of the next step depends on how well slope and curvature predicted
     what this one gained.
     """
-    (value, slope, curvature), reach = dual(lam), 1.0
+    (value, slope, curvature), reach, n_slow = dual(lam), _REACH, 0
+    slight = temperature * min(_SLIGHT, _OF_MEAN / (lam.shape[0] * matrix.shape[1]))
     for _ in range(max_iter):
-        pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
-        if (steepest := pull.max()) <= slight:
+        cluster, constraint = free = np.nonzero((lam > 0) | (slope < 0))
+        pull, own = slope[free], matrix[constraint]
+        steepest = np.abs(pull).max(initial=0.0)
+        if steepest <= slight or n_slow == _MOST_SLOW:
             break
-        if np.count_nonzero(pull) > MANY:
-            pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
-        cluster, constraint = free = np.nonzero(pull)
-        # Both are (n_free, n_cells, n_clusters): one product serves all cells.
-        own = matrix[constraint][:, :, None] * np.eye(lam.shape[0])[cluster][:, None]
-        curved = matrix[constraint][:, :, None] * curvature.transpose(1, 0, 2)[cluster]
-        second = np.tensordot(curved, own, axes=((1, 2), (1, 2)))
-        damped = second + np.eye(cluster.size) * (steepest / reach)
-        change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
+        second = _second_derivatives(own, cluster, curvature)
+        change = np.maximum(lam[free] + _step(second, pull, steepest / reach), 0.0) - lam[free]
         other = lam.copy()
         other[free] += change
         reached = dual(other)
-        predicted = change @ (slope[free] + second @ change / 2)
-        share = (reached[0] - value) / predicted if predicted < 0 else 0.0
+        gained, predicted = reached[0] - value, change @ (pull + second @ change / 2)
+        share = gained / predicted if predicted < 0 else 0.0
         reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
-        if reached[0] < value:
+        n_slow = n_slow + 1 if -gained < _SLOW * temperature * abs(value) else 0
+        if gained < 0:
             lam, (value, slope, curvature) = other, reached
     return lam
+
+
+def _second_derivatives(own: FloatArray, cluster: IntArray, curvature: FloatArray) -> Any:
+    """Return the second derivatives by some multipliers, as an array or by their products.
+
+    ``own`` (n_free, n_cells) are their constraints.
+    """
+    n_cells, n_clusters, _ = curvature.shape
+    if cluster.size <= MANY:
+        placed = own[:, :, None] * np.eye(n_clusters)[cluster][:, None]
+        curved = own[:, :, None] * curvature.transpose(1, 0, 2)[cluster]
+        return curved.reshape(cluster.size, -1) @ placed.reshape(cluster.size, -1).T
+    which, cell = np.nonzero(own)
+    place = which, cell * n_clusters + cluster[which]
+    prices = sparse.csr_array((own[which, cell], place), (cluster.size, n_cells * n_clusters))
+
+    def product(change: FloatArray) -> FloatArray:
+        moved = (prices.T @ change).reshape(n_cells, n_clusters, 1)
+        return np.asarray(prices @ (curvature @ moved).ravel())
+
+    return LinearOperator((cluster.size, cluster.size), product, dtype=np.float64)
+
+
+def _step(second: Any, slope: FloatArray, damping: float) -> FloatArray:
+    """Return the step to where the slope would be 0 if the second derivatives were damped."""
+    if isinstance(second, np.ndarray):
+        return np.asarray(np.linalg.solve(second + damping * np.eye(slope.size), -slope))
+    damped = LinearOperator(second.shape, lambda v: second @ v + damping * v, dtype=np.float64)
+    return np.asarray(cg(damped, -slope, rtol=_PRECISE, maxiter=_MOST_PRODUCTS)[0])

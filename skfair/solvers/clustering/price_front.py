@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import STEPS, placed_rows
+from skfair.solvers.clustering.assignment import placed_rows
 from skfair.solvers.clustering.base import Clustering, ConstraintsOf, FrontPoint, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
 from skfair.utils.history import History
@@ -62,7 +62,7 @@ def _follow(
         if at is None:
             at = fair_lloyd(limited, centers, search_counts=False)
         else:
-            at = placed_rows(limited, at.centers, at.multipliers, History(), max_iter=STEPS)
+            at = placed_rows(limited, at.centers, at.multipliers, History())
             at = at._replace(history={})
         yield FrontPoint(target, constraints, at)
 

@@ -142,7 +142,8 @@ def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
     cells, weights, t = rng.integers(0, 3, 30), rng.random(30), temperature
     counts, curvature = np.zeros((n_clusters, 3)), np.zeros((3, n_clusters, n_clusters))
     kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
-    value = kernel(D, price, cells, weights, t, np.empty(n_clusters), counts, curvature)
+    scratch = np.empty(n_clusters), np.empty(n_clusters, np.int64)
+    value = kernel(D, price, cells, weights, t, *scratch, counts, curvature)
     V = D + price[cells]
     shares = np.exp(-(V - V.min(axis=1, keepdims=True)) / t)
     norm = shares.sum(axis=1)
@@ -163,7 +164,8 @@ def test_soft_assignments_with_prices_that_swallow_the_temperature(compiled, pri
     kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
     D, counts = np.random.default_rng(0).random((5, 3)), np.zeros((3, 1))
     given = D, np.full((1, 3), price), np.zeros(5, int), np.ones(5), 1e-3
-    value = kernel(*given, np.empty(3), counts, np.zeros((1, 3, 3)))
+    scratch = np.empty(3), np.empty(3, np.int64)
+    value = kernel(*given, *scratch, counts, np.zeros((1, 3, 3)))
     assert value == pytest.approx(5 * price, rel=1e-12)
     assert counts.sum() == pytest.approx(5)
 
@@ -284,7 +286,7 @@ def test_too_many_groups_for_pairs():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypatch):
+def test_conjugate_gradients_end_at_the_bound_of_direct_steps(seed, monkeypatch):
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
     table, bounds, costs = problem.distances(centers), [], []
     assert problem.no_multipliers().size > assignment.MANY
@@ -303,13 +305,48 @@ def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypat
 
 @pytest.mark.parametrize("nearest", [kernels.nearest, as_python(kernels.nearest)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_first_of_the_nearest_clusters_is_taken_whatever_rounding_says(nearest, dtype):
+@pytest.mark.parametrize(("n_clusters", "n_attributes"), [(5, 0), (6, 2), (1, 1), (2, 1)])
+def test_the_first_of_the_nearest_clusters_is_taken_whatever_rounding_says(
+    nearest, dtype, n_clusters, n_attributes
+):
     rng = np.random.default_rng(0)
-    exact = rng.integers(0, 4, (300, 5)).astype(dtype)
-    expected = exact.argmin(axis=1)
+    exact = rng.integers(0, 4, (300, n_clusters)).astype(dtype)
+    table = rng.integers(-2, 3, (4, n_clusters)).astype(float)
+    codes = rng.integers(0, 4, (n_attributes, 300))
+    expected = (exact + table[codes].sum(axis=0)).argmin(axis=1)
     eps = np.finfo(dtype).eps
-    noisy = exact + eps * rng.uniform(-4, 4, exact.shape).astype(dtype)
+    noisy = (exact + eps * rng.uniform(-4, 4, exact.shape)).astype(dtype)
     labels = np.empty(300, np.int32)
-    nearest(noisy.astype(dtype), 1.0, 64 * eps, labels)
+    nearest(noisy, table, codes, 1.0, 64 * eps, labels)
     assert np.array_equal(labels, expected)
-    assert not np.array_equal(noisy.argmin(axis=1), expected)
+    if n_clusters > 2:
+        assert not np.array_equal(noisy.argmin(axis=1), expected)
+
+
+@pytest.mark.parametrize("largest", [1, 3])
+def test_what_moves_is_the_same_when_nothing_is_known_before_a_step(largest, monkeypatch):
+    # Effects of moves are remembered from step to step, for the weight that a row has.
+    problem, centers = random_problem(5, 200, 5, 3, 0.9)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, largest + 1, problem.n_samples).astype(float)
+    problem.weights, problem.total_weight = weights, float(weights.sum())
+    table, move = problem.distances(centers), moves.move_points
+
+    def moved(labels, least_gain, n_steps):
+        placed = Placement(problem, table, labels.copy())
+        listed = table.cheapest_moves(labels)
+        total = 0
+        while True:
+            monkeypatch.setattr(moves, "move_points", lambda *a: move(*a[:8], n_steps, *a[9:]))
+            done, _ = placed._moved(lambda _: listed, least_gain)
+            total += done
+            if done < n_steps:
+                return placed.labels, total
+
+    labels = dense(problem, centers).argmin(axis=1)
+    for least_gain in (None, 1e-12):
+        at_once, n_moved = moved(labels, least_gain, 10**6)
+        assert n_moved > 5
+        one_by_one, _ = moved(labels, least_gain, 1)
+        assert np.array_equal(at_once, one_by_one)
+        labels = at_once
