@@ -66,9 +66,10 @@ for k in n_visits:
             "demographic_parity", None, decided, sensitive_features=sex, units=units
         )
         bounds[unit].append(bound)
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for unit, values in bounds.items():
-    plt.plot(n_visits, values, "o-", label=f"{unit} counted")
-plt.xlabel("Visits of each patient")
-plt.ylabel("Largest difference that is possible\n(95% confidence)")
-plt.ylim(bottom=0)
-plt.legend(frameon=False)
+    ax.plot(n_visits, values, "o-", label=f"{unit} counted")
+ax.set(xscale="log", xticks=n_visits, xticklabels=n_visits, ylim=(0, None))
+ax.set(xlabel="Visits of each patient", ylabel="Largest difference possible (95%)")
+ax.minorticks_off()
+ax.legend(frameon=False)
