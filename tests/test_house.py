@@ -103,7 +103,6 @@ def good(x, out):
         ("_kernels/a.py", CLOSED.replace('"""Write x into out."""', "pass"), "docstring"),
         ("_kernels/a.py", CLOSED + "    raise ValueError('no')", "raises"),
         ("utils/a.py", "def f():\n    from numba import njit", "kernels live in _kernels"),
-        ("utils/a.py", "from skfair._kernels.b import _inner", "only kernels call it"),
     ],
 )
 def test_an_open_kernel_is_caught(tmp_path, file, source, message):

@@ -6,9 +6,7 @@ a cached kernel. Kernels are then kept in a temporary folder for as long as the 
 was compiled before, when the image was built, is used from where it is.
 
 A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
-among threads (``utils/threads.py``). It has no threads of its own. Kernels whose name starts with
-an underscore are called by kernels of their file only, and Python cannot call them: what would
-turn its objects into arrays is not compiled for them.
+among threads (``utils/threads.py``). It has no threads of its own.
 
 Compiling is a budget (``tests/test_compile_budget.py``). What costs most of it, as measured:
 functions that kernels call, since each is compiled by itself, again with its caller, and again for
@@ -73,11 +71,11 @@ _COMPILED = count()  # kernels that this process had to compile
 def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
     """Return numba's decorator of the same name, which does without a place for compiled code."""
 
+    # An entry for C, which nobody calls, is some of what there is to compile. One for Python stays:
+    # without it a test that runs a kernel as plain Python dies where that calls another one.
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
+
     def declare(function: Callable[..., Any]) -> Any:
-        # What calls from C and from Python need is a tenth of what there is to compile.
-        is_inner = function.__name__.startswith("_")
-        options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
-        options["no_cpython_wrapper"] = is_inner
         try:
             return _kept_by_key(numba.njit(cache=cache, **options)(function))
         except RuntimeError:  # numba has no place to keep the compiled code
