@@ -70,7 +70,6 @@ _COMPILED = count()  # kernels that this process had to compile
 
 def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
     """Return numba's decorator of the same name, which does without a place for compiled code."""
-
     # An entry for C, which nobody calls, is some of what there is to compile. One for Python stays:
     # without it a test that runs a kernel as plain Python dies where that calls another one.
     options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
