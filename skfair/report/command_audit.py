@@ -144,7 +144,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         blocks = iter([whole])
     sums = (sums_of_block(table.by_argument(block), task, how) for block in blocks)
     tables = [own for own in sums if own is not None]
-    sample = tables[0] if len(tables) == 1 else total(tables, order)[0]
+    sample = tables[0] if judged.units is not None else total(tables, order)[0]
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:

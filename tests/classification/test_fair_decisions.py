@@ -451,6 +451,7 @@ def test_models_of_every_kind():
         partial(PartialParityCalibrator, interval=(0, 0.5), max_disparity=0.1, cv=3),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Rows look as if people repeat")  # of few words
 def test_rows_may_be_texts(make):
     """As a vectorizer wants them: a list, an array or a Series, and the same as in a table."""
     rng = np.random.default_rng(0)

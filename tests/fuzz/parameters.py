@@ -114,6 +114,7 @@ ARGUMENTS = {
     "affinity": (lambda s: s.affinity, ODD_MATRICES),
     "centers": (lambda s: s.X[:3].repeat(3, axis=0)[:3], ODD_MATRICES),
     "groups": ([None], []),
+    "units": (lambda s: s.rng.integers(0, 1 + s.n // 2, s.n), ODD_VECTORS),
     "classes": ([None, [0, 1]], [[0], [0, 0], [[0, 1]], ["a", "b"], [2, 3], [0, float("nan")]]),
     # metrics
     "intersectional": BOOLEAN,
@@ -216,6 +217,8 @@ ARGUMENTS = {
     "comparison": options("difference", "ratio"),
     "shift": ([0.0, 0.02], [-1, 1, 2, "a"]),
     "power": ([0.8, 0.5], [0, 1, -1]),
+    "rows_per_unit": ([1.0, 3.5], [0.5, -1, "a", float("nan"), float("inf")]),
+    "correlation": ([1.0, 0.3, 0], [-0.1, 2, "a", float("nan")]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
     "DisparityMonitor.constraint": (["demographic_parity", "equalized_odds"], ["nonsense", 3]),
