@@ -36,18 +36,21 @@ def elastic_step(
     gradient: FloatArray,
     constraints: FloatArray,  # A: (n_constraints, n_parameters)
     least: FloatArray,  # b
-    radius: float,  # r
+    radius: float = np.inf,  # r
+    elastic: float = ELASTIC,  # K; infinite where all constraints can be kept
 ) -> ElasticStep:
     """Minimise the model."""
     p = gradient.size
     # Constraints that no step in the box comes near say nothing.
-    near = np.flatnonzero(least > -radius * np.abs(constraints).sum(axis=1))
-    box = np.vstack([np.eye(p), -np.eye(p)])
+    near, box = np.arange(least.size), np.empty((0, p))
+    if radius < np.inf:
+        near = np.flatnonzero(least > -radius * np.abs(constraints).sum(axis=1))
+        box = np.vstack([np.eye(p), -np.eye(p)])
     back = solve_triangular(cholesky(hessian, lower=True), np.eye(p), lower=True).T
     middle = -(back.T @ gradient)
-    stretch = np.append(np.full(near.size, ELASTIC**-0.5), np.zeros(2 * p))
+    stretch = np.append(np.full(near.size, elastic**-0.5), np.zeros(len(box)))
     sides = np.vstack([constraints[near], box]) @ back  # (n_sides, p)
-    ends = np.append(least[near], np.full(2 * p, -radius)) - sides @ middle
+    ends = np.append(least[near], np.full(len(box), -radius)) - sides @ middle
     columns = np.vstack([sides.T, stretch, ends])
     aim = np.append(np.zeros(p + 1), 1.0)
     weights, _ = nnls(columns, aim, maxiter=_MOST_STEPS * ends.size)
@@ -56,4 +59,4 @@ def elastic_step(
     multipliers = np.zeros(least.size)
     multipliers[near] = weights[: near.size] / left[-1]
     d = back @ (point[:-1] + middle)
-    return ElasticStep(np.clip(d, -radius, radius), multipliers, float(point[-1] * ELASTIC**-0.5))
+    return ElasticStep(np.clip(d, -radius, radius), multipliers, float(point[-1] * elastic**-0.5))
