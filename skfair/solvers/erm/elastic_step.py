@@ -56,6 +56,6 @@ def elastic_step(
     weights, _ = nnls(columns, aim, maxiter=_MOST_STEPS * ends.size)
     left = aim - columns @ weights
     point = -left[:-1] / left[-1]
-    multipliers = np.bincount(near, weights[: near.size] / left[-1], least.size)
+    multipliers = np.bincount(near, weights[: near.size] / left[-1], least.size).astype(float)
     d = back @ (point[:-1] + middle)
     return ElasticStep(np.clip(d, -radius, radius), multipliers, float(point[-1] * elastic**-0.5))
