@@ -42,7 +42,7 @@ VISITS = (
 REPETITIONS = {"certificates": 24, "audits": 100, "intervals": 250}
 # Certificates are fits, and take most of the time: visits, constant, alike.
 FITTED = {
-    *((1, True, True), (3, True, True), (10, True, True), (30, True, True)),
+    *((1, True, True), (3, True, True), (10, True, True)),
     *((10, False, True), (10, True, False)),
 }
 
