@@ -194,7 +194,7 @@ class SensitiveFeaturesMixin:
         parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
         if "price_of_fairness_" in own:
             parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
-        parts += [changes_line(own.get("changes_", {})), f"rows {own['_n_rows']}"]
+        parts += [changes_line(own.get("changes_", {})), own["_said_rows"]]
         if "status_" in own:
             reason = own.get("_reason")
             parts.append(f"status {own['status_']}" + (f" ({reason})" if reason else ""))

@@ -43,7 +43,7 @@ from skfair.groups.named_columns import (
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
-from skfair.groups.row_units import RowUnits, read_units
+from skfair.groups.row_units import RowUnits, read_units, said_rows
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
@@ -132,8 +132,8 @@ def read_rows(
     encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, encoded, strata, units)
     data.groups.warn_small()
-    names = np.array(data.groups.names, dtype=object)
-    reading |= {"groups_": names, "_group_levels": data.groups.levels, "_n_rows": n_samples}
+    reading |= {"groups_": np.array(data.groups.names, dtype=object)}
+    reading |= {"_group_levels": data.groups.levels, "_said_rows": said_rows(n_samples, units)}
     if supervised and n_samples >= _FEWEST_COMPARED:
         seen = np.asarray(y), rows, reading["model_features_"], encoded
         _warn_of_target(*seen)

@@ -64,7 +64,7 @@ def count_labels(
         # Who is in a group with probability p counts as p people, not as p^2.
         columns.append(squared if people is None else squared / people)
     sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
-    parts = of_units = None
+    parts = unit_sums = None
     if together is not None:
         if weights is None:
             sums.append(sums[0])
@@ -72,12 +72,12 @@ def count_labels(
         by_outcome = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
         n_cells = compared.cells.n_groups
         parts = together.parts(compared.cells.codes, n_cells)
-        of_units = weighed = parts.sums(by_outcome)
+        unit_sums = weighed = parts.sums(by_outcome)
         if people is not None:
             weighed = parts.sums(by_outcome / np.sqrt(people))
         sums += list(parts.squares(weighed, n_cells).swapaxes(1, 2))
     counts = np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2)
-    return replace(GroupTable.of_groups(compared, counts, units=parts), of_units=of_units)
+    return replace(GroupTable.of_groups(compared, counts, units=parts), unit_sums=unit_sums)
 
 
 def count_correct(

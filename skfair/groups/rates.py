@@ -36,7 +36,7 @@ class CellMeans(NamedTuple):
     origin: float = 0.0
     # (2, n_parts): of each part of a unit its weight, and its sum of the value. They are kept where
     # units lie in several cells
-    of_parts: FloatArray | None = None
+    unit_sums: FloatArray | None = None
 
     @classmethod
     def of_rows(
@@ -101,9 +101,9 @@ class CellMeans(NamedTuple):
         if len(self.sums) > 2:
             added: list[Any]
             added = [[bincount(codes, own, n_cells) for own in part] for part in self.sums]
-            if units is not None and self.of_parts is not None:
-                added[2] = units.squares(units.sums(self.of_parts), n_cells)[[0, 0, 1], [0, 1, 1]]
-            return self._replace(sums=np.array(added), of_parts=None)
+            if units is not None and self.unit_sums is not None:
+                added[2] = units.squares(units.sums(self.unit_sums), n_cells)[[0, 0, 1], [0, 1, 1]]
+            return self._replace(sums=np.array(added), unit_sums=None)
         parts = self.sums[:, : max(powers) + 1]
         if np.array_equal(*parts):  # weights are their own squares, too
             parts = parts[:1]
@@ -153,7 +153,7 @@ def added(parts: list[CellMeans]) -> CellMeans:
     """Put the cells of several samples one after the other."""
     first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
     sums = [part.counted_from(first.origin).sums for part in parts]
-    return first._replace(sums=np.concatenate(sums, axis=-1), of_parts=None)
+    return first._replace(sums=np.concatenate(sums, axis=-1), unit_sums=None)
 
 
 def effective_size(sums: FloatArray, is_share: bool = True) -> FloatArray:

@@ -37,9 +37,13 @@ class RowUnits:
         """The share of each row in the rows of its unit."""
         return np.asarray(1 / np.bincount(self.codes)[self.codes])
 
-    def one_row(self) -> BoolArray:
-        """Draw one row of each unit, the same ones each time."""
-        order = np.random.RandomState(0).permutation(len(self.codes))
+    def one_row(self, draws: FloatArray) -> BoolArray:
+        """Draw one row of each unit, the same one in whatever order the rows are.
+
+        ``draws`` has a hash of each row, by which they are put in order first.
+        """
+        order = np.lexsort((self.codes, draws))
+        order = order[np.random.RandomState(0).permutation(len(order))]
         is_drawn = np.zeros(len(order), bool)
         is_drawn[order[np.unique(self.codes[order], return_index=True)[1]]] = True
         return is_drawn
@@ -164,6 +168,11 @@ def share_of_few(units: Any, informative: Any) -> FloatArray:
     freedom = np.maximum(informative - 1, 0.5)
     shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
     return np.where(units > 1, shrunk * (units - 1) / np.where(units > 1, units, 1.0), 0.0)
+
+
+def said_rows(n_rows: int, units: RowUnits | None) -> str:
+    """Return the number of rows for a summary, and that of their people if there are fewer."""
+    return f"rows {n_rows}" + ("" if units is None else f" of {n_people(n_rows, units)} people")
 
 
 def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:

@@ -53,7 +53,7 @@ class GroupTable:
     within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
     units: UnitParts | None = None  # the cells of each unit, where rows belong together
-    of_units: FloatArray | None = None  # (4, n_parts): what each adds, by true and predicted class
+    unit_sums: FloatArray | None = None  # (4, n_parts): what each adds, by true and predicted class
 
     @classmethod
     def of_groups(
@@ -112,10 +112,10 @@ class GroupTable:
         units = self.units if self.units is None else self.units.only(is_kept)
         measures = {}
         for name, own in self.measures.items():
-            of_parts = own.of_parts
-            if self.units is not None and of_parts is not None:
-                of_parts = of_parts[:, is_kept[self.units.cells]]
-            measures[name] = own._replace(sums=own.sums[..., is_kept], of_parts=of_parts)
+            unit_sums = own.unit_sums
+            if self.units is not None and unit_sums is not None:
+                unit_sums = unit_sums[:, is_kept[self.units.cells]]
+            measures[name] = own._replace(sums=own.sums[..., is_kept], unit_sums=unit_sums)
         codes, counts = self.codes[is_kept], self.counts[is_kept]
         return GroupTable(self.levels, codes, counts, measures, None, self.within, None, units)
 
@@ -201,7 +201,7 @@ class GroupTable:
         rows = self.weights * scale[:, None, None]
         halves = 0.5 * np.repeat(rows.sum(axis=-1) > 0, 2, axis=-1)
         chances, sizes, kinds = rows.reshape(-1, 4) + halves, rows.sum(axis=(1, 2)), np.eye(4)
-        of_units = None if self.of_units is None else self._unit_kinds(self.of_units)
+        of_units = None if self.unit_sums is None else self._unit_kinds(self.unit_sums)
         for cell in np.flatnonzero(sizes > 0):
             own, size = chances[cell], sizes[cell]
             if of_units is not None:

@@ -220,8 +220,7 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
     positive = None
     if name in _OF_CLASSES:
         positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    together = read_units(units, rows.scores.size)
-    members = _members(rows, positive, name, together)
+    members = _members(rows, positive, name, read_units(units, rows.scores.size))
     if name == "mean_score_difference":
         return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])
     if name not in _DISTRIBUTIONS:
@@ -289,8 +288,8 @@ def _members(
                 f"{rows.groups.cells.names[cell]!r} has fewer."
             )
         of_units = [None if units is None else owners[part] for part in parts]
-        pairs = zip(parts, of_units, strict=True)
-        members.append(tuple(_Members(rows.scores[part], of_part) for part, of_part in pairs))
+        scores = (rows.scores[part] for part in parts)
+        members.append(tuple(map(_Members, scores, of_units)))
     return members
 
 

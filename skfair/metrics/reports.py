@@ -213,7 +213,7 @@ _Tables: TypeAlias = tuple[GroupTable, GroupTable | None]
 
 def _counted(rows: MetricRows, count: Callable[..., GroupTable]) -> _Tables:
     table = count(**rows.columns, groups=rows)
-    if table.of_units is None:
+    if table.unit_sums is None:
         return table, None
     in_one = rows._replace(groups=(one_group(table.groups.cells.n_samples), *rows.groups[1:]))
     return table, count(**rows.columns, groups=in_one)

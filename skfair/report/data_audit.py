@@ -36,6 +36,7 @@ from skfair.report.words import prose
 from skfair.utils.docs import documented
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import ROUNDING
+from skfair.utils.row_hash import row_draws
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, visible
 from skfair.utils.validation import one_dimensional
 
@@ -293,11 +294,10 @@ class _Sample:
         is_kept = np.array([not {*left_out} & {*named} for named in named_cells])
         rows = is_kept[cells]
         self._cells = (np.cumsum(is_kept) - 1)[cells[rows]]
-        self.is_drawn = np.ones(len(self._cells), bool)  # one row of each person
         if together is not None:
-            own = RowUnits(together.codes[rows], together.n_units)
-            parts, self.is_drawn = own.parts(self._cells, int(is_kept.sum())), own.one_row()
-            self.table = replace(self.table, units=parts)
+            together = RowUnits(together.codes[rows], together.n_units)
+            units_of_cells = together.parts(self._cells, int(is_kept.sum()))
+            self.table = replace(self.table, units=units_of_cells)
         self.n_rows = len(self._cells)
         self.n_lost = n_rows - self.n_rows
         named = {name or f"column_{j}": values for j, (name, values) in enumerate(columns)}
@@ -310,6 +310,10 @@ class _Sample:
             labels = one_dimensional(y, "y", n_rows)
             every[self.label] = pd.Series(np.asarray(labels))[rows]
             self.table.measures.update(self._label_rates(every[self.label], pos_label))
+        self.is_drawn = np.ones(len(self._cells), bool)  # one row of each person
+        if together is not None:
+            drawn_from = {"cell": self._cells, **{k: v.to_numpy() for k, v in every.items()}}
+            self.is_drawn = together.one_row(row_draws(pd.DataFrame(drawn_from), None, 0))
         for name, values in every.items():
             if values.hasnans:
                 self.table.measures[f"missing[{name}]"] = self._sums(values.isna().to_numpy())

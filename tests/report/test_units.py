@@ -238,6 +238,18 @@ def test_an_audit_of_data_counts_persons():
     assert "750 rows of 150 persons" in again.to_html()
 
 
+def test_an_audit_of_data_does_not_see_the_order_of_rows():
+    """The row of each person that counts in the shares is drawn by what is in it."""
+    frame = visits()
+    ways = frame, frame.sample(frac=1, random_state=0).reset_index(drop=True)
+    options = {"reference_shares": {"age": {"old": 0.5, "young": 0.5}}, "n_simulations": 60}
+    one, other = (
+        audit_data(own[["score", "sex"]], own[["age"]], own["y"], units=own["person"], **options)
+        for own in ways
+    )
+    pd.testing.assert_frame_equal(one.shares, other.shares)
+
+
 @pytest.mark.parametrize("block_rows", [50, 5000])
 def test_a_file_names_its_persons(tmp_path, capsys, block_rows):
     frame = visits().sample(frac=1, random_state=0)

@@ -125,12 +125,6 @@ class Path:
         self.candidates.append(kept)
         return kept
 
-    def keep_as_it_is(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
-        """Keep a solution that satisfies the limits, without a look for a better threshold."""
-        verdict = Verdict(self.quality(result.theta), 0.0)
-        self.candidates.append(StrictResult(problem, result, verdict))
-        return self.candidates[-1]
-
     def quality(self, theta: FloatArray) -> float:
         """Return the accuracy at the threshold 0, or minus the objective."""
         if self.by_accuracy:

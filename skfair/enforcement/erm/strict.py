@@ -22,7 +22,8 @@ more closely, and with small cells they fit its noise.
 
 Where groups are many, steps that see true rates take the place of the path
 (:mod:`skfair.enforcement.erm.rate_steps`). Where rows are very many, a tenth of them walks the
-path, and all rows make the last rounds only.
+path, and all rows make the last rounds only. Errors fit the noise of that tenth, so another tenth
+is asked whether all rows shall fit errors as well.
 """
 
 from __future__ import annotations
@@ -41,10 +42,8 @@ from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver
+from skfair.solvers.erm.al_newton import MANY_ROWS
 
-# From this many rows on the precision that was asked for is enough, and walks begin on a sample: a
-# Newton step on 500,000 x 50 takes .2 s.
-MANY_ROWS = 120_000
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from errors
 OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of all (.02 seen)
 # Accuracy that errors must promise to gain over the loss, for all rows to fit them. They take many
@@ -66,6 +65,7 @@ def solve_strictly(
     **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds."""
+    # Of many rows the precision that was asked for is enough, and walks begin on a sample.
     has_many_rows = solver.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
     step_tol = solve_params.get("tol") if has_many_rows else None
     path = Path(
@@ -93,7 +93,7 @@ def _from_sample(
         for rows in (few, path.problem.sampled(1) or path.problem)
     )
     end = _walk(sample, theta0, refine=refine)
-    free = sample.candidates[0].result.theta
+    free = (sample.candidates or [end])[0].result.theta
     if end.n_solves == 1 or not end.is_sound:
         return _walk(path, free, refine=refine)
     last = sample.candidates[-1]
@@ -137,7 +137,7 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     free = free._replace(theta=theta, multipliers=lam)
     if free.status != "stopped" and path.compare(problem, theta)[1] <= 0:  # they do not bind
-        return path.keep_as_it_is(problem, free)
+        return StrictResult(problem, free, Verdict(path.quality(theta), 0.0))
     unlimited = path.keep(problem, free)
     if path.is_stopped:
         return unlimited

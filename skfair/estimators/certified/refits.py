@@ -193,12 +193,16 @@ def linear_refits(
     solver = choose_solver(estimator.solver, problem)
     sizes = [share * spread / task.scale.spread for share in SHARES]
     is_quadratic = isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton)
-    for theta in (_of_squares if is_quadratic else _solved)(problem, sizes, estimator, solver):
+    if is_quadratic and "products" not in problem.offers:
+        solutions = _of_squares(problem, sizes)
+    else:
+        solutions = _of_solver(problem, sizes, estimator, solver)
+    for theta in solutions:
         model = model_attributes(problem, task, theta)
         yield LinearFit(model["coef_"], model["intercept_"])
 
 
-def _of_squares(problem: ConstrainedERM, sizes: Sequence[float], *_: Any) -> Iterator[FloatArray]:
+def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[FloatArray]:
     """Yield the solutions of squared errors, of which one evaluation says all.
 
     What is measured from a centre is compared pair by pair, for nothing says what a centre costs.
@@ -221,7 +225,7 @@ def _of_squares(problem: ConstrainedERM, sizes: Sequence[float], *_: Any) -> Ite
         yield elastic_step(hessian, at.gradient()[:p], sides, least, elastic=np.inf).d
 
 
-def _solved(
+def _of_solver(
     problem: ConstrainedERM, sizes: Sequence[float], estimator: Any, solver: Solver
 ) -> Iterator[FloatArray]:
     rng = check_random_state(estimator.random_state)
@@ -268,8 +272,8 @@ def certified_refit(
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
     smallest = min(limits.values())
     reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
-    parameters = estimator.get_params(deep=False)
-    fitted = {name: v for name, v in vars(deployed(models)).items() if name not in parameters}
+    kept = {*estimator.get_params(deep=False), "_said_rows"}  # of all rows, not of those of a part
+    fitted = {name: v for name, v in vars(deployed(models)).items() if name not in kept}
     reached = fitted.get("_limits", {})  # under a share of the limits
     return fitted | {
         "_limits": {k: {"": of[""], "limit": limits.get(k, smallest)} for k, of in reached.items()},

@@ -53,7 +53,7 @@ _FAR, _NEAR = 5.0, 1.0
 # From this many rows on second derivatives, and gradients of constraints, are those of a sample: on
 # 500,000 x 50 a step then takes .04 s in place of .12. As long as a step halves the residual, that
 # is: steep losses see few rows, and a sample of these says too little.
-_MANY_ROWS = 120_000
+MANY_ROWS = 120_000
 
 
 def augmented(
@@ -119,7 +119,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         if multipliers is None:  # who knows multipliers starts near a solution
             start, multipliers = self._rough(problem, start, run.tol)
         current = _point(problem, problem.evaluate(start), multipliers, rho)
-        is_large = "products" not in problem.offers and problem.n_rows >= _MANY_ROWS
+        is_large = "products" not in problem.offers and problem.n_rows >= MANY_ROWS
         curved = (problem.sampled() if is_large else None) or problem
         last_gap, shift, n_stalled = np.inf, 0.0, 0
         least, since, before = np.inf, 0, np.inf

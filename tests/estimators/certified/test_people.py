@@ -169,6 +169,14 @@ def test_where_nothing_reads_groups_they_are_refused(model):
         model.fit(X, y, sensitive_features=sex, groups=person)
 
 
+@pytest.mark.parametrize("name", ["aware", "constrained split", "means"])
+def test_a_summary_counts_people(name):
+    X, y, sex, person = visits(120, 10)
+    model = clone(MODELS[name]).set_params(max_disparity=0.9)
+    assert ", rows 1200 of 120 people," in fitted(model, X, y, sex, groups=person).summary_
+    assert "people" not in fitted(model, X, y, sex, groups=np.arange(y.size)).summary_
+
+
 @pytest.mark.parametrize("name", ["aware", "constrained split", "means", "partial odds"])
 def test_messages_count_people_and_their_rows(name):
     X, y, sex, person = visits(120, 10)
