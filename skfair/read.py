@@ -104,9 +104,8 @@ def read_rows(
     both = {"sensitive_features": sensitive_features, "control_features": control_features}
     metadata = {**both, "sample_weight": sample_weight}
     if estimator._takes_partitions and is_parted:
-        reading, rows, columns = _read_partitions(
-            estimator, X, {"y": y, **metadata}, **check_params
-        )
+        beside = {"y": y, **metadata}
+        reading, rows, columns = _read_partitions(estimator, X, beside, **check_params)
         y, sensitive_features, control_features, sample_weight = columns
         y = _check_y(y, estimator=estimator) if supervised else y
     else:
@@ -132,8 +131,9 @@ def read_rows(
     encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, encoded, strata, units)
     data.groups.warn_small()
-    reading |= {"groups_": np.array(data.groups.names, dtype=object)}
-    reading |= {"_group_levels": data.groups.levels, "_said_rows": said_rows(n_samples, units)}
+    levels, said = data.groups.levels, said_rows(n_samples, units, data.groups.has_group)
+    names = np.array(data.groups.names, dtype=object)
+    reading |= {"groups_": names, "_group_levels": levels, "_said_rows": said}
     if supervised and n_samples >= _FEWEST_COMPARED:
         seen = np.asarray(y), rows, reading["model_features_"], encoded
         _warn_of_target(*seen)

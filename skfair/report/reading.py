@@ -131,7 +131,7 @@ def check_raw_rows(
         return None
     n_rows: int | None = None
     for name, values in raw.named().items():
-        if sparse.issparse(values) or not hasattr(values, "__len__"):
+        if sparse.issparse(values) or isinstance(values, str) or not hasattr(values, "__len__"):
             raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
         one_dimensional(values, name, n_rows)
         n_rows = len(values)

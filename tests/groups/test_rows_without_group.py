@@ -234,6 +234,15 @@ def test_levels_of_incomplete_rows_only_are_no_groups():
         assert not any("x" in name.split("=") for name in model.groups_)
 
 
+def test_a_summary_counts_them():
+    model = ConstrainedERMClassifier(sensitive=OF_SEX, max_disparity=0.9).fit(FRAME, Y)
+    assert f"rows {N} ({(~KNOWN).sum()} without a group), " in model.summary_
+    assert (
+        "without"
+        not in ConstrainedERMClassifier(sensitive=OF_SEX).fit(X.assign(sex=SEX), Y).summary_
+    )
+
+
 @pytest.mark.parametrize("group_aware", [False, True])
 def test_changes_count_rows_with_a_group(group_aware):
     model = FairDecisionClassifier(PREFIT, group_aware=group_aware, sensitive=OF_SEX)

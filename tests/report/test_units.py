@@ -294,6 +294,8 @@ def test_what_does_not_go_with_units_is_refused():
         audited(frame, frame["person"], preset="ugesp")
     with pytest.raises(ValueError, match="units has 3 rows"):
         audited(frame, [1, 2, 3])
+    with pytest.raises(TypeError, match="units must be array-like .* got 'person'"):
+        audited(frame, "person")
     dd = pytest.importorskip("dask.dataframe")
     lazy = dd.from_pandas(frame, npartitions=2)
     for units in (frame["person"], lazy["person"]):
