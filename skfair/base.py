@@ -26,6 +26,7 @@ from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.levels import GroupLevels
 from skfair.groups.limits import changes_line, limits_line
 from skfair.groups.named_columns import column_positions, note_dropped, note_kinds
+from skfair.groups.row_units import said_rows
 from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
@@ -194,7 +195,7 @@ class SensitiveFeaturesMixin:
         parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
         if "price_of_fairness_" in own:
             parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
-        parts += [changes_line(own.get("changes_", {})), own["_said_rows"]]
+        parts += [changes_line(own.get("changes_", {})), said_rows(*own["_n_rows"])]
         if "status_" in own:
             reason = own.get("_reason")
             parts.append(f"status {own['status_']}" + (f" ({reason})" if reason else ""))

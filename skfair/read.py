@@ -43,7 +43,7 @@ from skfair.groups.named_columns import (
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
-from skfair.groups.row_units import RowUnits, read_units, said_rows
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
@@ -123,17 +123,17 @@ def read_rows(
         rows, y = checked if supervised else (checked, y)
         if asked.within is not None:
             control_features = take_columns(X, asked.within, "within")
-    n_samples, strata = _num_samples(rows), None
+    n_samples, inside = _num_samples(rows), control_features
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
-    if control_features is not None:
-        strata = read_strata(control_features, n_samples=n_samples)
+    strata = None if inside is None else read_strata(inside, n_samples=n_samples)
     units = None if groups is None else _read_units(estimator, groups, n_samples)
     encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, encoded, strata, units)
     data.groups.warn_small()
-    levels, said = data.groups.levels, said_rows(n_samples, units, data.groups.has_group)
-    names = np.array(data.groups.names, dtype=object)
-    reading |= {"groups_": names, "_group_levels": levels, "_said_rows": said}
+    n_without = 0 if (known := data.groups.has_group) is None else int(np.count_nonzero(~known))
+    counts = n_samples, None if units is None else units.n_units, n_without
+    reading |= {"groups_": np.array(data.groups.names, dtype=object), "_n_rows": counts}
+    reading["_group_levels"] = data.groups.levels
     if supervised and n_samples >= _FEWEST_COMPARED:
         seen = np.asarray(y), rows, reading["model_features_"], encoded
         _warn_of_target(*seen)
@@ -271,9 +271,9 @@ def _warn_of_repeats(
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
     # The sums of the hashes differ if the rows do.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
-    counts = np.unique(sum(hashes), return_counts=True)[1]
+    _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
     n_repeated = int(counts[counts > 1].sum())
-    if n_repeated > n_rows / 2:
+    if n_repeated > n_rows / 2 and _tell_apart(rows, y, first):
         seen.append(f"{n_repeated:,} of {n_rows:,} rows have a twin in X, y and group")
     if seen:
         warn_user(
@@ -282,6 +282,20 @@ def _warn_of_repeats(
             "of each row. If all rows are different people, ignore this warning.",
             RepeatedRowsWarning,
         )
+
+
+def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
+    """Return whether one column alone has a value of its own for most rows that differ.
+
+    Where none has, columns are coarse, and two people may well be alike in all of them.
+    """
+    if sparse.issparse(rows) or getattr(rows, "ndim", 1) != 2:
+        return True
+    for column in [y, *(_safe_indexing(rows, j, axis=1) for j in range(rows.shape[1]))]:
+        n_values = len(factorize(_safe_indexing(column, chosen)).levels)
+        if n_values > max(chosen.size / 2, _MOST_LEVELS):
+            return True
+    return False
 
 
 def columns_of_model(

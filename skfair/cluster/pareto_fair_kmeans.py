@@ -58,7 +58,7 @@ from skfair.utils.validation import check_number, check_numbers
 # What a model keeps of how the training data were read: each point reads new rows in the same way.
 _READING = (
     *("n_features_in_", "feature_names_in_", "groups_", "model_features_"),
-    *("_group_levels", "_said_rows", "_model_positions"),
+    *("_group_levels", "_n_rows", "_model_positions"),
 )
 # Exact proportion is seldom possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995

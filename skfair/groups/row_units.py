@@ -170,11 +170,11 @@ def share_of_few(units: Any, informative: Any) -> FloatArray:
     return np.where(units > 1, shrunk * (units - 1) / np.where(units > 1, units, 1.0), 0.0)
 
 
-def said_rows(n_rows: int, units: RowUnits | None, has_group: BoolArray | None) -> str:
+def said_rows(n_rows: int, n_people: int | None, n_without_group: int) -> str:
     """Return the number of rows for a summary, of their people, and of rows without a group."""
-    people = "" if units is None else f" of {n_people(n_rows, units)} people"
-    n_without = 0 if has_group is None else int(np.count_nonzero(~has_group))
-    return f"rows {n_rows}{people}" + f" ({n_without} without a group)" * (n_without > 0)
+    people = "" if n_people is None else f" of {n_people} people"
+    without = f" ({n_without_group} without a group)" if n_without_group else ""
+    return f"rows {n_rows}{people}{without}"
 
 
 def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:

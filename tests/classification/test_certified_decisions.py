@@ -115,7 +115,6 @@ def test_a_shortlist_is_certified_at_its_length(aware, constraint, limit):
     assert n_exceeded <= 1
 
 
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.RepeatedRowsWarning")  # of a single column
 def test_a_shortlist_may_have_a_range_and_refuses_ties():
     X, y, groups = people(3000)
     model = FairDecisionClassifier(None, "demographic_parity", 0.1, confidence=0.95)
@@ -132,7 +131,6 @@ def test_a_shortlist_may_have_a_range_and_refuses_ties():
     assert model.status_ == "no_solution"
 
 
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.RepeatedRowsWarning")  # of rounded columns
 @pytest.mark.parametrize("aware", [False, True])
 @pytest.mark.parametrize("decimals", [0, 9])
 def test_as_many_are_certified_as_before(aware, decimals):

@@ -272,7 +272,7 @@ def certified_refit(
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
     smallest = min(limits.values())
     reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
-    kept = {*estimator.get_params(deep=False), "_said_rows"}  # of all rows, not of those of a part
+    kept = {*estimator.get_params(deep=False), "_n_rows"}  # of all rows, not of those of a part
     fitted = {name: v for name, v in vars(deployed(models)).items() if name not in kept}
     reached = fitted.get("_limits", {})  # under a share of the limits
     return fitted | {

@@ -231,3 +231,13 @@ def test_twins_must_be_alike_in_target_and_group_as_well():
     repeats(X, np.tile([0, 1], 200), np.repeat(sex[:200], 2))
     with pytest.warns(RepeatedRowsWarning, match="400 of 400 rows have a twin in X, y and group"):
         repeats(X, np.repeat(y[:200], 2), np.repeat(sex[:200], 2))
+
+
+def test_coarse_columns_of_different_people_are_not_taken_for_people_who_repeat():
+    rng = np.random.default_rng(0)
+    coarse = np.column_stack([rng.integers(18, 66, 4000), rng.integers(0, 3, (4000, 2))])
+    y, sex = rng.integers(0, 2, 4000), np.array(["f", "m"])[rng.integers(0, 2, 4000)]
+    exact = np.column_stack([coarse, rng.normal(size=4000)])
+    repeats(coarse.astype(float), y, sex)  # a warning would be an error
+    with pytest.warns(RepeatedRowsWarning, match="have a twin"):
+        repeats(*(np.repeat(values[:2000], 2, axis=0) for values in (exact, y, sex)))
