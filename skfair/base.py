@@ -152,11 +152,16 @@ class SensitiveFeaturesMixin:
     groups_ : ndarray
         Names of the groups.
     summary_ : str
-        One line that says, for each limit in force, what the training rows have and the limit, both
-        in the unit of the limit, then what the limits changed (``changes_``), and the status with
-        its reason.
-    model_features_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        Columns of the model; number and names of those of X.
+        Summary of the fit in one line. For each limit it shows the value on the training rows
+        beside the limit, in the same unit. The changes caused by the limits (``changes_``) and the
+        status with its reason follow.
+    model_features_ : ndarray
+        Names of the columns of X that the model uses as features, or their positions if X has no
+        names.
+    n_features_in_ : int
+        Number of columns of X in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in ``fit``. The attribute exists only if all names are strings.
 
     Examples
     --------

@@ -41,36 +41,43 @@ def _inside_has(method: str) -> Callable[[Reweighing], bool]:
 class Reweighing(
     WrapsEstimator, ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
-    r"""Any classifier, fitted with weights that make group and class independent.
+    r"""Fit any classifier with sample weights that make group and class independent.
 
-    A row of the group g and the class c gets the weight of Kamiran and Calders [1]_:
+    In many training sets one group has more rows of the positive class than another. This
+    meta-estimator gives greater weights to rows whose combination of group and class is rare, so
+    that the weighted share of each class is the same in every group. Following Kamiran and Calders
+    [1]_, a row of group g and class c has the weight
 
     .. math:: \frac{P(g) \, P(c)}{P(g, c)}
 
-    times its own. Weights are computed inside ``fit`` from the rows that it got, so a search or a
-    cross-validation never looks at the rows that it scores on. Several attributes are crossed.
+    which is multiplied by its sample weight, if there is one. The weights are computed inside
+    ``fit`` from the training rows only, so nothing leaks from the test folds of a
+    cross-validation. With several attributes, the groups are their intersections.
 
-    Weights promise nothing: for a limit that decisions satisfy, use
-    :class:`~skfair.classification.FairDecisionClassifier`.
+    The weights usually reduce the disparity of the predictions, but they enforce no limit. Use
+    :class:`~skfair.classification.FairDecisionClassifier` for decisions that satisfy a limit.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        A classifier whose ``fit`` takes ``sample_weight``; None for ``LogisticRegression()``. With
-        preprocessing, let this be the last step of the pipeline.
+        The classifier, whose ``fit`` must accept ``sample_weight``. If None, a
+        ``LogisticRegression()`` is used. If the data need preprocessing, use ``Reweighing`` as the
+        last step of the pipeline.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The class labels.
     train_weights_ : ndarray of shape (n_samples,)
-        The weights that it was fitted with. They add up to those given.
+        Weights with which the classifier was fitted. Their sum equals the sum of the sample
+        weights.
 
     See Also
     --------
-    skfair.classification.FairDecisionClassifier : Satisfies a limit with any classifier.
+    skfair.classification.FairDecisionClassifier : Post-processing of any classifier so that its
+        decisions satisfy a limit.
 
     References
     ----------
@@ -79,11 +86,24 @@ class Reweighing(
 
     Examples
     --------
+    Men are more often in the positive class here. With the weights, the selection rates of the
+    two groups become much more similar.
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfair.metrics import demographic_parity_difference
     >>> from skfair.preprocessing import Reweighing
-    >>> X, y, sex = [[0], [1], [2], [3]] * 30, [0, 0, 1, 1] * 30, ["f", "f", "f", "m"] * 30
-    >>> model = Reweighing().fit(X, y, sensitive_features=sex)
-    >>> model.train_weights_[:3].round(2).tolist()  # no man is of class 0
-    [0.75, 0.75, 1.5]
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 1000)
+    >>> X = np.column_stack([sex == "m", rng.normal(size=1000)])
+    >>> y = X.sum(axis=1) + rng.normal(size=1000) > 0.5
+    >>> before = LogisticRegression().fit(X, y)
+    >>> after = Reweighing().fit(X, y, sensitive_features=sex)
+    >>> for model in (before, after):
+    ...     gap = demographic_parity_difference(y, model.predict(X), sensitive_features=sex)
+    ...     print(f"{gap:.2f}")
+    0.44
+    0.14
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -112,11 +132,12 @@ class Reweighing(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows, in whatever form the classifier takes.
+            The training samples, in any form that the classifier accepts.
         y : array-like of shape (n_samples,)
-            The classes.
+            The class labels.
         **fit_params : dict
-            What ``estimator.fit`` takes besides. With metadata routing, what it has requested.
+            Further arguments of ``estimator.fit``. With metadata routing enabled, these are the
+            ones that ``estimator`` has requested.
         """
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         _, data = read_for_wrapped(self, X, y, sample_weight=sample_weight, **others)
@@ -150,66 +171,68 @@ class Reweighing(
         return read_features(self, as_rows(X), skip_check_array=True)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Predict the classes of rows, without their groups.
+        """Predict the class of each sample. The groups are not needed.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            The predicted classes.
+            The predicted class labels.
         """
         rows = self._rows(X)
         return np.asarray(self.estimator_.predict(rows))
 
     @available_if(_inside_has("predict_proba"))
     def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Return the probabilities of the classifier.
+        """Return the class probabilities of the fitted classifier.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+            Probability of each class, with the columns in the order of ``classes_``.
         """
         rows = self._rows(X)
         return np.asarray(self.estimator_.predict_proba(rows))
 
     @available_if(_inside_has("predict_log_proba"))
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
-        """Return logarithms of the probabilities of the classifier.
+        """Return the logarithms of the class probabilities of the fitted classifier.
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+            Logarithm of the probability of each class, with the columns in the order of
+            ``classes_``.
         """
         rows = self._rows(X)
         return np.asarray(self.estimator_.predict_log_proba(rows))
 
     @available_if(_inside_has("decision_function"))
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Return the scores of the classifier.
+        """Return the scores of the fitted classifier.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes a positive score predicts the second one.
+            Score of each sample. With two classes, a positive score means that the second class is
+            predicted.
         """
         rows = self._rows(X)
         return np.asarray(self.estimator_.decision_function(rows))
 
     def score(self, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> float:
-        """Return the score of the classifier: its accuracy, unless it has another one.
+        """Return the score of the fitted classifier, which is usually the accuracy.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+            The test samples.
         y : array-like of shape (n_samples,)
-            Their true classes.
+            The true class labels.
 
         Returns
         -------
         score : float
-            What ``estimator.score`` says of these rows.
+            Result of ``estimator_.score`` on these samples.
         """
         check_aligned(X=X, y=y, sample_weight=sample_weight)
         fit_params = {} if sample_weight is None else {"sample_weight": sample_weight}

@@ -79,13 +79,13 @@ class PositiveClass:
     Parameters
     ----------
     pos_label : int, float, bool or str, default=None
-        The class that limits count as positive. None takes the last one, and warns where that
-        matters.
+        The class that counts as positive in the limits. If None, the last class in sorted order is
+        used, with a warning if the result depends on this choice.
 
     Attributes
     ----------
     pos_label_ : int, float, bool or str
-        The class that limits count as positive.
+        The class that counts as positive in the limits.
     """
 
     pos_label: ClassLabel

@@ -27,36 +27,51 @@ _NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
 
 @dataclass(frozen=True, repr=False)
 class Objective:
-    """What decisions are to be best in.
+    """The metric that decisions maximise.
 
-    Estimators take the measure itself, ``objective="f1"``, or such an object.
+    Pass the name of a metric (``objective="f1"``), a cost matrix or a function to an estimator, or
+    an ``Objective`` to set a minimum value or a recall.
 
     Parameters
     ----------
     measure : str, array-like of shape (n_classes, n_classes) or callable, default="accuracy"
-        "accuracy", "balanced_accuracy" (the mean recall of the classes), "f1", "mcc" (Matthews
-        correlation) or "precision_at_recall"; or the cost of deciding for a class (column) given
-        the true one (row), classes in sorted order, of which the mean is minimised; or a function
-        of four shares of the rows, ``function(tn, fp, fn, tp)``, of which more is better. "f1",
-        "mcc", "precision_at_recall" and functions are for two classes. NaN counts as the worst.
+        The metric to maximise.
+
+        - A name is one of "accuracy", "balanced_accuracy" (the mean recall of the classes), "f1",
+          "mcc" (the Matthews correlation coefficient) and "precision_at_recall".
+        - An array holds the cost of each decision (column) for each true class (row), with the
+          classes in sorted order. The mean cost is minimised.
+        - A function is called as ``function(tn, fp, fn, tp)`` with the entries of the confusion
+          matrix as fractions of all rows. Greater values are better, and NaN is the worst.
+
+        "f1", "mcc", "precision_at_recall" and functions require two classes.
     at_least : float, default=None
-        Decisions reach this value on the training rows (minus the mean cost for a cost matrix), at
-        the smallest disparity. Needs ``max_disparity=None``. None means the best value within the
-        limits.
+        Minimum value of the metric on the training rows. The decisions reach it at the smallest
+        possible disparity, so ``max_disparity=None`` is required. For a cost matrix, the value is
+        minus the mean cost. If None, the best value within the limits is found.
     recall : float, default=None
-        For "precision_at_recall": the smallest share of all positive rows that are selected.
+        Minimum recall for "precision_at_recall", which requires it.
 
     See Also
     --------
-    skfair.Certificate : How limits are certified for the population.
+    skfair.Certificate : Options of limits that are certified for the population.
 
     Examples
     --------
+    The smallest disparity is found at which the accuracy is at least 0.7.
+
+    >>> import numpy as np
     >>> from skfair import Objective
     >>> from skfair.classification import FairDecisionClassifier
-    >>> FairDecisionClassifier(max_disparity=None, objective=Objective("f1", at_least=0.6))
-    FairDecisionClassifier(max_disparity=None,
-                           objective=Objective('f1', at_least=0.6))
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 600)
+    >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
+    >>> objective = Objective("accuracy", at_least=0.7)
+    >>> model = FairDecisionClassifier(max_disparity=None, objective=objective)
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> print(f"accuracy {model.train_objective_:.2f}, disparity {model.train_disparity_:.2f}")
+    accuracy 0.70, disparity 0.00
     """
 
     measure: Measure = "accuracy"

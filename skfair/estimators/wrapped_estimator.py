@@ -127,12 +127,12 @@ class WrapsEstimator:
         return fit_params
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is requested here and by the classifier inside.
+        """Return the metadata that this estimator and the one inside it have requested.
 
         Returns
         -------
         router : MetadataRouter
-            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
+            A router that :func:`sklearn.utils.metadata_routing.process_routing` reads.
         """
         return router_to(self, self._inner(), "estimator")
 

@@ -31,31 +31,35 @@ ROUNDING = 1e-5
 
 
 class GroupProbabilities:
-    """Groups that are known by probability: a column for each group, and sums of 1 in each row.
+    """Probabilities of the groups of each person, for groups that are not known exactly.
 
-    Pass it as ``sensitive_features`` to metrics, reports and estimators. A person counts in each
-    group with the weight of the probability. If these columns are in X, estimators find them by
-    ``sensitive=Sensitive(columns, probabilities=True)``.
+    Pass it as ``sensitive_features`` to metrics, reports and estimators. Each person then counts in
+    each group with the probability as weight. If X contains the probabilities, estimators read them
+    with ``sensitive=Sensitive(columns, probabilities=True)``.
 
     Parameters
     ----------
     table : DataFrame, dict of columns or array-like of shape (n_samples, n_groups)
-        The probabilities, from a model of names and places, for example. With 0 and 1 only the
-        results are those of plain groups.
+        Probability of each group (column) for each sample (row), for example from a model of names
+        and places. The sum of each row must be 1. If all values are 0 or 1, results are the same as
+        with plain group labels.
     names : list of str, default=None
-        Names of the groups. By default the names of the columns, or their numbers.
+        Names of the groups. If None, the names of the columns are used, or their numbers if the
+        columns have no names.
 
     See Also
     --------
-    skfair.metrics.disparity_bounds : What the true disparity may be.
+    skfair.metrics.disparity_bounds : Bounds on the true disparity.
 
     Notes
     -----
     Weighted rates are biased if decisions depend on the group in ways that the probabilities do not
-    show: see the user guide on groups.
+    reflect. The user guide on groups explains when this happens.
 
     Examples
     --------
+    The first person counts as a woman with weight 0.9, and as a man with weight 0.1.
+
     >>> from skfair import GroupProbabilities
     >>> from skfair.metrics import demographic_parity_difference
     >>> sex = GroupProbabilities({"f": [0.9, 0.8, 0.1], "m": [0.1, 0.2, 0.9]})
@@ -109,23 +113,24 @@ class GroupProbabilities:
     def spread(
         self, sample_weight: FloatArray | None = None
     ) -> tuple[IntArray, FloatArray, GroupEncoding]:
-        """Return the rows once for each group that they may belong to.
+        """Repeat each row for every group that it may belong to.
 
-        A group to which nobody can belong is none.
+        Groups with probability 0 in all rows are left out.
 
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, 1 by default.
+            Weights of the rows. If None, all rows have weight 1.
 
         Returns
         -------
         owners : ndarray
-            The row behind each, in ascending order.
+            Index of the original row of each repeated row, in ascending order.
         weights : ndarray
-            Its weight times the probability of the group.
+            Weight of each repeated row, which is the weight of the original row times the
+            probability of the group.
         groups : GroupEncoding
-            The groups.
+            Group of each repeated row.
         """
         possible = np.flatnonzero(self.values.any(axis=0))
         owners, codes = np.nonzero(self.values[:, possible])

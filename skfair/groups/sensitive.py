@@ -13,42 +13,60 @@ from skfair.utils.text import settings_repr
 
 @dataclass(frozen=True, repr=False)
 class Sensitive:
-    """What an estimator does with sensitive attributes.
+    """Options of the sensitive attributes of an estimator.
 
-    Estimators take the names of columns, ``sensitive="sex"``, or such an object. It says where the
-    attributes are, never whether decisions depend on them: that is ``group_aware=``.
+    Pass the name of a column (``sensitive="sex"``) to an estimator, or a ``Sensitive`` to set more
+    options. They define where the attributes are and how groups are made of them. Whether decisions
+    may depend on the group is set by ``group_aware`` of the estimator.
 
     Parameters
     ----------
     columns : str, int or list of them, default=None
-        Columns of X that hold the attributes. None if they are passed to ``fit``.
+        Names or positions of the columns of X that hold the attributes. If None, the attributes are
+        passed to ``fit`` as ``sensitive_features``.
     crossed : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
+        If True, the groups are the intersections of all attributes. If False, limits hold for the
+        groups of each attribute separately.
     keep : bool, default=False
-        Whether the model gets these columns, too.
+        If True, the model also uses these columns as features. If False, they are kept out of the
+        model.
     within : str, int or list of them, default=None
-        Columns of X that hold control features, such as the department, for constraints within
-        their levels.
+        Names or positions of the columns of X that hold control features, such as the department.
+        Constraints then hold within each of their levels.
     probabilities : bool, default=False
-        Whether the columns hold the probability of each group, as in
-        :class:`skfair.GroupProbabilities`, not the groups themselves.
+        If True, the columns hold the probability of each group, as in
+        :class:`skfair.GroupProbabilities`. If False, they hold the groups.
     missing : {"raise", "loss"}, default="raise"
-        What is done with rows whose group is missing (None, NaN or NA). If "raise", a fit raises.
-        If "loss", the model learns from these rows, but no limit, floor or budget counts them: the
-        limits hold for the rows with a group. A row that lacks one of several attributes counts in
-        none of them. A model whose predictions use the group averages over the groups for such
-        rows. Metrics raise for missing groups, so drop the rows without one to check the limits.
+        Treatment of rows whose group is missing (None, NaN or NA).
+
+        - "raise": ``fit`` raises an error.
+        - "loss": The model learns from these rows, but limits and minimum rates do not count them,
+          so these hold for the rows with a group. A row without the value of one of several
+          attributes counts as a row without any group. If predictions use the group, they average
+          over the groups for such rows.
+
+        Metrics raise an error for missing groups, so drop the rows without a group to check the
+        limits.
 
     See Also
     --------
-    skfair.Certificate : What limits for the population ask for.
+    skfair.Certificate : Options of limits that are certified for the population.
 
     Examples
     --------
+    Two attributes are limited separately, so the groups are two sexes and two age groups instead
+    of their four intersections.
+
+    >>> import pandas as pd
     >>> from skfair import Sensitive
     >>> from skfair.classification import ConstrainedERMClassifier
-    >>> ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
-    ConstrainedERMClassifier(sensitive=Sensitive(['sex', 'age'], crossed=False))
+    >>> X = pd.DataFrame({"sex": ["f", "m"] * 60, "age": (["old"] + ["young"] * 2) * 40})
+    >>> X["income"], y = range(120), [0] * 60 + [1] * 60
+    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
+    >>> model.fit(X, y).groups_.tolist()
+    ['sex=f', 'sex=m', 'age=old', 'age=young']
+    >>> model.model_features_.tolist()
+    ['income']
     """
 
     columns: ColumnNames | None = None

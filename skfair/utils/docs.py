@@ -133,32 +133,37 @@ def _parameters() -> None:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The rows.
+        The input samples.
     y : object
-        Not used; exists for compatibility.
+        Not used, present for API consistency by convention.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows.
+        Weights of the samples. If None, all samples have the same weight.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row.
+        Sensitive attributes, which define the group of each sample, for example its sex. An array
+        with several columns has one attribute per column.
     control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Allowed attributes, such as the department, for constraints that hold within each of their
-        levels; several columns are crossed.
+        Attributes that may explain differences between groups, such as the department. Constraints
+        then hold within each of their levels. The levels of several columns are crossed.
     groups : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the visits of one person, who has the same value in all
-        of them. These rows are always in the same fold, and a certificate counts people in place of
-        rows. Without ``groups``, every row is taken for another person. It is an error to pass
-        ``groups`` to a fit that has neither folds nor ``confidence``, since nothing would read
-        them.
+        Identifier of the person that each row belongs to, if a person may have several rows, such
+        as visits. All rows of a person are kept in the same fold, and a certificate counts people
+        instead of rows. If None, each row is treated as a different person. A fit that uses neither
+        folds nor ``confidence`` raises an error if ``groups`` is passed, because it would have no
+        effect.
     intersectional : bool, default=True
-        Whether several attributes are crossed, or compared one by one (their groups overlap).
+        If True, the groups are the intersections of all attributes. If False, groups are compared
+        within each attribute separately, and the comparisons are pooled.
     sensitive : str, int, list of them or Sensitive, default=None
-        Columns of X with the attributes, which are kept out of the model, or a
-        :class:`~skfair.Sensitive`.
+        Names or positions of the columns of X that hold the sensitive attributes. The model does
+        not use these columns as features. Pass a :class:`~skfair.Sensitive` for more options. If
+        None, the attributes are passed to ``fit`` as ``sensitive_features``.
     confidence : float or Certificate, default=None
-        How sure the limits are to hold for the population, such as 0.95, or a
-        :class:`~skfair.Certificate`. None: the population exceeds them in about half of the fits.
+        Confidence level at which the limits are certified for the population, for example 0.95.
+        Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
+        training rows only. The disparity in the population then exceeds them in about half of the
+        fits.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random number generator. Pass an int for reproducible results.
     """
 
 
@@ -168,9 +173,11 @@ def _of_new_rows() -> None:
     Parameters
     ----------
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row, if predictions use it and X does not hold it.
+        Sensitive attributes of the samples. They are needed if predictions use the group and X
+        does not contain it.
     control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Allowed attributes, if constraints hold within their levels and X does not hold them.
+        Control features of the samples. They are needed if constraints hold within their levels
+        and X does not contain them.
     """
 
 
@@ -178,6 +185,6 @@ PARAGRAPHS = {
     **described(_parameters),
     **{f"new.{name}": text for name, text in described(_of_new_rows).items()},
     "fit.Returns": "self : {owner}\n    The fitted estimator.",
-    "partial_fit.Returns": "self : {owner}\n    The estimator.",
+    "partial_fit.Returns": "self : {owner}\n    The fitted estimator.",
 }
 documented = documenter(PARAGRAPHS)

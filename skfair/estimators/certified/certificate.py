@@ -26,46 +26,66 @@ NOT_LAZY = (
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """How a limit is certified for the population.
+    """Options of limits that are certified for the population.
 
-    Estimators take a number, ``confidence=0.95``, or such an object.
+    A limit on the training rows says little about other people from the same population, whose
+    disparity exceeds it in about half of the fits. A certified limit holds for the population with
+    the given confidence. Pass a number (``confidence=0.95``) to an estimator, or a ``Certificate``
+    to set more options.
 
     Parameters
     ----------
     confidence : float, default=0.95
-        Confidence level of the certificate, for the population that the rows are drawn from.
+        Confidence level at which the limits are certified for the population that the rows are
+        drawn from.
     by : {"auto", "cross", "split"}, default="auto"
-        "cross" finds multipliers for the decisions of models that are fitted on folds, which uses
-        all rows twice: for linear scores, the log loss and constraints on differences or ratios of
-        rates. "split" trains on one part of the rows and judges on the other. "auto" is "cross"
-        where that is possible. Estimators that know one way only take "auto".
+        How the training rows are used.
+
+        - "cross": The models are fitted on folds, and the limits are tested on the out-of-fold
+          decisions, so all rows serve for both. This needs linear scores, and in classification
+          also the log loss and constraints on differences or ratios of rates.
+        - "split": The model is fitted on one part of the rows, and the limits are tested on the
+          other part.
+        - "auto": "cross" is used if possible, otherwise "split".
+
+        Estimators with only one of the two methods require "auto".
     share : float, default=0.5
-        Share of the rows that judge, of each group (and class, if there are classes), where rows
-        are split.
+        Fraction of the rows that are used for the test if rows are split. It is the same in each
+        group, and in each class if there are classes.
     shift : float, default=0.0
-        Share of each group (and class) that may be replaced by any other people, with the limits
-        still satisfied. Of means it costs that share of the range of the predictions, which the
-        others must not leave; within an interval that share over the length of the interval, or
-        twice as much for constraints other than "statistical_parity".
+        Fraction of each group (and class) that may be replaced by any other people without
+        violating the limits. This protects against a shift of the population, and the limits become
+        stricter in return. A limit on means is tightened by about this fraction of the range of the
+        predictions, and the new people must not leave this range. A limit within an interval is
+        tightened by this fraction divided by the length of the interval, or by twice as much for
+        constraints other than "statistical_parity".
 
     See Also
     --------
-    skfair.Sensitive : Where the sensitive attributes are.
+    skfair.Sensitive : Options of the sensitive attributes.
 
     Notes
     -----
     The unit of a certificate is a person. If people have several rows, such as visits or monthly
-    records, say with ``fit(..., groups=)`` which rows belong together. The rows of a person are
-    then all fitted on or all judged by, and count as many independent rows as have the same
-    cluster-robust variance. Without ``groups`` every row is taken for another person, and with ten
-    similar rows a person the limit was exceeded in 20 of 50 certified fits.
+    records, use ``fit(..., groups=)`` to say which rows belong together. All rows of a person are
+    then used either for fitting or for the test. They count as the number of independent rows with
+    the same cluster-robust variance. Without ``groups`` each row is treated as a different person.
+    In a simulation with ten similar rows per person, the limit was then exceeded in 20 of 50
+    certified fits.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skfair import Certificate
-    >>> from skfair.regression import ConstrainedERMRegressor
-    >>> ConstrainedERMRegressor(confidence=Certificate(0.9, shift=0.01))
-    ConstrainedERMRegressor(confidence=Certificate(0.9, shift=0.01))
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 2000)
+    >>> X = rng.normal(size=(2000, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=2000) > 0.5
+    >>> model = ConstrainedERMClassifier(max_disparity=0.15, confidence=Certificate(0.9))
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> print(f"{model.status_}: at most {model.certified_disparity_:.2f} in the population")
+    certified: at most 0.15 in the population
     """
 
     confidence: float = 0.95
@@ -107,11 +127,23 @@ class Certified:
 
     Attributes
     ----------
-    certified_disparity_, certified_disparities_, p_value_, p_values_ : float, dict, float, dict
-        With ``confidence``: the smallest limit that can be shown for the population, and how likely
-        such data are at most if the limit is exceeded there.
+    certified_disparity_ : float
+        Upper confidence bound on the disparity in the population. With several constraints, it is
+        the largest of their bounds. Only available with ``confidence``.
+    certified_disparities_ : dict of str to float
+        Upper confidence bound on the disparity in the population, for each constraint. Only
+        available with ``confidence``.
+    p_value_ : float
+        p-value of the hypothesis that the population violates a limit. With several constraints, it
+        is the largest of their p-values. Only available with ``confidence``.
+    p_values_ : dict of str to float
+        p-value of the hypothesis that the population violates the limit, for each constraint. Only
+        available with ``confidence``.
     path_ : dict of str to ndarray
-        Accuracy, disparity and bound of each step of the certificate.
+        Course of the search for a certified model, with one entry per step. The models become less
+        strict from step to step, and the last certified one is used. The keys include "disparity",
+        "bound", "p_value", "is_certified" and the score, such as "accuracy". Only available with
+        ``confidence``.
     """
 
     __metadata_request__fit = {"groups": True}

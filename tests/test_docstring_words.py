@@ -1,0 +1,155 @@
+"""Public docstrings are sentences that a data scientist reads at once."""
+
+import functools
+import itertools
+
+import pytest
+
+from tests import house, words
+
+# Rooms whose docstrings are still to be read. Whoever has read one deletes its line.
+STILL_TO_READ = {
+    "classification",
+    "cluster",
+    "constraints",
+    "datasets",
+    "exceptions",
+    "export",
+    "inspection",
+    "metrics",
+    "model_selection",
+    "models",
+    "monitoring",
+    "papers",
+    "ranking",
+    "regression",
+    "report",
+    "solvers",
+}
+
+
+def room_of(name):
+    """Return the room of a public name; those of ``skfair`` itself are in "skfair"."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 2 else parts[0]
+
+
+@functools.cache
+def checked_docstrings():
+    """The docstring of each public object and method of the rooms that are read."""
+    return {
+        name + method: doc
+        for name, thing in itertools.chain(house.public_objects(), house.option_objects())
+        if callable(thing) and room_of(name) not in STILL_TO_READ
+        for method, doc in words.docstrings(thing)
+    }
+
+
+def breaches_of(check):
+    docs = checked_docstrings().items()
+    return [f"{name}: {breach}" for name, doc in docs for breach in check(doc)]
+
+
+def test_entries_are_sentences():
+    assert breaches_of(words.entry_breaches) == []
+
+
+def test_words_that_style_gives_up_stay_away():
+    assert breaches_of(words.habit_breaches) == []
+
+
+def test_the_account_in_words_comes_before_the_formula():
+    assert breaches_of(words.formula_breaches) == []
+
+
+def test_habits_are_rare():
+    rates = words.rates(checked_docstrings().values())
+    most = {habit: limit for habit, (_, limit) in words.RATES.items()}
+    assert not {habit: rate for habit, rate in rates.items() if rate > most[habit]}
+
+
+def test_the_list_of_rooms_to_read_is_short_and_right():
+    rooms = {room_of(name) for name, _ in [*house.public_objects(), *house.option_objects()]}
+    assert rooms >= STILL_TO_READ  # a name that is no room would check nothing
+    assert checked_docstrings()
+
+
+def doc_of(entry, section="Parameters"):
+    return f"Do it.\n\n{section}\n{'-' * len(section)}\n{entry}\n"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "n : int\n    Number of clusters.",
+        "n : int\n    Number of clusters. If None, the data decide.",
+        "n : int\n    The limit. A dict sets one limit for each attribute.",
+        "n : int\n    Seed. Pass an int for reproducible results.",
+        "n : int\n    The rows are read once; they are not copied.",
+        'n : str\n    The solver.\n\n    - "a": a fast method.\n    - "b": it is exact.',
+        "n : int\n    Share of positives, which ``fit`` counts. Small ones cost a lot.",
+    ],
+)
+def test_a_sentence_is_none_of_the_breaches(entry):
+    assert words.entry_breaches(doc_of(entry)) == []
+    assert words.habit_breaches(doc_of(entry)) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("a, b : int\n    Both numbers.", "several names"),
+        ("a : int", "no description"),
+        ("a : int\n    The classes; the second is the positive one.", "chain"),
+        ("a : int\n    It is read; it is kept; it is shown.", "chain"),
+        ("a : int\n    Multipliers of the constraint; what each limits.", "chain"),
+        ("a : int\n    Name of a solver. Or an object.", "no verb"),
+        ("a : int\n    Steps of a run. Mostly 100 of them.", "no verb"),
+        ('a : str\n    It is one of these.\n\n    - "b": fast. Mostly exact.', "no verb"),
+    ],
+)
+def test_an_entry_without_a_sentence_is_caught(entry, message):
+    [breach] = words.entry_breaches(doc_of(entry, "Attributes"))
+    assert breach.startswith("a")
+    assert message in breach
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The limit. None finds the smallest one at which the objective is reached.",
+        "Weight of the penalty; None is the default of Ridge.",
+        "How sure the limits are to hold for the population.",
+        "The limits hold, and how likely such data are is told.",
+        "Of 0 and 1 the positive class is 1.",
+        "With two classes these are thresholds; of several, each class is compared.",
+        "The groups are treated alike.",
+        "Whatever the fit takes besides.",
+        "Similar people are decided differently.",
+        "Female are selected in 37% of cases.",
+        "A gap of 18 points, more than chance explains.",
+        "Rows may miss the limits in either direction by one standard error.",
+        "The decisions are made by models that have not seen these rows.",
+    ],
+)
+def test_words_that_style_gives_up_are_caught(text):
+    assert words.habit_breaches(f"Do it.\n\n{text}\n")
+    assert words.habit_breaches(doc_of(f"a : int\n    {text}"))
+
+
+def test_code_and_formulas_are_not_prose():
+    doc = (
+        'Say "None is" and ``a; b``.\n\n.. math:: a; b; c\n\nExamples\n--------\n>>> a = 1; b = 2\n'
+    )
+    assert words.habit_breaches(doc) == []
+    assert words.rates([doc])["semicolons"] == 0
+    assert words.rates(["It is one; what it does."])["semicolons"] == pytest.approx(1000 / 6)
+    assert words.rates(["It is that of X."])["'that of'"] == pytest.approx(200)
+    assert words.rates(["What it does is shown."])["'What ...'"] == pytest.approx(200)
+
+
+def test_a_formula_without_an_account_is_caught():
+    formula = ".. math:: y = x\n"
+    assert words.formula_breaches(f"Do it.\n\n{formula}")
+    assert words.formula_breaches(f"Do it.\n\nIt is done like this: {formula}") == []
+    assert words.formula_breaches(f"Do it.\n\nThe result is\n\n{formula}") == []
