@@ -49,7 +49,7 @@ def _parameters() -> None:
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
+        Cluster of each row. Any labels are accepted.
     """
 
 
@@ -73,27 +73,27 @@ def cluster_balances(
 
     .. math:: b_k = \min_{g, g'} \frac{n_{gk}}{n_{g'k}} \in [0, 1],
 
-    with :math:`n_{gk}` the number (or total weight) of the rows of group g in cluster k. It is 1
-    when all groups of the sample are equally large in the cluster, 0 when one of them is missing.
+    with :math:`n_{gk}` the number (or total weight) of the rows of group g in cluster k. It is 1 if
+    all groups of the sample are equally large in the cluster, and 0 if one of them is missing.
 
     Parameters
     ----------
     intersectional : bool, default=True
-        Whether several attributes are crossed into one. If False, the balance of a cluster is the
-        smallest one over the attributes.
+        If True, several attributes are crossed into one. If False, the balance of a cluster is the
+        smallest balance over the attributes.
     n_clusters : int, default=None
-        If given, labels must lie in ``range(n_clusters)`` and clusters without rows are counted
-        too, with balance 0. If None, only the clusters that occur are counted.
+        Number of clusters. If given, labels must lie in ``range(n_clusters)``, and clusters without
+        rows are counted with balance 0. If None, only the clusters that occur are counted.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). A cluster that
-        mixes the groups as the sample does then has 1; a cluster with more even groups than the
-        sample has more.
+        mixes the groups as the sample does then has the value 1, and a cluster whose groups are
+        more even than in the sample has a value above 1.
 
     Returns
     -------
     balances : ndarray of shape (n_clusters,)
-        Balance of each cluster, in the sorted order of the labels. With a single group in the
-        sample every cluster that is not empty has balance 1.
+        Balance of each cluster, in the sorted order of the labels. If the sample has a single
+        group, every cluster that is not empty has balance 1.
 
     See Also
     --------
@@ -132,6 +132,9 @@ def balance_score(
 ) -> float:
     r"""Compute the minimum or the mean balance of the clusters.
 
+    The balance of a cluster is the size of its smallest group over the size of its largest one. The
+    score summarises the balances of all K clusters:
+
     .. math:: \min_k b_k \quad \text{or} \quad \frac{1}{K} \sum_k b_k,
         \qquad b_k = \min_{g, g'} \frac{n_{gk}}{n_{g'k}},
 
@@ -140,22 +143,25 @@ def balance_score(
     Parameters
     ----------
     agg : {"worst", "mean"}, default="worst"
-        Whether the worst cluster counts, or the average over the clusters (the "average balance" of
-        the literature on spectral clustering), where a small cluster weighs as much as a large one.
+        Whether to return the balance of the worst cluster or the mean over the clusters. The mean
+        is the "average balance" of the literature on spectral clustering. A small cluster then has
+        the same weight as a large one.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). The minimum is
-        then at most 1 whatever the clustering, and 0.8 is the 80% rule; the mean can exceed 1.
+        then at most 1 for every clustering, and 0.8 corresponds to the 80% rule. The mean can
+        exceed 1.
     intersectional : bool, default=True
-        Whether several attributes are crossed into one. If False, the minimum is taken over the
-        attributes too, and the mean averages over the attributes too.
+        If True, several attributes are crossed into one. If False, the minimum or the mean is also
+        taken over the attributes.
     n_clusters : int, default=None
-        If given, labels must lie in ``range(n_clusters)`` and clusters without rows count with
-        balance 0. If None, only the clusters that occur are counted.
+        Number of clusters. If given, labels must lie in ``range(n_clusters)``, and clusters without
+        rows are counted with balance 0. If None, only the clusters that occur are counted.
 
     Returns
     -------
     balance : float
-        Between 0 and 1 unless ``relative``; larger is fairer. 1 if the sample has a single group.
+        The minimum or mean balance. It lies between 0 and 1 unless ``relative`` is True, and larger
+        is fairer. It is 1 if the sample has a single group.
 
     See Also
     --------
@@ -193,7 +199,9 @@ def share_deviation(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> float:
-    r"""Compute how far the shares of the groups in the clusters are from those in the sample.
+    r"""Compute how far the shares of the groups in the clusters are from the shares in the sample.
+
+    The deviation is the largest or the mean absolute difference over all clusters and groups:
 
     .. math:: \max_{k, g} |p_{gk} - r_g| \quad \text{or} \quad
         \frac{1}{K G} \sum_{k, g} |p_{gk} - r_g|,
@@ -203,15 +211,16 @@ def share_deviation(
     Parameters
     ----------
     agg : {"worst", "mean"}, default="worst"
-        Whether the worst pair of cluster and group counts, or the average over the pairs.
+        Whether to return the value of the worst pair of cluster and group or the mean over all
+        pairs.
     intersectional : bool, default=True
-        Whether several attributes are crossed into one. If False, the maximum is taken over the
-        attributes too; the mean is the average of the means of the attributes.
+        If True, several attributes are crossed into one. If False, the maximum is also taken over
+        the attributes, and the mean is the average of the means of the attributes.
 
     Returns
     -------
     deviation : float
-        Between 0 and 1, smaller is fairer.
+        The deviation, between 0 and 1 (smaller is fairer).
 
     See Also
     --------
@@ -247,23 +256,26 @@ def share_ratio(
 ) -> float:
     r"""Compute the worst ratio between a group's share in a cluster and in the sample.
 
+    The ratio is taken as a value of at most 1, so groups that are too rare and groups that are too
+    frequent in a cluster both lower it:
+
     .. math:: \min_{k, g} \min\left(\frac{p_{gk}}{r_g}, \frac{r_g}{p_{gk}}\right),
 
-    with :math:`p_{gk}` the share of group g in cluster k and :math:`r_g` its share in the sample.
-    A value of 0.8 is the 80% rule for every group: none is represented in a cluster less than 0.8
-    times, or more than 1 / 0.8 times, as strongly as in the sample. It is the balance of Bera et
-    al. (2019).
+    with :math:`p_{gk}` the share of group g in cluster k and :math:`r_g` its share in the sample. A
+    value of 0.8 corresponds to the 80% rule for every group: no group's share in a cluster is less
+    than 0.8 times, or more than 1 / 0.8 times, its share in the sample. The metric is called
+    balance by Bera et al. (2019).
 
     Parameters
     ----------
     intersectional : bool, default=True
-        Whether several attributes are crossed into one. If False, the minimum is taken over the
+        If True, several attributes are crossed into one. If False, the minimum is taken over the
         groups of all attributes.
 
     Returns
     -------
     ratio : float
-        Between 0 and 1, larger is fairer. 0 if a cluster lacks a group.
+        The ratio, between 0 and 1 (larger is fairer). It is 0 if a group is missing in a cluster.
 
     See Also
     --------
@@ -296,7 +308,10 @@ def kl_fairness_error(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> float:
-    r"""Compute the Kullback-Leibler fairness error of the variational method.
+    r"""Compute the Kullback-Leibler fairness error of a clustering.
+
+    The error adds up, over the clusters, the Kullback-Leibler divergence between the shares of the
+    groups in the sample and their shares in the cluster. Variational fair clustering penalises it.
 
     .. math:: \sum_k D_{KL}(U \| P_k) = \sum_k \sum_g r_g \log \frac{r_g}{p_{gk}},
 
@@ -305,14 +320,14 @@ def kl_fairness_error(
     Parameters
     ----------
     intersectional : bool, default=True
-        Whether several attributes are crossed into one. If False, the errors of the attributes are
+        If True, several attributes are crossed into one. If False, the errors of the attributes are
         added.
 
     Returns
     -------
     error : float
-        At least 0, in nats; smaller is fairer. It is 0 when every cluster mixes the groups as the
-        sample does, and infinite when a cluster lacks a group.
+        The error in nats, at least 0 (smaller is fairer). It is 0 if every cluster mixes the groups
+        as the sample does, and infinite if a group is missing in a cluster.
 
     See Also
     --------
@@ -321,7 +336,7 @@ def kl_fairness_error(
     Notes
     -----
     O(n + groups * clusters). The error is a sum over the clusters, not a mean, so values for
-    different numbers of clusters do not compare. A cluster without rows is not counted.
+    different numbers of clusters are not comparable. A cluster without rows is not counted.
 
     Examples
     --------
@@ -389,28 +404,31 @@ def kmeans_cost(
     sample_weight: ColumnLike | None = None,
     mean: bool = False,
 ) -> float:
-    r"""Compute the k-means cost of a clustering: the sum of squared distances to the centres.
+    r"""Compute the k-means cost of a clustering.
+
+    The cost is the (weighted) sum of squared distances of the rows to the centres of their
+    clusters:
 
     .. math:: \sum_i w_i \|x_i - c_{l_i}\|^2
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data; float32 and float64 are read without a copy.
+        The data. Arrays of float32 and float64 are read without a copy.
     labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels unless ``centers`` is given.
+        Cluster of each row. Any labels are accepted, unless ``centers`` is given.
     centers : array-like of shape (n_clusters, n_features), default=None
-        The centres; labels are then the row numbers of the centres. If None, the weighted means of
-        the clusters, so that the value is the smallest cost that these labels can have.
+        The centres. If given, labels must be row numbers of ``centers``. If None, the weighted
+        means of the clusters are used, which gives the smallest cost that these labels can have.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, at least 0.
     mean : bool, default=False
-        Whether to divide by the number of rows (by the total weight).
+        Whether to divide by the number of rows (or by the total weight).
 
     Returns
     -------
     cost : float
-        At least 0, smaller is better.
+        The cost, at least 0 (smaller is better).
 
     See Also
     --------
@@ -420,9 +438,9 @@ def kmeans_cost(
     Notes
     -----
     O(n d) time, O(nnz + K d) for sparse X. Distances are summed in float64, directly and not as a
-    difference of large sums, so data far from the origin lose no digits. Besides the centres (for
-    sparse X a few tables of their size) only a chunk of X is held in float64. Dask collections are
-    read in one pass.
+    difference of large sums, so no digits are lost for data far from the origin. Besides the
+    centres (for sparse X, a few tables of their size), only a chunk of X is held in float64. Dask
+    collections are read in one pass.
 
     Examples
     --------
@@ -460,21 +478,24 @@ def kmeans_cost(
 def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
     r"""Compute the normalised cut of a clustering of a graph.
 
+    For each cluster, the weight of the edges that leave it is divided by the sum of the degrees of
+    its nodes. The cut is the sum over the clusters:
+
     .. math:: \sum_k \frac{\sum_{i \in C_k, j \notin C_k} w_{ij}}{\sum_{i \in C_k} d_i},
         \qquad d_i = \sum_j w_{ij}
 
     Parameters
     ----------
     affinity : {array-like, sparse matrix} of shape (n_samples, n_samples)
-        Symmetric matrix of the weights of the edges, at least 0. The diagonal counts in the
-        degrees, as it does in the normalised Laplacian.
+        Symmetric matrix of the weights of the edges, which must be at least 0. The diagonal counts
+        in the degrees, as it does in the normalised Laplacian.
     labels : array-like of shape (n_samples,)
-        Cluster of each node; any labels.
+        Cluster of each node. Any labels are accepted.
 
     Returns
     -------
     cut : float
-        Between 0 and the number of clusters, smaller is better.
+        The cut, between 0 and the number of clusters (smaller is better).
 
     See Also
     --------
@@ -484,8 +505,9 @@ def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
     Notes
     -----
     O(n^2), or O(nnz) for a sparse matrix. A dense matrix is read in blocks of rows. A cluster
-    without edges (isolated nodes only) contributes 0: nothing of it is cut. That is the limit for
-    vanishing weights on the diagonal, and what the normalised Laplacian of SciPy gives.
+    without edges (isolated nodes only) contributes 0, because no edge of it is cut. This is the
+    limit for vanishing weights on the diagonal, and it agrees with the normalised Laplacian of
+    SciPy.
 
     Examples
     --------
@@ -531,7 +553,10 @@ def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
 
 
 def price_of_fairness(cost: float, reference_cost: float) -> float:
-    r"""Compute by which share a fair clustering costs more than an unconstrained one.
+    r"""Compute the relative increase in cost of a fair clustering over an unconstrained one.
+
+    The price is the cost that the fairness constraint adds, as a fraction of the unconstrained
+    cost:
 
     .. math:: \frac{\text{cost}}{\text{reference cost}} - 1
 
@@ -545,8 +570,8 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
     Returns
     -------
     price : float
-        0.05 means 5% more. Negative if the fair clustering is cheaper, which shows that the
-        reference is not optimal.
+        The relative increase: 0.05 means that the fair clustering costs 5% more. The value is
+        negative if the fair clustering is cheaper, which shows that the reference is not optimal.
 
     See Also
     --------

@@ -83,18 +83,22 @@ class DisparityTest(NamedTuple):
     Attributes
     ----------
     statistic : float
-        The disparity of the sample, the largest of all comparisons.
+        The disparity of the sample, which is the largest of all comparisons.
     p_value : float
-        How likely data like these are at most, if the population's disparity is the limit or more.
+        p-value of the null hypothesis that the population's disparity is at least the limit.
     is_within : bool
-        Whether the data show, at the confidence asked for, that it is less.
-    max_disparity, confidence : float
-        What was asked.
+        Whether the null hypothesis is rejected at the given confidence, which shows that the
+        population's disparity is below the limit.
+    max_disparity : float
+        The limit that was tested.
+    confidence : float
+        The confidence of the test.
     method : str
-        The test.
+        Name of the test.
     pairs : DataFrame
-        One row for each comparison: what is compared, numbers of rows (effective ones, if they
-        have weights), rates, disparity and p-value.
+        Table with one row for each comparison. It holds the groups and the rate that are compared,
+        their numbers of rows (effective numbers, if rows have weights), their rates, the disparity
+        and the p-value.
 
     Examples
     --------
@@ -147,67 +151,73 @@ def disparity_test(
 ) -> DisparityTest:
     """Test whether the disparity of the population is below a limit.
 
-    The hypothesis is that it is the limit or more. If that is rejected, the limit holds for new
-    people from the same population, up to an error of 1 - ``confidence``.
+    The null hypothesis is that the population's disparity is at least the limit. If it is rejected,
+    the limit holds for new people from the same population, with an error probability of at most
+    1 - ``confidence``.
 
     Parameters
     ----------
     metric : str, metric or Constraint
-        What is compared: the name of a constraint such as "demographic_parity", a metric of
-        differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or
-        one of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
-        ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
-        ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.
+        The disparity to test. It may be the name of a constraint such as "demographic_parity", a
+        metric of differences, ratios or largest rates of labels, an object of
+        :mod:`skfair.constraints`, or one of the metrics of scores ``statistical_parity_gap``,
+        ``partial_statistical_parity_gap``, ``partial_demographic_parity_gap`` (at the threshold 0),
+        ``group_auc_gap``, ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and
+        ``mean_score_difference``.
     y_true : array-like of shape (n_samples,) or None
-        True labels; None for metrics that do not use them.
+        True labels. They may be None for metrics that do not use them.
     y_pred : array-like of shape (n_samples,)
-        Predicted labels, or scores if the metric is one of scores. The rows must not have been used
-        to fit or choose the model.
+        Predicted labels, or scores if the metric is computed from scores. The rows must not have
+        been used to fit or choose the model.
     max_disparity : float, default=None
-        The limit; None for the one that a constraint has. Of ratios it is 1 minus the smallest
-        ratio that is allowed.
+        The limit to test. For ratios, it is 1 minus the smallest ratio that is allowed. It may be
+        None if ``metric`` is a constraint that has a limit.
     min_ratio : float, default=None
-        The smallest ratio that is allowed, in place of ``comparison`` and ``max_disparity``: 0.8 is
-        the four-fifths rule.
+        The smallest ratio that is allowed, such as 0.8 for the four-fifths rule. It replaces
+        ``comparison`` and ``max_disparity``.
     confidence : float, default=0.95
-        How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.
+        Confidence level of the test. The error probability is at most 1 - ``confidence``.
     comparison : {"difference", "ratio"}, default="difference"
-        What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
-        smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and constraints say it
-        themselves; "ratio" with one of differences is an error.
+        How rates are compared if ``metric`` is a name such as "demographic_parity". "difference"
+        limits their difference. "ratio" limits 1 minus the smaller rate over the larger one, so a
+        limit of 0.2 is the 80% rule. Metrics and constraints determine the comparison themselves,
+        and "ratio" raises an error for a metric of differences.
     method : {"auto", "melded", "exact", "score"}, default="auto"
-        "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-        and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
-        samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
-        Metrics of scores have a test of their own.
+        The test of two rates. "exact" counts every possible table and suits small groups. "melded"
+        is valid for groups of any size and slightly conservative. "score" is the fastest, but with
+        few rows its error probability may reach 10% instead of 5%. "auto" chooses "exact" if each
+        of the two groups has at most 60 rows, and "melded" otherwise. Metrics of scores have a test
+        of their own.
     interval : (float, float), default=None
-        Ranks that count in partial metrics.
+        Percentile interval of the ranks that partial metrics look at.
     shift : float, default=0.0
-        Share of the people who count in each rate that may be replaced by any other people: the
-        answer then holds for every such population. It costs about as much of the limit.
-        Differences only.
+        Fraction of each rate's population that may change arbitrarily (distribution shift). The
+        result holds for every population that differs by at most this fraction, and the upper bound
+        grows by about the same amount. It is available only for differences.
 
     Returns
     -------
     found : DisparityTest
-        ``statistic``, ``p_value``, ``is_within`` and the table ``pairs``.
+        The result, with ``statistic``, ``p_value``, ``is_within`` and the table ``pairs``.
 
     See Also
     --------
     disparity_upper_bound : The smallest limit that the data can show.
-    sample_size : How many people it takes to show a limit.
+    sample_size : The number of people that it takes to show a limit.
 
     Notes
     -----
-    Every pair of groups, and every rate, must be shown to be within the limit by itself, so the
-    largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
-    of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
-    approximation. Rows that belong together (``units``) count as the number of independent rows
-    that have the cluster-robust variance of their rate, with quantiles of Student. Groups are taken
-    to be independent, also where a unit has rows of both. Ratios of rates that are 0 in both groups
-    say nothing: p is 1, and the bound 1. Means allow for skewed scores, but groups of ten rows may
-    lack all of the rare large ones. With ``reference="overall"`` the shares of the groups are taken
-    to be those of the sample, by weight. Dask collections are accepted by metrics of labels.
+    Every pair of groups, and every rate, must be shown to be within the limit by itself. The
+    p-value is therefore the largest one over all comparisons, and no correction for multiple tests
+    is needed. Weighted rows count as an effective number of rows, which is an approximation: the
+    smaller of Kish's number and the number of Korn and Graubard, and at most the number of rows.
+    Rows that belong together (``units``) count as the number of independent rows that would give
+    the same cluster-robust variance of the rate, with quantiles of Student's t distribution. Groups
+    are treated as independent, even if a unit has rows in both. If the rates of both groups are 0,
+    their ratio is undefined, and the p-value and the bound are 1. Tests of means allow for skewed
+    scores, but a group of ten rows may contain none of the rare large scores. With
+    ``reference="overall"``, the population is assumed to have the (weighted) group shares of the
+    sample. Dask collections are accepted by metrics of labels.
 
     References
     ----------
@@ -266,17 +276,19 @@ def disparity_upper_bound(
     shift: float = 0.0,
     units: ColumnLike | None = None,
 ) -> float:
-    """Return the smallest limit that the data show to hold for new people.
+    """Return an upper confidence bound on the disparity of the population.
+
+    The bound is the smallest limit that :func:`disparity_test` can show to hold for new people.
 
     Returns
     -------
     bound : float
-        With probability ``confidence`` at least, the population's disparity is not above it. Of
-        ratios it is 1 minus the smallest ratio.
+        Upper bound on the population's disparity, which holds with a probability of at least
+        ``confidence``. For ratios, it bounds 1 minus the smallest ratio.
 
     See Also
     --------
-    disparity_test : Tests a limit that is given.
+    disparity_test : Test whether the disparity is below a given limit.
 
     Examples
     --------
@@ -369,47 +381,48 @@ def sample_size(
     rows_per_unit: float = 1.0,
     correlation: float = 1.0,
 ) -> IntArray:
-    """Return how many people of each group it takes to show that a limit holds.
+    """Return the number of people of each group that it takes to show that a limit holds.
 
     Parameters
     ----------
     max_disparity : float, default=None
-        The limit; of ratios 1 minus the smallest ratio that is allowed.
+        The limit. For ratios, it is 1 minus the smallest ratio that is allowed.
     min_ratio : float, default=None
-        The smallest ratio that is allowed, in place of ``comparison`` and ``max_disparity``.
+        The smallest ratio that is allowed. It replaces ``comparison`` and ``max_disparity``.
     power : float, default=0.8
-        How likely the test is to succeed, if the rates are as given.
+        Probability that the test shows the limit to hold if the rates are as given.
     confidence : float, default=0.95
-        Of the test.
+        Confidence level of the test.
     rates : float, sequence of float or dict, default=0.5
-        The rate of each group in the population, one number if it is the same; for equal
-        opportunity the true positive rates.
+        The expected rate of each group in the population, or one number if all groups have the same
+        rate. For equal opportunity, these are true positive rates.
     shares : sequence of float or dict, default=(0.5, 0.5)
-        The share of each group among the people who count, for equal opportunity among the
-        positives. Two dicts are matched by their groups.
+        The share of each group among the people who enter the rates. For equal opportunity, these
+        are the positives. If both ``rates`` and ``shares`` are dicts, they are matched by group.
     comparison : {"difference", "ratio"}, default="difference"
-        What the limit is on.
+        Whether the limit applies to the difference of rates or to 1 minus their ratio.
     rows_per_unit : float, default=1.0
-        How many rows each person has that count, such as visits. Pass the person as ``units=`` to
-        the test then.
+        Number of rows per person, such as visits. If it is above 1, pass the person as ``units=``
+        to the test.
     correlation : float, default=1.0
-        How alike the decisions on the rows of a person are, from 0 to 1: the intraclass
-        correlation. If it is 1, further rows of a person say nothing. If it is 0, they are as good
-        as rows of other people. It has no effect if everybody has one row.
+        Intraclass correlation of the decisions on the rows of one person, from 0 to 1. If it is 1,
+        further rows of a person add no information. If it is 0, they are worth as much as rows of
+        other people. It has no effect if everybody has one row.
 
     Returns
     -------
     sizes : ndarray of shape (n_groups,)
-        People who count, by group in the order of ``shares``.
+        Number of people of each group, in the order of ``shares``.
 
     Notes
     -----
-    A normal approximation of the score test with a correction for whole numbers of people, careful
-    if rates are close to 0 or 1; of several pairs the chance that any fails is at most the sum.
+    The numbers come from a normal approximation of the score test, with a correction for whole
+    numbers of people. They are conservative if rates are close to 0 or 1. With several pairs of
+    groups, the probability that the test fails for any pair is bounded by the sum over the pairs.
 
-    The k rows of a person whose decisions have the correlation r are worth k / (1 + (k - 1) r) rows
-    of different people, by the design effect. Numbers of rows that vary are worth less: it takes
-    about as many times more people as the mean squared number is above the squared mean.
+    By the design effect, k rows of one person whose decisions have the correlation r are worth k /
+    (1 + (k - 1) r) rows of different people. If the number of rows varies between people, more
+    people are needed, by a factor of about the mean squared number of rows over the squared mean.
 
     Examples
     --------

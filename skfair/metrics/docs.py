@@ -15,53 +15,60 @@ def _parameters() -> None:
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     y_score : array-like of shape (n_samples,)
-        Scores, probabilities of the positive class or values of a decision function; larger means
-        more positive. Of Dask collections up to 65536 different scores are told apart; more are put
-        into this many bins, and rates are exact up to the largest share of a group in a bin.
+        Scores, such as probabilities of the positive class or values of a decision function. A
+        larger score means more positive. With Dask collections, up to 65536 different scores are
+        kept apart. If there are more, they are binned into this many bins, and rates are exact up
+        to the largest share of a group in one bin.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        What may explain a difference, such as a department; several columns are crossed. Groups are
-        then compared only within each of its levels (strata), and all comparisons are pooled. A
-        stratum with rows of a single group compares nothing.
+        An attribute that may legitimately explain a difference, such as the department. Several
+        columns are crossed. Groups are then compared only within each of its levels (strata), and
+        the comparisons of all strata are pooled. A stratum that has rows of only one group is left
+        out.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows; 2 counts like the same row twice.
+        Weights of the rows. A row of weight 2 is counted like two identical rows.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit. They may lie in several
-        groups. Without units every row is taken for another person, and the answer is too sure
-        where people repeat.
+        Labels of rows that belong together, for example the person behind each visit. The rows of
+        one unit may lie in several groups. Without ``units``, every row is treated as a different
+        person, which overstates the confidence if people occur more than once.
     intersectional : bool, default=True
-        Whether several attributes are crossed, or each is compared for itself and all comparisons
-        are pooled.
+        If True, groups are the intersections of all attributes. If False, groups are compared
+        within each attribute, and the comparisons of all attributes are pooled.
     reference : {"pairwise", "overall"}, group or dict, default="pairwise"
-        Compare every pair of groups, each group with all rows (of the stratum), or each other group
-        with this one, such as ``"male"`` or ``{"sex": "male", "race": "White"}``. Differences from
-        a reference group are signed: the rate of the group minus that of the reference; the worst
-        is the one furthest from 0. Ratios and sums of differences have no sign: a ratio is the
-        smaller of the two rates over the larger one, so a group far above the reference cannot
-        hide another one below it.
+        The comparisons that are made. "pairwise" compares every pair of groups, and "overall"
+        compares each group with all rows (of its stratum). A group, such as ``"male"`` or ``{"sex":
+        "male", "race": "White"}``, is compared with each other group. Differences from a reference
+        group are signed: they are the rate of the group minus the rate of the reference, and the
+        worst one is furthest from 0. Ratios and sums of differences have no sign. A ratio divides
+        the smaller of the two rates by the larger one, so a group far above the reference cannot
+        hide a group below it.
     agg : {"worst", "mean"}, default="worst"
-        Report the worst pair of groups or the mean over all pairs.
+        Whether to return the value of the worst pair of groups or the mean over all pairs.
     interval : (float, float), list of such pairs, or dict
-        Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` are the ranks from
-        the best 5% to the best 30% *of each group*. A list is a union of disjoint intervals; a
-        dict maps each group to its own.
+        Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` covers the ranks
+        from the best 5% to the best 30% *of each group*. A list gives a union of disjoint
+        intervals, and a dict gives each group its own interval.
     normalize : bool, default=True
-        Divide by the length of the interval, so that the value is a difference of conditional
-        probabilities in [0, 1] (Definition 4.2). False leaves shares of the whole group.
+        If True, divide by the length of the interval, so that the value is a difference of
+        conditional probabilities in [0, 1] (Definition 4.2). If False, the value is a difference of
+        shares of the whole groups.
     threshold : float, default=0.0
-        Scores above it are decided positively; 0 suits a decision function, 0.5 a probability.
+        Rows with a score above the threshold are predicted positive. Use 0 for a decision function
+        and 0.5 for probabilities.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     zero_division : {"raise"} or numpy.nan, default="raise"
-        What to do when a group has no row to compute its rate from: raise a ``ValueError`` that
-        names it, or return NaN.
+        Behaviour if a group has no row to compute its rate from. "raise" raises a ``ValueError``
+        that names the group, and ``numpy.nan`` returns NaN.
     rank_within : {"group", "class"}, default="group"
-        Whether the rank of a row is taken among its group (Definitions A.2 and A.3) or among the
-        rows of its group and class (constraints (50) and (56)). These are different metrics.
+        The rows among which the rank of a row is taken: all rows of its group (Definitions A.2 and
+        A.3), or the rows of its group and class (constraints (50) and (56)). The two choices are
+        different metrics.
     ties : {"half", "geq"}, default="half"
-        A tie counts half, or as a win (the paper's ">=", which is not symmetric in the groups).
+        How ties count. With "half", a tie counts as half a win. With "geq", it counts as a win, as
+        in the paper, whose ">=" is not symmetric in the groups.
     """
 
 
@@ -71,7 +78,7 @@ def _of_comparisons() -> None:
     Parameters
     ----------
     agg : {"worst", "mean"}, default="worst"
-        Report the worst comparison or the mean of all of them.
+        Whether to return the value of the worst comparison or the mean over all comparisons.
     """
 
 
@@ -81,7 +88,7 @@ def _of_scores() -> None:
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Not used; accepted so that all metrics of scores are called alike.
+        Not used. It is accepted so that all metrics of scores have the same signature.
     """
 
 
@@ -91,7 +98,8 @@ def _returns() -> None:
     Returns
     -------
     gap : float
-        0 is parity. With a single group there is nothing to compare and the value is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
+        is 0.
     """
 
 

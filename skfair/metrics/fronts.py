@@ -25,20 +25,20 @@ from skfair.utils.validation import check_scores, one_dimensional
 def nondominated(costs: Any, balances: Any) -> NDArray[np.bool_]:
     """Mark the points that no other point dominates.
 
-    A point is dominated if another one costs no more and is no less balanced, and is strictly
-    better in one of the two. Of equal points the first is kept.
+    A point is dominated if another one costs no more, is no less balanced, and is strictly better
+    in at least one of the two. If several points are equal, only the first is kept.
 
     Parameters
     ----------
     costs : array-like of shape (n_points,)
-        Costs, smaller is better.
+        Cost of each point (smaller is better).
     balances : array-like of shape (n_points,)
-        Balances, larger is better.
+        Balance of each point (larger is better).
 
     Returns
     -------
     mask : ndarray of bool of shape (n_points,)
-        True for the points of the front.
+        Mask that is True for the points of the front.
 
     See Also
     --------
@@ -77,32 +77,37 @@ def hypervolume(
 ) -> float:
     r"""Compute the area that a front dominates, up to a reference point.
 
+    The area grows if points have a lower cost or a higher balance, so it measures the quality of a
+    whole front:
+
     .. math:: \left| \bigcup_i [f_i, f_{ref}] \times [b_{ref}, b_i] \right|,
 
-    for points of cost :math:`f_i` and balance :math:`b_i`. With an ideal point it is divided by the
-    area of the whole box, so that 1 is a front that contains the ideal point.
+    for points of cost :math:`f_i` and balance :math:`b_i`. If an ideal point is given, the area is
+    divided by the area of the box between both points, so that the value is 1 for a front that
+    contains the ideal point.
 
     Parameters
     ----------
     costs : array-like of shape (n_points,)
-        Costs, smaller is better.
+        Cost of each point (smaller is better).
     balances : array-like of shape (n_points,)
-        Balances, larger is better.
+        Balance of each point (larger is better).
     ref_cost : float
-        Cost beyond which nothing counts, for example the cost of a single cluster, or twice that of
-        k-means (which tells good fronts apart more clearly).
+        Cost beyond which points do not count. Examples are the cost of a single cluster, or twice
+        the cost of k-means, which separates good fronts more clearly.
     ref_balance : float, default=0.0
-        Balance below which nothing counts.
+        Balance below which points do not count.
     ideal_cost : float, default=None
-        Smallest cost that can be reached, for example that of k-means.
+        Smallest cost that can be reached, for example the cost of k-means.
     ideal_balance : float, default=None
-        Largest balance that can be reached, for example that of the whole sample. Pass both ideals
-        or none.
+        Largest balance that can be reached, for example the balance of the whole sample. Pass both
+        ideals or none.
 
     Returns
     -------
     area : float
-        Larger is better; with an ideal point between 0 and 1. 0 for a front without points.
+        The dominated area (larger is better). With an ideal point it lies between 0 and 1. It is 0
+        for a front without points.
 
     See Also
     --------
@@ -110,9 +115,9 @@ def hypervolume(
 
     Notes
     -----
-    O(m log m) for m points. Dominated points and duplicates change nothing. Points that are worse
-    than the reference in cost or in balance contribute nothing; points that are better than the
-    ideal count as if they lay on the edge of the box, so the value never exceeds 1.
+    O(m log m) for m points. Dominated points and duplicates do not change the value. Points that
+    are worse than the reference in cost or in balance do not contribute. Points that are better
+    than the ideal count as if they lay on the edge of the box, so the value never exceeds 1.
 
     Examples
     --------

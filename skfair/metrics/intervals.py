@@ -69,16 +69,16 @@ _Deal: TypeAlias = tuple[tuple[Any, Any], dict[str, Any]]
 
 
 class NoiseFloor(NamedTuple):
-    """Values of a metric if the groups are alike in the population.
+    """Values of a metric under random groups, as returned by :func:`noise_floor`.
 
     Attributes
     ----------
     mean : float
         Mean value over the permutations.
     upper : float
-        95th percentile: a measured value below it is not evidence of a difference.
+        95th percentile of the values. A measured value below it is not evidence of a difference.
     values : ndarray of shape (n_permutations,)
-        All values.
+        The value for each permutation.
     """
 
     mean: float
@@ -98,47 +98,51 @@ def noise_floor(
     units: ColumnLike | None = None,
     **params: Any,
 ) -> NoiseFloor:
-    """Measure what a metric shows by chance, for groups of these sizes.
+    """Measure the value that a metric shows by chance for groups of these sizes.
 
-    The groups are dealt out again at random, which keeps their sizes and destroys any relation to
-    the scores; what the metric still shows is noise. Groups that are alike in the population, with
-    scores distributed as these, show ``mean`` on average in a new sample of these sizes. It is no
-    lower limit for other models: it falls with more rows, and predictions that hardly vary, such as
-    rare positive decisions, have less noise. For metrics that compare groups within a class, such
-    as true positive rates, the groups are dealt out within it: a group with few positives keeps
-    few. Of Dask collections it is drawn how many rows of each group get which labels and score,
-    which is the same in distribution.
+    Even identical groups differ by chance in a sample. To measure by how much, the groups are
+    permuted at random, which keeps their sizes and removes any relation to the scores. The values
+    that the metric still shows are noise. If the groups are identical in the population, with
+    scores distributed as in the sample, a new sample of the same size shows ``mean`` on average.
+
+    The noise floor is not a lower limit for other models. It falls with more rows, and it is
+    smaller for predictions that hardly vary, such as rare positive decisions. For metrics that
+    compare groups within a class, such as true positive rates, groups are permuted within each
+    class, so a group with few positives keeps few. For Dask collections, the number of rows of each
+    group with each label and score is drawn instead, which has the same distribution.
 
     Parameters
     ----------
     metric : callable
-        Any metric of this package with the signature
-        ``metric(y_true, y_score, *, sensitive_features, ...)``. The groups are dealt out over all
-        rows for a function of your own.
+        A metric of this package with the signature ``metric(y_true, y_score, *, sensitive_features,
+        ...)``, or a function of your own, for which groups are permuted over all rows.
     y_true : array-like of shape (n_samples,) or None
-        True labels, passed on.
+        True labels, which are passed to the metric.
     y_score : array-like of shape (n_samples,)
-        Scores or predicted labels, passed on.
+        Scores or predicted labels, which are passed to the metric.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The groups to permute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        Passed on; the groups are then dealt out within each of the strata.
+        Control features, which are passed to the metric. Groups are then permuted within each
+        stratum.
     n_permutations : int, default=100
-        More make the result steadier; the cost is proportional.
+        Number of permutations. More permutations make the result more stable, and the cost is
+        proportional to their number.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit. The rows of a unit then get
-        the groups of those of another unit. Without units every row is taken for another person,
-        and there seems to be less noise than there is where people repeat.
+        Labels of rows that belong together, for example the person behind each visit. Groups are
+        then permuted between units: the rows of a unit get the groups of the rows of another unit.
+        Without ``units``, every row is treated as a different person, which underestimates the
+        noise if people occur more than once.
     **params
         Further arguments of the metric, such as ``interval``.
 
     Returns
     -------
     floor : NoiseFloor
-        ``mean``, ``upper`` (95th percentile) and all ``values``. Ratios are worse when smaller:
-        compare them with ``numpy.quantile(floor.values, 0.05)``.
+        The result, with ``mean``, ``upper`` (the 95th percentile) and all ``values``. Ratios are
+        worse if they are smaller, so compare them with ``numpy.quantile(floor.values, 0.05)``.
 
     Examples
     --------
@@ -319,39 +323,40 @@ def suggest_interval(
     step: float = 0.05,
     min_width: float = 0.1,
 ) -> pd.DataFrame:
-    """List percentile intervals around a decision, the most unfair first.
+    """List percentile intervals around a decision, starting with the most unfair ones.
 
     Appendix B of partial_fairness_idca proposes the interval that covers the rate of positive
-    decisions and on which an unconstrained model is most unfair. Many intervals often reach the
-    largest gap at once, so this returns a table to choose from: the intervals within 5% of the
-    largest gap come first, the widest of them on top.
+    decisions and on which an unconstrained model is most unfair. Often many intervals come close to
+    the largest gap, so this function returns a table to choose from. The intervals whose gap is
+    within 5% of the largest gap come first, sorted from the widest to the narrowest.
 
     Parameters
     ----------
     y_score : array-like of shape (n_samples,)
         Scores of an unconstrained model.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several attributes are crossed.
+        The group of each row. Several attributes are crossed.
     rate : float, default=None
-        Share of positive decisions, for example the historical admission rate. By default the share
-        of scores above ``threshold``.
+        Share of positive decisions, for example the historical admission rate. If None, the share
+        of scores above ``threshold`` is used.
     threshold : float, default=0.0
-        Used when ``rate`` is None.
+        Threshold of positive decisions. Only used if ``rate`` is None.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     step : float, default=0.05
-        Distance of the interval ends that are tried, at least 0.01.
+        Distance between the interval ends that are tried. It must be at least 0.01.
     min_width : float, default=0.1
         Shortest interval that is tried.
 
     Returns
     -------
     table : DataFrame
-        Columns ``low``, ``high``, ``width`` and ``gap`` (partial statistical parity), best first.
+        Table with the columns ``low``, ``high``, ``width`` and ``gap`` (the partial statistical
+        parity gap).
 
     Notes
     -----
-    Sorts once; each candidate costs O(n G).
+    The scores are sorted once, and each candidate interval costs O(n G) for G groups.
 
     Examples
     --------

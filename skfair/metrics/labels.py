@@ -83,30 +83,32 @@ def _parameters() -> None:
     Parameters
     ----------
     zero_division : {"raise"} or numpy.nan, default="raise"
-        What to do when a rate is undefined because a group has no row to compute it from (or a
-        ratio because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.
+        Behaviour if a rate is undefined because a group has no row to compute it from, or a ratio
+        because both rates are 0. "raise" raises a ``ValueError`` that names the group, and
+        ``numpy.nan`` returns NaN.
 
     Returns
     -------
     difference : float
-        At least 0, smaller is fairer; signed with a reference group. With a single group there is
-        nothing to compare and the value is 0.
-        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-        error. One pass over the rows, O(n), also of Dask collections.
+        The difference, which is at least 0 (smaller is fairer). It is signed if ``reference`` is a
+        group. With a single group there is nothing to compare, and the value is 0. The value
+        describes this sample, and :func:`skfair.metrics.fairness_report` gives its standard error.
+        The computation takes one pass over the rows, O(n), also for Dask collections.
     ratio : float
-        Between 0 and 1, larger is fairer: the smaller of two rates over the larger one, whichever
-        group has it. With a single group there is nothing to compare and the value is 1.
-        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-        error. One pass over the rows, O(n), also of Dask collections.
+        The smaller of two rates over the larger one, whichever group has it. It lies between 0 and
+        1, and larger is fairer. With a single group there is nothing to compare, and the value is
+        1. The value describes this sample, and :func:`skfair.metrics.fairness_report` gives its
+        standard error. The computation takes one pass over the rows, O(n), also for Dask
+        collections.
     total : float
-        At least 0, smaller is fairer. With a single group there is nothing to compare and the value
-        is 0.
-        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-        error. One pass over the rows, O(n), also of Dask collections.
+        The sum of differences, which is at least 0 (smaller is fairer). With a single group there
+        is nothing to compare, and the value is 0. The value describes this sample, and
+        :func:`skfair.metrics.fairness_report` gives its standard error. The computation takes one
+        pass over the rows, O(n), also for Dask collections.
     largest : float
-        Between 0 and 1.
-        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-        error. One pass over the rows, O(n), also of Dask collections.
+        The largest rate of a group, between 0 and 1. The value describes this sample, and
+        :func:`skfair.metrics.fairness_report` gives its standard error. The computation takes one
+        pass over the rows, O(n), also for Dask collections.
     """
 
 
@@ -170,7 +172,7 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
 
 @_comparison
 def demographic_parity_difference() -> None:
-    """Difference of selection rates between groups; 0 is parity.
+    """Compute the difference of selection rates between groups (0 is parity).
 
     The selection rate of a group is the share of its rows that are predicted positive. The "80
     percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
@@ -187,7 +189,7 @@ def demographic_parity_difference() -> None:
 
 @_comparison
 def demographic_parity_ratio() -> None:
-    """Ratio of selection rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of selection rates between groups (1 is parity).
 
     The selection rate of a group is the share of its rows that are predicted positive. The "80
     percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
@@ -204,7 +206,7 @@ def demographic_parity_ratio() -> None:
 
 @_comparison
 def equal_opportunity_difference() -> None:
-    """Difference of true positive rates between groups; 0 is parity.
+    """Compute the difference of true positive rates between groups (0 is parity).
 
     The true positive rate of a group is the share of its positive rows that are predicted positive.
 
@@ -220,7 +222,7 @@ def equal_opportunity_difference() -> None:
 
 @_comparison
 def equal_opportunity_ratio() -> None:
-    """Ratio of true positive rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of true positive rates between groups (1 is parity).
 
     The true positive rate of a group is the share of its positive rows that are predicted positive.
 
@@ -236,7 +238,7 @@ def equal_opportunity_ratio() -> None:
 
 @_comparison
 def false_positive_parity_difference() -> None:
-    """Difference of false positive rates between groups; 0 is parity.
+    """Compute the difference of false positive rates between groups (0 is parity).
 
     The false positive rate of a group is the share of its negative rows that are predicted
     positive.
@@ -253,7 +255,7 @@ def false_positive_parity_difference() -> None:
 
 @_comparison
 def false_positive_parity_ratio() -> None:
-    """Ratio of false positive rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of false positive rates between groups (1 is parity).
 
     The false positive rate of a group is the share of its negative rows that are predicted
     positive.
@@ -270,10 +272,11 @@ def false_positive_parity_ratio() -> None:
 
 @_comparison
 def false_negative_parity_difference() -> None:
-    """Difference of false negative rates between groups; 0 is parity.
+    """Compute the difference of false negative rates between groups (0 is parity).
 
     The false negative rate of a group is the share of its positive rows that are predicted
-    negative. Its differences are those of true positive rates, its ratios are not.
+    negative. It is 1 minus the true positive rate, so the differences of both rates are equal, but
+    their ratios are not.
 
     Examples
     --------
@@ -287,10 +290,11 @@ def false_negative_parity_difference() -> None:
 
 @_comparison
 def false_negative_parity_ratio() -> None:
-    """Ratio of false negative rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of false negative rates between groups (1 is parity).
 
     The false negative rate of a group is the share of its positive rows that are predicted
-    negative. Its differences are those of true positive rates, its ratios are not.
+    negative. It is 1 minus the true positive rate, so the differences of both rates are equal, but
+    their ratios are not.
 
     Examples
     --------
@@ -304,9 +308,10 @@ def false_negative_parity_ratio() -> None:
 
 @_comparison
 def equalized_odds_difference() -> None:
-    """Difference of true and false positive rates between groups; 0 is parity.
+    """Compute the difference of true and false positive rates between groups (0 is parity).
 
-    The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
+    True and false positive rates are compared separately, and the worse of the two comparisons is
+    returned. With ``agg="mean"``, the mean over both rates and all pairs is returned.
 
     Examples
     --------
@@ -320,9 +325,10 @@ def equalized_odds_difference() -> None:
 
 @_comparison
 def equalized_odds_ratio() -> None:
-    """Ratio of true and false positive rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of true and false positive rates between groups (1 is parity).
 
-    The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
+    True and false positive rates are compared separately, and the worse of the two comparisons is
+    returned. With ``agg="mean"``, the mean over both rates and all pairs is returned.
 
     Examples
     --------
@@ -336,10 +342,10 @@ def equalized_odds_ratio() -> None:
 
 @_comparison
 def predictive_parity_difference() -> None:
-    """Difference of positive predictive values between groups; 0 is parity.
+    """Compute the difference of positive predictive values between groups (0 is parity).
 
-    The positive predictive value of a group is the share of its rows predicted positive that are
-    positive.
+    The positive predictive value of a group, also called precision, is the share of true positives
+    among its rows that are predicted positive.
 
     Examples
     --------
@@ -353,10 +359,10 @@ def predictive_parity_difference() -> None:
 
 @_comparison
 def predictive_parity_ratio() -> None:
-    """Ratio of positive predictive values between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of positive predictive values between groups (1 is parity).
 
-    The positive predictive value of a group is the share of its rows predicted positive that are
-    positive.
+    The positive predictive value of a group, also called precision, is the share of true positives
+    among its rows that are predicted positive.
 
     Examples
     --------
@@ -370,11 +376,11 @@ def predictive_parity_ratio() -> None:
 
 @_comparison
 def negative_predictive_parity_difference() -> None:
-    """Difference of negative predictive values between groups; 0 is parity.
+    """Compute the difference of negative predictive values between groups (0 is parity).
 
-    The negative predictive value of a group is the share of its rows predicted negative that are
-    negative: how often a refusal is right. Its differences are those
-    of false omission rates, its ratios are not.
+    The negative predictive value of a group is the share of true negatives among its rows that are
+    predicted negative: how often a refusal is right. It is 1 minus the false omission rate, so the
+    differences of both are equal, but their ratios are not.
 
 
     Examples
@@ -389,11 +395,11 @@ def negative_predictive_parity_difference() -> None:
 
 @_comparison
 def negative_predictive_parity_ratio() -> None:
-    """Ratio of negative predictive values between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of negative predictive values between groups (1 is parity).
 
-    The negative predictive value of a group is the share of its rows predicted negative that are
-    negative: how often a refusal is right. Its differences are those
-    of false omission rates, its ratios are not.
+    The negative predictive value of a group is the share of true negatives among its rows that are
+    predicted negative: how often a refusal is right. It is 1 minus the false omission rate, so the
+    differences of both are equal, but their ratios are not.
 
 
     Examples
@@ -408,11 +414,11 @@ def negative_predictive_parity_ratio() -> None:
 
 @_comparison
 def false_omission_parity_difference() -> None:
-    """Difference of false omission rates between groups; 0 is parity.
+    """Compute the difference of false omission rates between groups (0 is parity).
 
-    The false omission rate of a group is the share of its rows predicted negative that are
-    positive: how often a refusal is wrong. Its differences are those of
-    negative predictive values, its ratios are not.
+    The false omission rate of a group is the share of positive rows among its rows that are
+    predicted negative: how often a refusal is wrong. It is 1 minus the negative predictive value,
+    so the differences of both are equal, but their ratios are not.
 
 
     Examples
@@ -427,11 +433,11 @@ def false_omission_parity_difference() -> None:
 
 @_comparison
 def false_omission_parity_ratio() -> None:
-    """Ratio of false omission rates between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of false omission rates between groups (1 is parity).
 
-    The false omission rate of a group is the share of its rows predicted negative that are
-    positive: how often a refusal is wrong. Its differences are those of
-    negative predictive values, its ratios are not.
+    The false omission rate of a group is the share of positive rows among its rows that are
+    predicted negative: how often a refusal is wrong. It is 1 minus the negative predictive value,
+    so the differences of both are equal, but their ratios are not.
 
 
     Examples
@@ -446,10 +452,11 @@ def false_omission_parity_ratio() -> None:
 
 @_comparison
 def treatment_equality_difference() -> None:
-    """Difference of false negatives per false positive between groups; 0 is parity.
+    """Compute the difference of false negatives per false positive between groups (0 is parity).
 
-    The two kinds of errors are set against each other. A group without a false positive has no such
-    number, which is an error or NaN (``zero_division``), never infinity.
+    Each group is described by its number of false negatives divided by its number of false
+    positives. This number is undefined for a group without false positives: depending on
+    ``zero_division``, an error is raised or NaN is returned, never infinity.
 
     Examples
     --------
@@ -463,10 +470,11 @@ def treatment_equality_difference() -> None:
 
 @_comparison
 def treatment_equality_ratio() -> None:
-    """Ratio of false negatives per false positive between groups; 1 is parity.
+    """Compute the ratio of false negatives per false positive between groups (1 is parity).
 
-    The two kinds of errors are set against each other. A group without a false positive has no such
-    number, which is an error or NaN (``zero_division``), never infinity.
+    Each group is described by its number of false negatives divided by its number of false
+    positives. This number is undefined for a group without false positives: depending on
+    ``zero_division``, an error is raised or NaN is returned, never infinity.
 
     Examples
     --------
@@ -480,9 +488,10 @@ def treatment_equality_ratio() -> None:
 
 @_comparison
 def accuracy_parity_difference() -> None:
-    """Difference of accuracies between groups; 0 is parity.
+    """Compute the difference of accuracies between groups (0 is parity).
 
-    Any number of classes; ``pos_label`` is not used.
+    The accuracy of a group is the share of its rows that are predicted correctly. The labels may
+    have any number of classes, and ``pos_label`` is not used.
 
     Examples
     --------
@@ -496,9 +505,10 @@ def accuracy_parity_difference() -> None:
 
 @_comparison
 def accuracy_parity_ratio() -> None:
-    """Ratio of accuracies between groups, smaller over larger; 1 is parity.
+    """Compute the ratio of accuracies between groups (1 is parity).
 
-    Any number of classes; ``pos_label`` is not used.
+    The accuracy of a group is the share of its rows that are predicted correctly. The labels may
+    have any number of classes, and ``pos_label`` is not used.
 
     Examples
     --------
@@ -512,9 +522,10 @@ def accuracy_parity_ratio() -> None:
 
 @_comparison
 def independence_gap() -> None:
-    """Gap of independence: predictions against groups; 0 is parity.
+    """Compute the independence gap of predictions and groups (0 is parity).
 
-    The difference of selection rates. ``y_true`` is not used and may be None.
+    The gap is the difference of selection rates, so it equals
+    :func:`demographic_parity_difference`. ``y_true`` is not used and may be None.
 
     Examples
     --------
@@ -528,9 +539,10 @@ def independence_gap() -> None:
 
 @_comparison
 def separation_gap() -> None:
-    """Gap of separation: predictions against groups, given the true class; 0 is parity.
+    """Compute the separation gap of predictions and groups within true classes (0 is parity).
 
-    The sum of the differences of true and false positive rates of a pair of groups, so at most 2.
+    The gap of two groups is the difference of their true positive rates plus the difference of
+    their false positive rates, so it is at most 2.
 
     Examples
     --------
@@ -544,10 +556,10 @@ def separation_gap() -> None:
 
 @_comparison
 def sufficiency_gap() -> None:
-    """Gap of sufficiency: true classes against groups, given the prediction; 0 is parity.
+    """Compute the sufficiency gap of true classes and groups within predicted ones (0 is parity).
 
-    The sum, over both predicted classes, of the differences of the share of positive rows, so at
-    most 2.
+    Within each predicted class, the share of positive rows is compared between two groups. The gap
+    is the sum of both differences, so it is at most 2.
 
     Examples
     --------
@@ -571,10 +583,11 @@ def largest_selection_rate(
     pos_label: ClassLabel = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    """Largest selection rate of a group.
+    """Compute the largest selection rate of a group.
 
-    What caps on the rates of groups limit. With control features the groups of all strata count,
-    also where a stratum has a single one.
+    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
+    With control features, the groups of all strata count, including strata that have a single
+    group.
 
     Examples
     --------
@@ -601,10 +614,11 @@ def largest_false_positive_rate(
     pos_label: ClassLabel = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    """Largest false positive rate of a group.
+    """Compute the largest false positive rate of a group.
 
-    What caps on the rates of groups limit. With control features the groups of all strata count,
-    also where a stratum has a single one.
+    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
+    With control features, the groups of all strata count, including strata that have a single
+    group.
 
     Examples
     --------
@@ -631,10 +645,11 @@ def largest_false_negative_rate(
     pos_label: ClassLabel = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    """Largest false negative rate of a group.
+    """Compute the largest false negative rate of a group.
 
-    What caps on the rates of groups limit. With control features the groups of all strata count,
-    also where a stratum has a single one.
+    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
+    With control features, the groups of all strata count, including strata that have a single
+    group.
 
     Examples
     --------

@@ -111,22 +111,23 @@ def _parameters() -> None:
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels; numbers for regression.
+        True labels, or numbers for regression.
     y_score : array-like of shape (n_samples,)
-        Values of a decision function (positive where the positive class is predicted), not
-        probabilities; predictions for regression.
+        Values of a decision function, which are positive if the positive class is predicted.
+        Probabilities are not accepted. For regression, these are the predictions.
     loss : str, callable or object with the method ``exact``, default="log_loss"
-        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-        (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
-        classification, the last two for regression. A function is called with targets (-1 and 1 for
-        classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
-        targets)``; both return the loss of each row.
+        The loss of a row with the score z and the target t, which is -1 or 1 in classification.
+        ``"log_loss"`` is log(1 + exp(-t z)), ``"hinge"`` is max(0, 1 - t z), ``"squared_hinge"`` is
+        the square of the hinge loss, ``"squared_error"`` is (z - t)^2, and ``"absolute_error"`` is
+        the absolute difference of z and t. The first four can be used for classification, and the
+        last two for regression. A function is called as ``loss(y_true, y_score)``, with targets -1
+        and 1 in classification, and an object as ``loss.exact(scores, targets)``. Both must return
+        the loss of each row.
     task : {"classification", "regression"}, default="classification"
         Whether ``y_true`` holds classes or numbers.
     subset : {"all", "positive", "class"}, default="all"
-        Which rows the mean losses are taken over: all, those of the positive class, or each class
-        by itself. The last two are for classification.
+        The rows over which mean losses are taken: all rows, the rows of the positive class, or the
+        rows of each class separately. "positive" and "class" are for classification.
     """
 
 
@@ -151,16 +152,19 @@ def loss_parity_difference(
     sum_classes: bool | Literal["absolute"] = False,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Difference of mean losses between groups; 0 is parity.
+    r"""Compute the difference of mean losses between groups (0 is parity).
+
+    The mean loss of a group shows how well the model fits this group. For two groups k and k', the
+    difference is
 
     .. math:: |E[\ell(z, t) \mid k] - E[\ell(z, t) \mid k']|
 
     Parameters
     ----------
     sum_classes : bool or "absolute", default=False
-        Whether the mean losses of both classes are added up before groups are compared, in place of
-        comparing each class by itself; "absolute" adds up the absolute differences of both classes.
-        Needs ``subset="class"``.
+        If False, each class is compared separately. If True, the mean losses of both classes are
+        added before groups are compared. If "absolute", the absolute differences of both classes
+        are added. True and "absolute" require ``subset="class"``.
 
     Returns
     -------
@@ -170,7 +174,7 @@ def loss_parity_difference(
 
     See Also
     --------
-    largest_group_loss : How badly the worst served group fares.
+    largest_group_loss : The mean loss of the group with the largest one.
 
     Notes
     -----
@@ -216,18 +220,21 @@ def largest_group_loss(
     pos_label: ClassLabel = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Mean loss of the group that is served worst; what bounded group loss bounds.
+    r"""Compute the largest mean loss of a group.
+
+    This is the quantity that a bounded group loss constraint limits.
 
     .. math:: \max_k E[\ell(z, t) \mid k]
 
     Returns
     -------
     loss : float
-        At least 0, smaller is better. With a single group it is the mean loss.
+        The largest mean loss, at least 0 (smaller is better). With a single group, it is the mean
+        loss of all rows.
 
     See Also
     --------
-    loss_parity_difference : How far the groups' mean losses are apart.
+    loss_parity_difference : The difference between the mean losses of groups.
 
     Notes
     -----
@@ -262,7 +269,9 @@ def excess_loss(
     agg: Agg = "worst",
     members_only: bool = False,
 ) -> float:
-    r"""How much the mean loss of groups is above that of all rows: the worst group, or the mean.
+    r"""Compute by how much the mean loss of groups exceeds the mean loss of all rows.
+
+    The excess is reported for the worst group or as the mean over the G groups:
 
     .. math:: \max_k \; E[\ell(z, t) \mid k] - E[\ell(z, t)]
         \quad \text{or} \quad \frac{1}{G} \sum_k E[\ell(z, t) \mid k] - E[\ell(z, t)]
@@ -270,20 +279,20 @@ def excess_loss(
     Parameters
     ----------
     agg : {"worst", "mean"}, default="worst"
-        Report the group that is furthest above, or the mean over the groups, (18) of plada, which
-        is negative if small groups have small losses.
+        "worst" returns the largest excess of a group. "mean" returns the mean over the groups,
+        which is equation (18) of plada and is negative if small groups have small losses.
     members_only : bool, default=False
-        Whether the sensitive features say who is a member of a group (1 or True) and who is not (0
-        or False), and only groups of members count.
+        If True, each sensitive feature marks the members of one group (1 or True) among all rows (0
+        or False), and only the groups of members count.
 
     Returns
     -------
     excess : float
-        In units of the loss; smaller is better. With a single group it is 0.
+        The excess in units of the loss (smaller is better). With a single group, it is 0.
 
     See Also
     --------
-    loss_parity_difference : Counts also how far groups are below.
+    loss_parity_difference : Compares the mean losses of every pair of groups.
 
     Notes
     -----
@@ -321,23 +330,26 @@ def mean_score_difference(
     reference: Reference = "pairwise",
     agg: Agg = "worst",
 ) -> float:
-    r"""Difference of mean scores between groups; 0 is parity.
+    r"""Compute the difference of mean scores between groups (0 is parity).
+
+    For two groups k and k' and the score z of a random row, the difference is
 
     .. math:: |E[z \mid k] - E[z \mid k']|
 
     Parameters
     ----------
     y_score : array-like of shape (n_samples,)
-        Scores of any kind: values of a decision function, probabilities, predictions of a
+        Scores of any kind, such as values of a decision function, probabilities or predictions of a
         regressor.
     agg : {"worst", "mean"}, default="worst"
-        Report the worst comparison or the mean of all of them.
+        Whether to return the value of the worst comparison or the mean over all comparisons.
 
     Returns
     -------
     difference : float
-        At least 0, in units of the score; smaller is fairer. With a single group there is nothing
-        to compare and the value is 0.
+        The difference in units of the score, at least 0 (smaller is fairer). It is signed if
+        ``reference`` is a group. With a single group there is nothing to compare, and the value is
+        0.
 
     See Also
     --------
@@ -370,21 +382,25 @@ def mean_residual_difference(
     reference: Reference = "pairwise",
     agg: Agg = "worst",
 ) -> float:
-    r"""Difference of mean residuals between groups, of numbers; 0 is parity.
+    r"""Compute the difference of mean residuals between groups in regression (0 is parity).
+
+    The value shows by how much the predictions of one group are too high compared with another
+    group:
 
     .. math:: |E[z - t \mid k] - E[z - t \mid k']|
 
-    with the prediction z and the target t: whether one group is overrated against another.
+    with the prediction z and the target t.
 
     Returns
     -------
     difference : float
-        At least 0, in units of the target; smaller is fairer. With a single group there is nothing
-        to compare and the value is 0.
+        The difference in units of the target, at least 0 (smaller is fairer). It is signed if
+        ``reference`` is a group. With a single group there is nothing to compare, and the value is
+        0.
 
     See Also
     --------
-    loss_parity_difference : Compares the size of errors, not their direction.
+    loss_parity_difference : Compares the size of errors, regardless of their direction.
 
     Notes
     -----

@@ -43,14 +43,14 @@ GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
 
 
 class GroupMetric:
-    """A metric that compares groups by another metric; made by :func:`make_group_metric`.
+    """A metric that compares groups, as returned by :func:`make_group_metric`.
 
     Parameters
     ----------
     metric : callable
-        Called as ``metric(y_true, y_pred)`` for the rows of each group.
+        The metric, which is called as ``metric(y_true, y_pred)`` with the rows of each group.
     compare : {"difference", "ratio", "smallest", "largest"}
-        How the values of the groups become one number.
+        How the values of the groups are combined into one number.
 
     Examples
     --------
@@ -99,14 +99,14 @@ class GroupMetric:
         Parameters
         ----------
         y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted labels or numbers, or scores, whatever the metric takes; its name is
-            ``y_score`` then.
+            Predicted labels, predicted numbers or scores, depending on the metric. If the metric
+            takes scores, the name of this argument is ``y_score``.
 
         Returns
         -------
         value : float
-            The largest difference or the smallest ratio of two groups, the smallest or the largest
-            value of a group.
+            The largest difference or the smallest ratio of two groups, or the smallest or largest
+            value of a group, depending on ``compare``.
         """
         if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
             raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
@@ -167,22 +167,23 @@ def make_group_metric(
     Parameters
     ----------
     metric : callable
-        Called as ``metric(y_true, y_pred)`` for the rows of each group, with ``sample_weight`` if
-        there are weights. One whose second parameter is called ``y_score`` or ``y_proba``, such as
-        ``roc_auc_score``, is computed from scores. Fix other arguments by ``functools.partial``.
+        The metric, which is called as ``metric(y_true, y_pred)`` with the rows of each group, and
+        with ``sample_weight`` if weights are given. A metric whose second parameter is named
+        ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is computed from scores. Use
+        ``functools.partial`` to set other arguments.
     compare : {"difference", "ratio", "smallest", "largest"}, default="difference"
-        The largest difference between two groups, the smallest ratio of two groups, or the value of
-        the group with the smallest or the largest one.
+        How the values of the groups are combined: the largest difference between two groups, the
+        smallest ratio of two groups, or the smallest or largest value of a group.
 
     Returns
     -------
     group_metric : GroupMetric
-        Call it as ``group_metric(y_true, y_pred, sensitive_features=...)``, or pass it to
-        :func:`make_fairness_scorer`.
+        The metric. Call it as ``group_metric(y_true, y_pred, sensitive_features=...)``, or pass it
+        to :func:`make_fairness_scorer`.
 
     See Also
     --------
-    group_report : The values of the groups beside each other, with intervals.
+    group_report : Table with the value of each group and its confidence interval.
 
     Examples
     --------

@@ -75,19 +75,22 @@ def partial_statistical_parity_gap(
     normalize: bool = True,
     agg: Agg = "worst",
 ) -> float:
-    r"""Largest difference, over all thresholds, of positive rates inside a percentile interval.
+    r"""Compute the statistical parity gap inside a percentile interval (0 is parity).
+
+    The gap is the largest difference of positive rates over all thresholds, among the rows of each
+    group whose ranks lie in the interval.
 
     .. math:: \max_\theta |P(s > \theta \mid k, \text{rank} \in I)
               - P(s > \theta \mid k', \text{rank} \in I)|
 
-    Definition 4.2 of partial_fairness_idca; 0 means that the scores inside the interval have the
-    same distribution in all groups.
+    This is Definition 4.2 of partial_fairness_idca. The gap is 0 if the scores inside the interval
+    have the same distribution in all groups.
 
     See Also
     --------
-    statistical_parity_gap : The same over the whole range.
-    partial_ccdf_gap : Another reading, which the paper's tables agree with.
-    noise_floor : The value that equal groups of these sizes would show.
+    statistical_parity_gap : The same gap over the whole range of scores.
+    partial_ccdf_gap : Another definition of the gap, which agrees with the tables of the paper.
+    noise_floor : The value that identical groups of these sizes would show.
 
     Examples
     --------
@@ -117,14 +120,16 @@ def partial_ccdf_gap(
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
-    r"""Largest difference of selection rates over the thresholds that the interval touches.
+    r"""Compute the largest difference of selection rates over thresholds within an interval.
+
+    The thresholds are those at which the selection rate of either group lies in the interval.
 
     .. math:: \max \{|\bar F_k(\theta) - \bar F_{k'}(\theta)| :
               \bar F_k(\theta) \in I \text{ or } \bar F_{k'}(\theta) \in I\}
 
-    with :math:`I = [low, high)`; a difference of shares of the whole groups, not divided by the
-    length of the interval. The figures in the tables of partial_fairness_idca agree with this
-    reading.
+    with :math:`I = [low, high)`. The value is a difference of shares of the whole groups, which is
+    not divided by the length of the interval. The tables of partial_fairness_idca agree with this
+    definition.
 
     Examples
     --------
@@ -180,11 +185,14 @@ def partial_group_auc_gap(
     ties: Ties = "half",
     agg: Agg = "worst",
 ) -> float:
-    r"""How far the probability that one group outranks another inside the interval is from 1/2.
+    r"""Compute how far group AUCs inside a percentile interval are from 1/2 (0 is parity).
+
+    The group AUC is the probability that a random row of one group scores higher than a random row
+    of another group.
 
     .. math:: |P(s \ge s' \mid k, k', \text{rank} \in I, \text{rank}' \in I) - 1/2|
 
-    Definition A.1 of partial_fairness_idca; 0 is parity.
+    This is Definition A.1 of partial_fairness_idca.
 
     Examples
     --------
@@ -224,16 +232,19 @@ def partial_demographic_parity_gap(
     normalize: bool = True,
     agg: Agg = "worst",
 ) -> float:
-    r"""Difference of positive rates at one threshold inside a percentile interval; 0 is parity.
+    r"""Compute the difference of positive rates inside a percentile interval (0 is parity).
+
+    The positive rate of a group is the share of its rows inside the interval whose scores are above
+    the threshold.
 
     .. math:: |P(s > \hat\theta \mid k, \text{rank} \in I)
               - P(s > \hat\theta \mid k', \text{rank} \in I)|
 
-    Definition 4.3 of partial_fairness_idca.
+    This is Definition 4.3 of partial_fairness_idca.
 
     Notes
     -----
-    Needs no sorting: O(n).
+    The scores need not be sorted, so the computation takes O(n).
 
     Examples
     --------
@@ -272,12 +283,15 @@ def partial_equal_opportunity_gap(
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Difference of true positive rates inside a percentile interval; 0 is parity.
+    r"""Compute the difference of true positive rates inside a percentile interval (0 is parity).
+
+    The true positive rate of a group is the share of positive rows inside the interval whose scores
+    are above the threshold.
 
     .. math:: |P(s > \hat\theta \mid k, y = 1, \text{rank} \in I)
               - P(s > \hat\theta \mid k', y = 1, \text{rank} \in I)|
 
-    Definition A.2 of partial_fairness_idca.
+    This is Definition A.2 of partial_fairness_idca.
 
     Examples
     --------
@@ -315,12 +329,14 @@ def partial_equalized_odds_gap(
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Larger of the gaps of true and false positive rates inside a percentile interval.
+    r"""Compute the equalized odds gap inside a percentile interval (0 is parity).
+
+    The gap is the larger of the differences of true positive rates and of false positive rates.
 
     .. math:: \max_c |P(s > \hat\theta \mid k, y = c, \text{rank} \in I)
               - P(s > \hat\theta \mid k', y = c, \text{rank} \in I)|
 
-    Definition A.3 of partial_fairness_idca; 0 is parity.
+    This is Definition A.3 of partial_fairness_idca.
 
     Examples
     --------

@@ -70,57 +70,62 @@ def disparity_bounds(
     random_state: Seed = None,
     units: ColumnLike | None = None,
 ) -> pd.DataFrame:
-    r"""Bound the true disparity where groups are known by probability, or guessed.
+    r"""Bound the true disparity if groups are known only by probability, or guessed.
 
-    Weighted rates are biased if predictions depend on the group beyond what the probabilities
-    show, and nothing in the data says how much. The bounds hold whatever that dependence is.
+    If each row has only a probability of belonging to a group, rates can be estimated by weighting
+    rows with these probabilities. Such weighted rates are biased if predictions depend on the group
+    beyond what the probabilities explain, and the data do not show by how much. The bounds hold for
+    any such dependence.
 
     Parameters
     ----------
     metric : str, constraint or metric
-        Differences of rates of labels, such as ``"demographic_parity"``, ``"equal_opportunity"``
-        or ``"equalized_odds"``.
+        The disparity to bound. It must be a difference of rates of labels, such as
+        ``"demographic_parity"``, ``"equal_opportunity"`` or ``"equalized_odds"``.
     y_true : array-like of shape (n_samples,) or None
-        True labels; None where the rates do not need them.
+        True labels. They may be None if the rates do not need them.
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     sensitive_features : GroupProbabilities or array-like of shape (n_samples,)
-        Probabilities of groups; or the guessed group of each row, with ``accuracy`` or
-        ``known_groups``.
+        Probabilities of the groups, or the guessed group of each row. Guessed groups require
+        ``accuracy`` or ``known_groups``.
     accuracy : float or table of shape (n_groups, n_groups), default=None
-        How right guessed groups are: the share of right guesses among the people who are guessed to
-        be in a group, one number for two groups; or a table with a row for each guessed group, the
-        shares of the true ones among its people.
+        Accuracy of guessed groups. With two groups, a single number gives the share of correct
+        guesses among the people who are guessed to be in a group. A table has one row for each
+        guessed group, with the shares of the true groups among its people.
     known_groups : array-like of shape (n_samples,), default=None
-        True groups of a random part of the rows, None or NaN elsewhere. Shares of groups are then
-        those of the known part, so probabilities need not be calibrated.
+        True groups of a random subset of the rows, with None or NaN for all other rows. The shares
+        of the groups are then taken from this subset, so probabilities need not be calibrated.
     proxies : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        What the probabilities were made of, such as the place: people of the same proxies make a
-        cell. By default people of similar probabilities do. Cells of less than 100 rows are merged.
+        Variables from which the probabilities were derived, such as the place of residence. People
+        with the same proxies form a cell. If None, people with similar probabilities form a cell.
+        Cells of less than 100 rows are merged.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     confidence : float, default=0.95
-        Confidence that the true difference of the population is within ``lower_low`` and
-        ``upper_high``.
+        Confidence level at which the true difference of the population lies between ``lower_low``
+        and ``upper_high``.
     n_bootstrap : int, default=200
-        Number of resamples of the rows; at least 20.
+        Number of resamples of the rows, which must be at least 20.
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit; units are then resampled, with
-        all of their rows. Without units every row is taken for another person.
+        Labels of rows that belong together, for example the person behind each visit. Units are
+        then resampled with all of their rows. Without ``units``, every row is treated as a
+        different person.
 
     Returns
     -------
     bounds : DataFrame
-        A row for each rate and pair of groups. ``weighted`` is the difference of weighted rates,
-        that of the ``first`` group minus that of the ``second``; ``lower`` and ``upper`` bound the
-        true one in this sample, ``lower_low`` and ``upper_high`` with the error of sampling;
-        ``width`` is the distance of these two. With ``known_groups`` ``corrected`` adds to the
-        weighted rates what the known part shows to be missing, with an interval.
+        Table with one row for each rate and pair of groups. ``weighted`` is the weighted rate of
+        the ``first`` group minus the weighted rate of the ``second``. ``lower`` and ``upper`` bound
+        the true difference in this sample, and ``lower_low`` and ``upper_high`` bound the true
+        difference in the population. ``width`` is ``upper_high`` minus ``lower_low``. If
+        ``known_groups`` is given, ``corrected`` is the weighted difference after its error, as
+        estimated from the known groups, has been removed, with a confidence interval.
 
     See Also
     --------
@@ -128,10 +133,10 @@ def disparity_bounds(
 
     Notes
     -----
-    Probabilities must be calibrated in each cell: of people with probability 0.3, 30% are members.
-    ``known_groups`` must be a random part. Bounds are narrow only where probabilities are close to
-    0 or 1. Intervals turn the error of resampled bounds around, since bounds of few rows are too
-    narrow; resampling costs O(n G) each time.
+    Probabilities must be calibrated in each cell: among the people with probability 0.3, 30% must
+    be members. ``known_groups`` must be a random subset. Bounds are narrow only if probabilities
+    are close to 0 or 1. Confidence limits use the basic (reverse percentile) bootstrap, since
+    bounds from few rows are too narrow. Each resample costs O(n G) for G groups.
 
     References
     ----------

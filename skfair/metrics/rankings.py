@@ -91,10 +91,11 @@ def pair_error_gap(
     aggregate: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Difference of the error rates on pairs of documents of two groups; 0 is parity.
+    r"""Compute the difference of pair error rates between groups of documents (0 is parity).
 
-    A pair consists of a better and a worse document of one query, by ``y_true``; it is an error if
-    the worse one has the larger score, and half an error if the scores are tied. For each query
+    A pair consists of a better and a worse document of one query, according to ``y_true``. It is an
+    error if the worse document has the larger score, and half an error if the scores are tied. For
+    each query, the gap is
 
     .. math:: |P(s_i < s_j \mid y_i > y_j, i \in a, j \in b)
               - P(s_i < s_j \mid y_i > y_j, i \in b, j \in a)|
@@ -104,26 +105,29 @@ def pair_error_gap(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Grades of relevance: numbers, larger for better documents.
+        Grades of relevance, which are numbers that are larger for better documents.
     y_score : array-like of shape (n_samples,)
-        Scores; a larger one puts a document further up.
+        Scores of the documents. Documents are ranked by decreasing score.
     query_id : array-like of shape (n_samples,)
-        The query of each row; its rows need not be together.
+        The query of each row. The rows of a query need not be adjacent.
     sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
-        The group of each document; several columns are several attributes.
+        The group of each document. Each column is one sensitive attribute.
     intersectional : bool, default=True
-        Whether several attributes are crossed, or each is compared for itself and all comparisons
-        are pooled.
+        If True, groups are the intersections of all attributes. If False, groups are compared
+        within each attribute, and the comparisons of all attributes are pooled.
     aggregate : {"mean", "median", "max"} or float, default="mean"
-        How the values of queries become one number; a float from 0 to 1 is a quantile.
+        How the values of the queries are combined into one number. A float between 0 and 1 is a
+        quantile.
     zero_division : {"raise"} or numpy.nan, default="raise"
-        What to do when no query has the documents that are compared: raise a ``ValueError``, or
-        return NaN. Single queries without them are left out.
+        Behaviour if no query has the documents that are compared. "raise" raises a ``ValueError``,
+        and ``numpy.nan`` returns NaN. If only some queries lack such documents, these queries are
+        left out.
 
     Returns
     -------
     gap : float
-        0 is parity. With a single group there is nothing to compare and the value is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
+        is 0.
 
     Notes
     -----
@@ -153,23 +157,24 @@ def exposure_gap(
     aggregate: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Difference of the mean attention that the documents of two groups get; 0 is parity.
+    r"""Compute the difference of mean exposure between groups of documents (0 is parity).
 
-    For each query :math:`\frac{1}{n_a} \sum_{i \in a} v_i - \frac{1}{n_b} \sum_{i \in b} v_i` of
-    the worst pair of groups, where the document in place r gets the attention
-    :math:`v = 1 / \log_2(1 + r)`.
+    The exposure of a document is the attention that its place in the ranking gets, :math:`v = 1 /
+    \log_2(1 + r)` for place r. For each query, the gap is :math:`\frac{1}{n_a} \sum_{i \in a} v_i -
+    \frac{1}{n_b} \sum_{i \in b} v_i` for the worst pair of groups a, b.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Not used; accepted so that all metrics are called alike.
+        Not used. It is accepted so that all metrics have the same signature.
     k : int, default=None
-        Only the first k places count; None for all of them.
+        Number of top places that count. If None, all places are counted.
 
     Returns
     -------
     gap : float
-        0 is parity. With a single group there is nothing to compare and the value is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
+        is 0.
 
     Examples
     --------
@@ -195,15 +200,18 @@ def rank_gap(
     aggregate: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Largest difference of a group's share of the attention and of the documents; 0 is parity.
+    r"""Compute how far shares of attention are from shares of documents (0 is parity).
 
-    For each query :math:`\max_g |\sum_{i \in g} v_i / \sum_i v_i - n_g / n|`, where the document in
-    place r gets the attention :math:`v = 1 / \log_2(1 + r)`: attention-weighted rank fairness.
+    This is attention-weighted rank fairness: a group that makes up 30% of the documents of a query
+    should get 30% of the attention. The gap of a query is :math:`\max_g |\sum_{i \in g} v_i /
+    \sum_i v_i - n_g / n|`, where the document in place r gets the attention :math:`v = 1 / \log_2(1
+    + r)`.
 
     Returns
     -------
     gap : float
-        0 is parity. With a single group there is nothing to compare and the value is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
+        is 0.
 
     Examples
     --------
@@ -225,21 +233,24 @@ def ndcg(
     k: int | None = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    """Mean of scikit-learn's ``ndcg_score`` over queries; 1 is the best order of every query.
+    """Compute the mean NDCG over queries.
 
-    Queries with a single document, or with none of a positive grade, are left out.
+    The value of each query is computed as by :func:`sklearn.metrics.ndcg_score`. It is 1 if every
+    query is ranked perfectly.
+
+    Queries with a single document, or without a document of positive grade, are left out.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Grades of relevance, at least 0.
+        Grades of relevance, which must be at least 0.
     sensitive_features : object
-        Not used; accepted so that all metrics of rankings are called alike.
+        Not used. It is accepted so that all metrics of rankings have the same signature.
 
     Returns
     -------
     ndcg : float
-        Between 0 and 1, larger is better.
+        The mean over queries, between 0 and 1 (larger is better).
 
     Examples
     --------

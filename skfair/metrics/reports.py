@@ -71,77 +71,85 @@ def group_report(
     estimate: Literal["raw", "pooled"] = "raw",
     units: ColumnLike | None = None,
 ) -> Report:
-    r"""Table of rates per group, with intervals.
+    r"""Build a table of the rates of each group, with confidence intervals.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels, or numbers with ``rates=False``. None leaves out the rates that need them:
-        the report has ``n`` and ``selection_rate``.
+        True labels, or numbers if ``rates=False``. If None, the rates that need true labels are
+        left out, and the report has the columns ``n`` and ``selection_rate``.
     y_pred : array-like of shape (n_samples,)
-        Predicted labels, or numbers with ``rates=False``.
+        Predicted labels, or numbers if ``rates=False``.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        What may explain a difference, such as a department; several columns are crossed. The
-        groups are then listed within each of its levels (strata).
+        An attribute that may legitimately explain a difference, such as the department. Several
+        columns are crossed. The groups are then listed within each of its levels (strata).
     y_score : array-like of shape (n_samples,), default=None
-        Scores; adds the column ``mean_score``.
+        Scores. If given, the report has the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows. Intervals then use the effective number of rows of each rate: Kish's,
-        :math:`(\sum w)^2 / \sum w^2`, or that of Korn and Graubard, which sees weights that depend
-        on the outcome, whichever is smaller.
+        Weights of the rows. Intervals then use the effective number of rows of each rate. This is
+        the smaller of Kish's number, :math:`(\sum w)^2 / \sum w^2`, and the number of Korn and
+        Graubard, which accounts for weights that depend on the outcome.
     intersectional : bool, default=True
-        Whether several attributes are crossed, or listed one after the other.
+        If True, groups are the intersections of all attributes. If False, the groups of each
+        attribute are listed one after the other.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     interval : {"wilson", "bootstrap"} or None, default="wilson"
-        How the intervals are found: Wilson's formula for a proportion, percentiles of resampled
-        tables, or not at all.
+        How intervals are computed: by Wilson's formula for a proportion or from percentiles of
+        resampled tables. If None, the report has no intervals.
     confidence : float, default=0.95
-        Coverage of the intervals.
+        Confidence level of the intervals.
     n_bootstrap : int, default=500
         Number of resampled tables.
     random_state : int, RandomState instance or None, default=None
         Seed of the bootstrap.
     metrics : dict of str to callable, default=None
-        Further columns: functions of scikit-learn or your own, called as ``metric(y_true, y_pred)``
-        for each group, with ``sample_weight`` if there are weights. One whose second argument is
-        called ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is given the scores. Their
-        intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group (of at most
-        20000, scaled to its size), also with ``interval="wilson"``. What is no number, such as a
-        ``confusion_matrix``, stands in its cell as it is, without interval. Rows must be in memory.
+        Further metrics, which are added as columns under their names. Each one is a function of
+        scikit-learn or of your own. It is called as ``metric(y_true, y_pred)`` for each group, and
+        with ``sample_weight`` if weights are given. A metric whose second argument is named
+        ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. The intervals of
+        these metrics are percentiles of ``n_bootstrap`` resamples of the rows of the group, also if
+        ``interval="wilson"``. A group of more than 20000 rows is resampled from 20000 of them, and
+        the interval is scaled to its size. A result that is not a number, such as a
+        ``confusion_matrix``, is kept in its cell without an interval. The rows must be in memory.
     reference : group or dict, default=None
-        The group that others are compared with, such as ``"male"``, or a level of each attribute,
-        ``{"sex": "male", "race": "White"}``. Adds ``..._difference`` to each rate and metric: that
-        of the group minus that of the reference, in the same stratum.
+        The group with which other groups are compared, such as ``"male"``, or one level of each
+        attribute, such as ``{"sex": "male", "race": "White"}``. If given, a column
+        ``..._difference`` is added for each rate and metric. It is the value of the group minus the
+        value of the reference group in the same stratum.
     rates : bool, default=True
-        Whether there are rates, which need a positive class. False is for several classes and for
-        predicted numbers: the report has ``n`` and the ``metrics``.
+        Whether the report has rates, which need a positive class. Set it to False for several
+        classes and for predicted numbers. The report then has ``n`` and the ``metrics``.
     estimate : {"raw", "pooled"}, default="raw"
-        "pooled" estimates the rates of crossed groups by all of them: a group of few people gets
-        about what its sex and its age say, unless its own rows tell otherwise. These estimates are
-        printed as ``~0.31``, and their intervals are those of the estimates. About 95% of all
-        intervals contain the rate, but fewer of a small group that differs from what its levels
-        say; use "raw" if you look for such a group.
+        How the rates of crossed groups are estimated. "raw" uses only the rows of each group.
+        "pooled" fits a model to all groups, so the estimate for a small group, such as women over
+        60, is close to the value that its sex and age predict, unless its own rows show otherwise.
+        Pooled estimates are printed as ``~0.31``, together with their own intervals. About 95% of
+        all these intervals contain the rate. The proportion is lower for a small group that differs
+        from the prediction, so use "raw" if you are looking for such a group.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit. Adds the column ``n_units``,
-        the number of different units of each group, and intervals allow for what the rows of a unit
-        have in common. A unit may lie in several groups, such as bands of age. Without units every
-        row is taken for another person, and intervals are too short where people repeat.
+        Labels of rows that belong together, for example the person behind each visit. The report
+        then has the column ``n_units``, the number of different units of each group, and intervals
+        account for the correlation between the rows of a unit. A unit may lie in several groups,
+        such as age bands. Without ``units``, every row is treated as a different person, and
+        intervals are too short if people occur more than once.
 
     Returns
     -------
     report : Report
-        A DataFrame with one row per group and a last row ``overall``, both for each stratum (then
-        the first level of the index) if there are control features. Columns: ``n`` (rows),
-        ``n_units`` if there are units, ``base_rate``, ``selection_rate``, ``true_positive_rate``,
-        ``false_positive_rate``, ``positive_predictive_value``, ``negative_predictive_value`` (1
-        minus the false omission rate), ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
-        for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
-        printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
-        :meth:`skfair.inspection.GroupRatesDisplay.from_report` draws it.
+        A DataFrame with one row per group and a last row ``overall``. With control features, these
+        rows are repeated for each stratum, which is the first level of the index. The columns are
+        ``n`` (the number of rows), ``n_units`` if units are given, ``base_rate``,
+        ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
+        ``positive_predictive_value``, ``negative_predictive_value`` (1 minus the false omission
+        rate), ``accuracy``, ``mean_score``, and the ends ``..._low`` and ``..._high`` of the
+        interval of each rate and of each of the ``metrics``. A value without rows to compute it
+        from is NaN, which is printed as ``-``. Intervals of differences are computed from the
+        intervals of both rates (Newcombe's method). Use
+        :meth:`skfair.inspection.GroupRatesDisplay.from_report` to draw the report.
 
     Examples
     --------
@@ -301,72 +309,79 @@ def fairness_report(
     random_state: Seed = None,
     units: ColumnLike | None = None,
 ) -> Report:
-    """Table of every gap and ratio, with standard errors.
+    """Build a table of all differences, ratios and gaps, with standard errors.
 
-    The standard error is that of resampling rows within each group. The worst gap of several groups
-    is biased upwards in small samples: groups that are alike still differ by chance, see
-    :func:`noise_floor`. Rows of Dask collections are resampled by how many have which labels and
-    score.
+    Standard errors are computed by resampling rows within each group. The worst gap of several
+    groups is biased upwards in small samples, because even identical groups differ by chance (see
+    :func:`noise_floor`). For Dask collections, the numbers of rows with each label and score are
+    resampled.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels; None leaves out what needs them.
+        True labels. If None, metrics that need them are left out.
     y_pred : array-like of shape (n_samples,) or None
-        Predicted labels; None leaves out the metrics of labels.
+        Predicted labels. If None, metrics of labels are left out.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        What may explain a difference, such as a department; several columns are crossed. Groups
-        are then compared, and resampled, within each of its levels (strata) only.
+        An attribute that may legitimately explain a difference, such as the department. Several
+        columns are crossed. Groups are then compared, and resampled, only within each of its levels
+        (strata).
     y_score : array-like of shape (n_samples,), default=None
-        Scores; adds the metrics of scores.
+        Scores. If given, metrics of scores are added to the report.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     intersectional : bool, default=True
-        Whether several attributes are crossed, or compared one by one.
+        If True, groups are the intersections of all attributes. If False, groups are compared
+        within each attribute.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     reference : {"pairwise", "overall"}, group or dict, default="pairwise"
-        What metrics of labels compare groups with, as in :func:`demographic_parity_difference`:
-        with a group, differences are signed, that of the group minus that of the reference.
+        The comparisons that metrics of labels make, as in :func:`demographic_parity_difference`. If
+        it is a group, differences are signed: they are the rate of the group minus the rate of the
+        reference.
     agg : {"worst", "mean"}, default="worst"
-        Report the worst pair of groups or the mean over all pairs.
+        Whether to report the value of the worst pair of groups or the mean over all pairs.
     confidence : float, default=0.95
-        Share of the resamples between ``value_low`` and ``value_high``. See the notes.
+        Share of the resamples between ``value_low`` and ``value_high`` (see Notes).
     n_bootstrap : int, default=200
-        Number of resamples; 0 leaves out errors and intervals. Metrics of labels resample a small
-        table; metrics of scores need a pass over the rows for each resample.
+        Number of resamples. If 0, standard errors and intervals are left out. Metrics of labels
+        resample a small table, whereas metrics of scores need a pass over the rows for each
+        resample.
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit: units are then resampled
-        within each group, with all of their rows there. Without units every row is taken for
-        another person, and errors are too small where people repeat.
+        Labels of rows that belong together, for example the person behind each visit. Units are
+        then resampled within each group, with all of their rows in this group. Without ``units``,
+        every row is treated as a different person, and standard errors are too small if people
+        occur more than once.
 
     Returns
     -------
     report : Report
         A DataFrame with one row per metric and the columns ``value``, ``standard_error``,
-        ``value_low`` and ``value_high``; NaN (printed ``-``) where the metric is undefined.
+        ``value_low`` and ``value_high``. An undefined metric is NaN, which is printed as ``-``.
 
     See Also
     --------
-    skfair.report.audit : Its intervals hold for the worst pair of many groups, also if all differ
-        by chance only.
+    skfair.report.audit : Report with intervals that are valid for the worst pair of many groups,
+    also if the groups differ only by chance.
 
     Notes
     -----
-    ``value_low`` and ``value_high`` are percentiles of the resamples. A resample has the noise of
-    the sample and its own, so its worst gap is mostly larger: where gaps are about as large as
-    :func:`noise_floor`, both ends lie too high, with many groups even above ``value``. In
-    simulations with 500 rows for each of two groups, 94% of the intervals contained a difference
-    of 0.1, and 20% one of 0; of ten groups that were alike none did.
+    ``value_low`` and ``value_high`` are percentiles of the resamples. A resample adds its own noise
+    to the noise of the sample, so its worst gap is usually larger. If gaps are about as large as
+    :func:`noise_floor`, both ends are therefore too high, and with many groups they may even lie
+    above ``value``. In simulations with two groups of 500 rows each, 94% of the intervals contained
+    a true difference of 0.1, but only 20% contained a true difference of 0. With ten identical
+    groups, none of the intervals contained 0.
 
-    Rates are resampled as if half a row more of both predictions had been seen in each class, since
-    a rate of 0 among few people is not known to be 0 among all. In simulations of rates of 0.002 to
-    0.1 in 40 to 1000 rows, 97% or more of the intervals of a ratio contained it.
+    A rate of 0 among few people does not imply a rate of 0 in the population. Rates are therefore
+    resampled after half a row of each prediction has been added to each class. In simulations with
+    rates of 0.002 to 0.1 and 40 to 1000 rows, at least 97% of the intervals of a ratio contained
+    the true ratio.
 
     Examples
     --------
@@ -475,7 +490,10 @@ def _report_rows(
 
 
 class Report(pd.DataFrame):
-    """A DataFrame that prints ``name``, ``name_low`` and ``name_high`` as one column.
+    """DataFrame that prints each value and its confidence interval as one column.
+
+    The columns ``name``, ``name_low`` and ``name_high`` hold plain numbers, and are printed
+    together as ``0.31 [0.28, 0.34]``.
 
     Examples
     --------
@@ -491,17 +509,17 @@ class Report(pd.DataFrame):
         return Report
 
     def compact(self, digits: int = 3) -> pd.DataFrame:
-        """Return the report as text: each value with its interval, as it is printed.
+        """Return the report as it is printed, with each value and its interval as text.
 
         Parameters
         ----------
         digits : int, default=3
-            Digits after the decimal point.
+            Number of digits after the decimal point.
 
         Returns
         -------
         text : DataFrame of str
-            One column per value.
+            The report as text, with one column per value.
         """
         text, names = {}, list(self.columns)
         intervals = [name for name in names if _has_interval(name, names)]
@@ -530,7 +548,7 @@ class Report(pd.DataFrame):
         return str(self.to_html())
 
     def to_html(self, *args: Any, **kwargs: Any) -> Any:
-        """Render the compact form as an HTML table; arguments as in pandas."""
+        """Render the compact form as an HTML table, with the arguments of pandas."""
         return self.compact().to_html(*args, **kwargs)
 
 

@@ -92,7 +92,7 @@ _OPTIONS = {
 
 
 class FairnessScorer(_BaseScorer):
-    """A scorer of a fairness metric; made by :func:`make_fairness_scorer`.
+    """Scorer of a fairness metric, as returned by :func:`make_fairness_scorer`.
 
     Examples
     --------
@@ -169,19 +169,19 @@ class FairnessScorer(_BaseScorer):
         estimator : object
             A fitted classifier, regressor or clusterer.
         X : array-like
-            The rows to predict.
+            The rows for which predictions are made.
         y_true : array-like, default=None
-            True labels; not needed by every metric.
+            True labels, if the metric needs them.
         sample_weight : array-like, default=None
             Weights of the rows.
         **kwargs
-            ``sensitive_features``, ``control_features`` and, of metrics of rankings, ``query_id``,
-            unless the scorer reads them from X.
+            ``sensitive_features``, ``control_features`` and, for metrics of rankings, ``query_id``.
+            They are not needed if the scorer reads them from columns of X.
 
         Returns
         -------
         score : float
-            The metric, negated if smaller is better.
+            The value of the metric, which is negated if smaller values are better.
         """
         if sample_weight is not None:
             kwargs["sample_weight"] = sample_weight
@@ -204,12 +204,14 @@ class FairnessScorer(_BaseScorer):
         return self._metric
 
     def set_score_request(self, **kwargs: Any) -> FairnessScorer:
-        """Request more metadata, such as ``sample_weight=True``; the groups stay requested.
+        """Request further metadata, such as ``sample_weight=True``.
+
+        The sensitive features stay requested.
 
         Parameters
         ----------
         **kwargs
-            Name of the metadata and True, False, None or an alias.
+            Names of metadata, each with True, False, None or an alias.
 
         Returns
         -------
@@ -370,35 +372,37 @@ def make_fairness_scorer(
     Parameters
     ----------
     metric : callable
-        A metric of :mod:`skfair.metrics`, or a function whose positional parameters are named
-        ``y_true``, ``y_pred``, ``y_score``, ``labels`` or ``X`` and which takes
-        ``sensitive_features`` as a keyword. The groups of one that does not take them, such as
-        ``sklearn.metrics.f1_score``, are passed to the model only, if the model needs them.
+        A metric of :mod:`skfair.metrics`, or a function that takes ``sensitive_features`` as a
+        keyword and whose positional parameters are named ``y_true``, ``y_pred``, ``y_score``,
+        ``labels`` or ``X``. The metric may also be one that does not take groups, such as
+        ``sklearn.metrics.f1_score``. Groups are then passed only to the model, if it needs them.
     greater_is_better : bool, default=None
-        Whether larger values are better; a metric for which they are not is negated. None is
-        allowed for the metrics of this package.
+        Whether larger values are better. If not, the metric is negated. It may be None for the
+        metrics of this package.
     response_method : str or sequence of str, default=None
-        Prediction method(s) to use. By default ``predict`` for labels, ``decision_function`` or
-        ``predict_proba`` for scores. Losses need ``decision_function``; regressors ``predict``.
+        Prediction method(s) to use. If None, ``predict`` is used for labels, and
+        ``decision_function`` or ``predict_proba`` for scores. Losses need ``decision_function``,
+        and regressors need ``predict``.
     sensitive : str, int or list of them, default=None
-        Columns of X that hold the groups. By default the groups arrive as metadata, which needs
-        ``sklearn.set_config(enable_metadata_routing=True)``.
+        Columns of X that hold the groups. If None, the groups are passed as metadata, which
+        requires ``sklearn.set_config(enable_metadata_routing=True)``.
     control_columns : str, int or list of them, default=None
-        Columns of X that hold control features, such as a department: groups are then compared
-        within each of their levels only. Without it ``control_features`` may arrive as metadata.
+        Columns of X that hold control features, such as the department. Groups are then compared
+        only within each of their levels. If None, ``control_features`` may be passed as metadata.
     query_column : str or int, default=None
-        Column of X that holds the queries, for metrics of rankings; by default ``query_id`` arrives
+        Column of X that holds the queries, for metrics of rankings. If None, ``query_id`` is passed
         as metadata.
     worst_class : bool, default=False
-        Whether a metric of labels is computed for each class against the rest, for several classes.
-        The score is that of the class with the worst value.
+        Whether a metric of labels is computed for each class against all others, which allows
+        several classes. The score is the worst value over the classes.
     **kwargs
         Further arguments of the metric, such as ``interval`` or ``pos_label``.
 
     Returns
     -------
     scorer : FairnessScorer
-        Call it as ``scorer(estimator, X, y, sensitive_features=...)``, or pass it as ``scoring=``.
+        The scorer. Call it as ``scorer(estimator, X, y, sensitive_features=...)``, or pass it as
+        ``scoring=``.
 
     Examples
     --------
@@ -436,16 +440,16 @@ def make_fairness_scorer(
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
-    """Make a ready-made scorer by name.
+    """Get a fairness scorer by name.
 
     Parameters
     ----------
     name : str
-        One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
-        when smaller, and is negated.
+        Name of the scorer, from :func:`get_scorer_names`. As in scikit-learn, the prefix ``neg_``
+        marks a metric for which smaller values are better, and which is negated.
     **kwargs
-        Passed to :func:`make_fairness_scorer`: ``sensitive``, ``control_columns``,
-        ``worst_class``, or arguments of the metric.
+        Arguments that are passed to :func:`make_fairness_scorer`, such as ``sensitive``,
+        ``control_columns``, ``worst_class`` or arguments of the metric.
 
     Returns
     -------
@@ -475,7 +479,7 @@ def get_scorer_names() -> list[str]:
     Returns
     -------
     names : list of str
-        In alphabetical order.
+        The names in alphabetical order.
 
     Examples
     --------

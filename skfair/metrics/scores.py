@@ -247,11 +247,14 @@ def wasserstein_gap(
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
-    r"""Wasserstein-1 distance between the score distributions of groups; 0 is parity.
+    r"""Compute the Wasserstein distance between the score distributions of groups (0 is parity).
+
+    The distance is the area between the curves of selection rates over thresholds,
 
     .. math:: W_{k,k'} = \int |\bar F_k(\theta) - \bar F_{k'}(\theta)| \, d\theta
 
-    in the units of the score: the mean distance by which scores have to be moved.
+    It is measured in units of the score, and it equals the mean distance by which the scores of one
+    group have to be moved to obtain the distribution of the other group.
 
     Examples
     --------
@@ -276,16 +279,19 @@ def statistical_parity_gap(
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
-    r"""Largest difference of selection rates over all thresholds; 0 is parity.
+    r"""Compute the largest difference of selection rates over all thresholds (0 is parity).
+
+    The gap is 0 only if the scores have the same distribution in all groups, so that every
+    threshold gives equal selection rates:
 
     .. math:: \max_\theta |\bar F_k(\theta) - \bar F_{k'}(\theta)|, \quad
               \bar F_k(\theta) = P(\text{score} > \theta \mid k)
 
-    the Kolmogorov-Smirnov distance of the score distributions (distributional parity).
+    This is the Kolmogorov-Smirnov distance of the score distributions (distributional parity).
 
     See Also
     --------
-    partial_statistical_parity_gap : The same within a percentile interval.
+    partial_statistical_parity_gap : The same gap within a percentile interval.
 
     Examples
     --------
@@ -311,11 +317,14 @@ def group_auc_gap(
     ties: Ties = "half",
     agg: Agg = "worst",
 ) -> float:
-    r"""How far the probability that one group outranks another is from one half; 0 is parity.
+    r"""Compute how far group AUCs are from one half (0 is parity).
+
+    The group AUC is the probability that a random row of one group scores higher than a random row
+    of another group:
 
     .. math:: |P(s \ge s' \mid k, k') - 1/2|
 
-    for a random row of each group, equation (36) of partial_fairness_idca.
+    This is equation (36) of partial_fairness_idca.
 
     Examples
     --------
@@ -346,37 +355,40 @@ def expected_calibration_error(
     sample_weight: ColumnLike | None = None,
     pos_label: ClassLabel = None,
 ) -> float:
-    r"""Mean distance between predicted probabilities and shares of positives; 0 is calibrated.
+    r"""Compute the expected calibration error of predicted probabilities (0 is calibrated).
+
+    The error is the mean distance between predicted probabilities and shares of positive rows,
 
     .. math:: \sum_b \frac{n_b}{n} |\bar y_b - \bar p_b|
 
     over 20 bins of equal width, where :math:`\bar y_b` is the share of positive rows in a bin and
-    :math:`\bar p_b` the mean probability. It has no groups: pass it to :func:`group_report` for a
-    value per group with intervals, or to :func:`make_group_metric`.
+    :math:`\bar p_b` is its mean probability. The metric does not take groups. Pass it to
+    :func:`group_report` for the value of each group with a confidence interval, or to
+    :func:`make_group_metric`.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels.
     y_score : array-like of shape (n_samples,)
-        Probabilities of the positive class, as of ``predict_proba``.
+        Probabilities of the positive class, as returned by ``predict_proba``.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows; 2 counts like the same row twice.
+        Weights of the rows. A row of weight 2 is counted like two identical rows.
     pos_label : label, default=None
-        The class that counts as positive. Labels other than 0 and 1, -1 and 1, and booleans need
-        it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
 
     Returns
     -------
     error : float
-        Between 0 and 1. It is defined for any number of rows, but few rows in a bin make it larger
-        by chance: perfectly calibrated probabilities around 0.5 have an error of about
+        The error, between 0 and 1. It is defined for any number of rows, but it increases by chance
+        if bins have few rows: perfectly calibrated probabilities around 0.5 have an error of about
         :math:`0.4 / \sqrt{n_b}`.
 
     See Also
     --------
-    calibration_difference : Compares the errors of groups.
-    skfair.inspection.GroupCalibrationDisplay : The curve of each group.
+    calibration_difference : Compares the calibration errors of groups.
+    skfair.inspection.GroupCalibrationDisplay : Calibration curve of each group.
 
     Examples
     --------
@@ -410,32 +422,33 @@ def calibration_difference(
     reference: Reference = "pairwise",
     agg: Agg = "worst",
 ) -> float:
-    r"""Difference of expected calibration errors between groups; 0 is parity.
+    r"""Compute the difference of expected calibration errors between groups (0 is parity).
 
     The expected calibration error of a group is the mean distance between predicted probabilities
-    and shares of positive rows, over 20 bins of equal width; see
-    :func:`expected_calibration_error`. Few rows make it larger by chance, so a small group is
-    mostly above a large one: compare the value with :func:`noise_floor`.
+    and shares of positive rows over 20 bins of equal width (see
+    :func:`expected_calibration_error`). It increases by chance if rows are few, so the error of a
+    small group usually exceeds the error of a large group. Compare the value with
+    :func:`noise_floor`.
 
     Two groups that are both badly calibrated, even in opposite directions, may have the same error.
-    ``make_group_metric(expected_calibration_error, compare="largest")`` is the error of the worst
-    group, and :func:`mean_residual_difference` says by how much one group is overrated against
-    another.
+    ``make_group_metric(expected_calibration_error, compare="largest")`` gives the error of the
+    worst group, and :func:`mean_residual_difference` shows by how much the probabilities of one
+    group are too high compared with another group.
 
     Parameters
     ----------
     y_score : array-like of shape (n_samples,)
-        Probabilities of the positive class, as of ``predict_proba``.
+        Probabilities of the positive class, as returned by ``predict_proba``.
 
     Returns
     -------
     difference : float
-        At least 0, smaller is fairer; signed with a reference group. With a single group there is
-        nothing to compare and the value is 0.
+        The difference, which is at least 0 (smaller is fairer). It is signed if ``reference`` is a
+        group. With a single group there is nothing to compare, and the value is 0.
 
     See Also
     --------
-    skfair.inspection.GroupCalibrationDisplay : The curve of each group.
+    skfair.inspection.GroupCalibrationDisplay : Calibration curve of each group.
 
     Examples
     --------
@@ -492,12 +505,16 @@ def inter_group_pairwise_gap(
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Unfairness of ranking errors across groups (cross-group AUC); 0 is parity.
+    r"""Compute the difference of cross-group AUCs, which show ranking errors (0 is parity).
+
+    A cross-group AUC is the probability that a positive row of one group scores higher than a
+    negative row of the other group. The gap is the difference of the two cross-group AUCs of a
+    pair:
 
     .. math:: |P(s^+_k \ge s^-_{k'}) - P(s^+_{k'} \ge s^-_k)|
 
-    where :math:`s^+_k` is the score of a random positive row of group k and :math:`s^-_k` of a
-    negative one, equation (104) of partial_fairness_idca.
+    where :math:`s^+_k` is the score of a random positive row of group k, and :math:`s^-_k` is the
+    score of a random negative row. This is equation (104) of partial_fairness_idca.
 
     Examples
     --------
@@ -527,11 +544,14 @@ def intra_group_pairwise_gap(
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
-    r"""Difference of the areas under the ROC curve within groups; 0 is parity.
+    r"""Compute the difference of the areas under the ROC curve within groups (0 is parity).
+
+    The area of a group is the probability that a random positive row of the group scores higher
+    than a random negative row of the same group:
 
     .. math:: |P(s^+_k \ge s^-_k) - P(s^+_{k'} \ge s^-_{k'})|
 
-    equation (106) of partial_fairness_idca.
+    This is equation (106) of partial_fairness_idca.
 
     Examples
     --------

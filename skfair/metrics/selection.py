@@ -50,10 +50,10 @@ class Counts(NamedTuple):
 def impact_ratios(
     selected: ColumnLike, n_rows: ColumnLike, *, reference: int | None = None
 ) -> FloatArray:
-    """Divide the selection rate of each group by that of the most selected group.
+    """Divide the selection rate of each group by the rate of the most selected group.
 
-    These are the impact ratios of New York City Local Law 144, and what the four-fifths rule
-    (adverse impact) looks at.
+    These are the impact ratios of New York City Local Law 144. The four-fifths rule for adverse
+    impact requires them to be at least 0.8.
 
     Parameters
     ----------
@@ -62,17 +62,18 @@ def impact_ratios(
     n_rows : array-like of shape (n_groups,)
         The number of people of each group.
     reference : int, default=None
-        Position of the group to compare with; None is the one with the highest rate.
+        Position of the reference group. If None, the group with the highest rate is used.
 
     Returns
     -------
     ratios : ndarray of shape (n_groups,)
-        1 for the group that is compared with; NaN if nobody was selected in that group.
+        The ratio of each group, which is 1 for the reference group. Ratios are NaN if nobody was
+        selected in the reference group.
 
     See Also
     --------
-    selection_tests : Whether chance explains the differences.
-    skfair.report.audit : The same from rows, with ``preset="ugesp"``.
+    selection_tests : Test whether the differences are statistically significant.
+    skfair.report.audit : Computes the same ratios from rows, with ``preset="ugesp"``.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def selection_tests(
     reference_selected: ColumnLike,
     reference_n_rows: ColumnLike,
 ) -> pd.DataFrame:
-    """Test whether groups are selected less often than a reference group by more than chance.
+    """Test whether selection rates of groups differ significantly from a reference group.
 
     Parameters
     ----------
@@ -111,18 +112,20 @@ def selection_tests(
     Returns
     -------
     tests : DataFrame
-        One row per group: ``impact_ratio``; ``is_below_four_fifths``; ``is_fragile``, whether one
-        more person selected in the group and one fewer in the reference group would lift it to
-        four fifths; ``z``, the number of standard deviations, negative for a lower rate, with its
-        two-sided ``p_value``; ``fisher_p`` and ``fisher_mid_p`` of Fisher's exact test;
-        ``odds_ratio``; and how many more people of the group would have to be selected for equal
-        rates, for four fifths, and for less than two standard deviations
-        (``shortfall``, ``shortfall_four_fifths``, ``shortfall_two_deviations``).
+        Table with one row per group. ``impact_ratio`` is the ratio of selection rates, and
+        ``is_below_four_fifths`` compares it with 0.8. ``is_fragile`` is True if the ratio would
+        reach four fifths with one more person selected in the group and one fewer in the reference
+        group. ``z`` is the difference in standard deviations, negative for a lower rate, and
+        ``p_value`` is its two-sided p-value. ``fisher_p`` and ``fisher_mid_p`` are the p-values of
+        Fisher's exact test, and ``odds_ratio`` is the odds ratio. ``shortfall``,
+        ``shortfall_four_fifths`` and ``shortfall_two_deviations`` are the numbers of further people
+        of the group who would have to be selected to reach equal rates, four fifths, and less than
+        two standard deviations.
 
     See Also
     --------
-    impact_ratios : The ratios alone, against the most selected group.
-    disparity_test : Whether a disparity is shown to be below a limit.
+    impact_ratios : Only the ratios, by default to the most selected group.
+    disparity_test : Test whether a disparity is below a limit.
 
     Notes
     -----
