@@ -200,6 +200,14 @@ def stage_examples():
         remove(path for path in found if (path.parent.name, path.name.split(".")[0]) not in known)
 
 
+def stage_laws():
+    """Write the table of laws from the file that audits read."""
+    from law_table import rows
+
+    with (HERE / "generated" / "laws.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows())
+
+
 def stage_benchmarks():
     """Write tables and pictures of the benchmarks from the records of their last full run."""
     from benchmarks.harness import RECORDS, module_of, read, show
@@ -381,6 +389,7 @@ def setup(app):
 
 
 stage_examples()
+stage_laws()
 stage_benchmarks()
 stage_verdicts()
 stage_audits()

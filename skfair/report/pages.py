@@ -18,7 +18,7 @@ from skfair.report.pictures import calibration_picture, density_picture, whisker
 from skfair.report.result import AuditTables, parts, where
 from skfair.report.sentences import VERDICTS, measure_of, number, p_text, verdicts_of
 from skfair.report.tasks import BEFORE
-from skfair.report.words import measure_words, metric_words, prose, rule_of
+from skfair.report.words import footer, measure_words, metric_words, prose, rule_of
 from skfair.utils.text import plural, visible
 
 # The measures of which a picture is drawn, if the task has them.
@@ -46,10 +46,12 @@ _ITEM = re.compile(r"^(\d*)([-+.)])(?=\s)")
 
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template with the numbers of an audit."""
+    verdicts = verdicts_of(tables)
     return render_template(
         template,
         audit=tables,
-        verdicts=verdicts_of(tables),
+        verdicts=verdicts,
+        footer=footer(tables.preset, verdicts),
         picture=_first_picture(tables),
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],

@@ -1,8 +1,13 @@
-"""The prose of audits, in ``words.toml``: what numbers say and do not say, and rules of law."""
+"""The prose of audits, in ``words.toml``, and the laws that pages name, in ``law.toml``.
+
+The first file says what each number says and does not say. The second one has the state of each law
+on the day on which it was last looked up.
+"""
 
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -21,11 +26,10 @@ class Words(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule in own words, its source, and what a table made by it is not."""
+    """A rule in own words, and what a table made by it is not."""
 
     title: str
     says: str
-    source: str
     is_not: str
     columns: list[str]  # of the table, which are shown
     least_share: float  # categories with a smaller share of the people are set apart
@@ -37,10 +41,42 @@ class Rule(NamedTuple):
         return {name: prose()["heads"][name] for name in self.columns}
 
 
+class Law(NamedTuple):
+    """A law, in its state on the day on which it was last looked up."""
+
+    name: str
+    jurisdiction: str
+    applies_from: str  # the day or the year
+    state: str
+    source: str
+    checked: date
+    asks: str  # in the terms of this library
+    called: list[str]  # how pages name it
+
+    @property
+    def dated(self) -> str:
+        """The name of the law, from when its present text applies, and when that was checked."""
+        name = f"{self.name} ({self.jurisdiction})"
+        return f"State of the law as of {self.checked}: {name}, applies from {self.applies_from}."
+
+
 @cache
-def prose() -> dict[str, Any]:
-    """Read the file."""
-    return tomllib.loads((files("skfair.report") / "words.toml").read_text(encoding="utf-8"))
+def prose(name: str = "words.toml") -> dict[str, Any]:
+    """Read a file."""
+    return tomllib.loads((files("skfair.report") / name).read_text(encoding="utf-8"))
+
+
+def laws() -> dict[str, Law]:
+    """Return every law by its key, which is that of a preset if one goes with it."""
+    return {key: Law(**entry) for key, entry in prose("law.toml").items()}
+
+
+def footer(preset: str, sentences: list[str]) -> str:
+    """Return what a page says below its numbers of the law that it names; empty without one."""
+    key = preset or "ugesp" * any("four fifths" in sentence for sentence in sentences)
+    if not key:
+        return ""
+    return f"{laws()[key].dated} This page is not legal advice."
 
 
 def rule_of(preset: str) -> Rule:

@@ -1,0 +1,182 @@
+"""The file of laws: complete, dated, and the only place where pages have their dates from."""
+
+import re
+from datetime import date
+from importlib import import_module, resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skfair.report import audit
+from skfair.report.words import PRESETS, Law, laws, prose
+from tests.test_pages import PAGES, ROOT
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+# "21 July 2026", "July 21, 2026", "July 2026", "2026-07-21", and years behind such words
+WRITTEN = re.compile(
+    rf"(?:(?P<day>\d\d?) )?(?P<month>{'|'.join(MONTHS)})(?: (?P<after>\d\d?),)? (?P<year>\d{{4}})"
+    r"|(?P<iso>\d{4}-\d\d-\d\d)"
+    r"|(?:(?<=of )|(?<=in )|(?<=since )|(?<=from )|(?<=until )|(?<=\())(?P<alone>(?:19|20)\d\d)\b"
+)
+NEAR = 300  # characters of the same paragraph, in which a date may be that of a law
+# How laws are cited
+CITED = re.compile(
+    r"SB \d\d-\d+|Local Law \d+|\d+ CFR \d+|\d+ C\.?CR \d+|\d+ RCNY \d+-\d+|\d+ U\.S\.C\. \d+"
+    r"|N\.J\.A\.C\. \d+:\d+|Executive Order \d+|\b20\d\d/\d{3,4}\b"
+)
+# Everything that users read
+READ = [
+    *PAGES,
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md")),
+    *(ROOT / "skfair").rglob("*.py"),
+    *(ROOT / "skfair" / "report").rglob("*.j2"),
+    ROOT / "skfair" / "report" / "words.toml",
+]
+
+
+def dates_in(text):
+    """The dates of a text and their places, as ISO as far as given: 2026, 2026-07, 2026-07-21."""
+    for match in WRITTEN.finditer(text):
+        found = match.groupdict()
+        parts = [found["year"]]
+        if found["month"]:
+            parts.append(f"{MONTHS.index(found['month']) + 1:02}")
+            parts += [f"{int(day):02}" for day in (found["day"] or found["after"],) if day]
+        yield match.start(), found["iso"] or found["alone"] or "-".join(parts)
+
+
+def texts_of(law):
+    """All that the file says of a law, as one text."""
+    dates = f"from {law.applies_from}, {law.checked}"
+    return f"{law.name}: {dates}. {law.state} {law.source} {law.asks} {law.called}"
+
+
+def breaches(text, known):
+    """The dates and citations of a page that are not those of the laws which it names nearby."""
+    everything = " ".join(map(texts_of, known.values()))
+    yield from (cited for cited in CITED.findall(text) if cited not in everything)
+    for part in re.split(r"\n\s*\n|\n(?=\s*[-*] )", text):
+        part = " ".join(part.split())
+        for place, day in dates_in(part):
+            near = part[max(0, place - NEAR) : place + NEAR]
+            named = [law for law in known.values() if any(word in near for word in law.called)]
+            allowed = [own for law in named for _, own in dates_in(texts_of(law))]
+            if named and not any(own.startswith(day) for own in allowed):
+                yield day
+
+
+@pytest.mark.parametrize("key", laws())
+def test_each_law_has_a_state_a_source_and_the_day_on_which_it_was_checked(key):
+    law = laws()[key]
+    assert all(law)  # nothing is empty
+    assert re.fullmatch(r"\d{4}(-\d\d-\d\d)?", law.applies_from)
+    date.fromisoformat(law.applies_from if "-" in law.applies_from else f"{law.applies_from}-01-01")
+    assert type(law.checked) is date
+    assert date(2026, 1, 1) <= law.checked <= date.today()
+    assert re.search(r"\d", law.source)  # a citation
+    assert all(text.endswith(".") for text in (law.state, law.source, law.asks))
+    assert len(re.findall(r"\.(?= |$)", law.asks)) == 1  # one sentence
+
+
+@pytest.mark.parametrize("lacking", ["source", "checked"])
+def test_an_entry_without_a_source_or_a_day_is_refused(lacking):
+    entry = {name: value for name, value in prose("law.toml")["ecoa"].items() if name != lacking}
+    with pytest.raises(TypeError, match=lacking):
+        Law(**entry)
+
+
+def test_what_changed_in_2026_is_in_the_file():
+    since = {key: law.applies_from for key, law in laws().items()}
+    assert since["ecoa"] == "2026-07-21"
+    assert since["new_jersey"] == "2025-12-15"
+    assert since["colorado"] == "2027-01-01"
+    assert since["ai_act"] == "2027-12-02"
+    assert "deleted the effects test" in laws()["ecoa"].state
+
+
+def test_pages_have_the_dates_and_citations_of_the_file():
+    found = {path: list(breaches(path.read_text(encoding="utf-8"), laws())) for path in READ}
+    assert {path.relative_to(ROOT): own for path, own in found.items() if own} == {}
+
+
+def test_pages_name_laws():
+    """Or the test above would compare nothing."""
+    texts = [path.read_text(encoding="utf-8") for path in READ]
+    named = {key for key, law in laws().items() for t in texts if any(w in t for w in law.called)}
+    assert {"ecoa", "ll144", "ugesp", "new_jersey", "ai_act"} <= named
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The effects test was deleted on 21 July 2026.", []),
+        ("The effects test was deleted on July 22, 2026.", ["2026-07-22"]),
+        ("ECOA changed in July 2026.", []),
+        ("ECOA changed in 2025.", ["2025"]),
+        ("- Colorado: from 2027-01-01.\n- ECOA: from 2027-01-01.", ["2027-01-01"]),
+        ("Colorado's act (SB 24-205) applies from 30 June 2026.", ["2026-06-30"]),
+        ("Another act (SB 25-001) applies.", ["SB 25-001"]),
+        ("Nobody knows what is from 30 June 2026.", []),
+        ("The AI Act:\nhigh-risk duties apply from 2 August\n2026.", ["2026-08-02"]),
+    ],
+)
+def test_a_wrong_date_and_a_law_that_is_not_in_the_file_are_found(text, found):
+    assert list(breaches(text, laws())) == found
+
+
+def selections(preset=None, **options):
+    sex = np.repeat(["f", "m"], 200)
+    chosen = np.r_[np.arange(200) < 80, np.arange(200) < 120].astype(int)
+    options = {"n_simulations": 20, "preset": preset, "sensitive_features": {"sex": sex}, **options}
+    return audit(None, chosen, **options)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_page_with_a_preset_says_the_state_of_its_law(preset):
+    law, found = laws()[preset], selections(preset, reference="m")
+    for said in (law.state, law.source, f"as of {law.checked}", f"from {law.applies_from}"):
+        assert said in found.rule
+    end = found.to_html().partition("<footer>")[2].partition("</footer>")[0]
+    for text in (end, found.to_markdown().rstrip().splitlines()[-1].replace("\\", "")):
+        assert f"State of the law as of {law.checked}: {law.name} ({law.jurisdiction})" in text
+        assert f"applies from {law.applies_from}. This page is not legal advice." in text
+
+
+def test_a_page_that_says_four_fifths_says_the_state_of_that_rule_and_others_none():
+    text = f"State of the law as of {laws()['ugesp'].checked}: {laws()['ugesp'].name}"
+    found = selections()
+    assert "four fifths" in repr(found)
+    assert text in found.to_html()
+    assert text in found.to_markdown()
+    y = np.arange(400) % 2
+    numbers = audit(
+        y / 2.0, y / 3.0, sensitive_features={"sex": np.repeat(["f", "m"], 200)}, n_simulations=20
+    )
+    for page in (numbers.to_html(), numbers.to_markdown()):
+        assert "State of the law" not in page
+
+
+def test_the_page_about_the_law_shows_the_table_of_the_file(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    head, *rows = import_module("law_table").rows()
+    assert len(head) == 4
+    for law, row in zip(laws().values(), rows, strict=True):
+        name, state, _, source = row
+        assert (law.name in name, law.jurisdiction in name) == (True, True)
+        assert (law.state in state, law.applies_from in state) == (True, True)
+        assert (law.source in source, str(law.checked) in source) == (True, True)
+        assert not re.search(r"[*|\\]|_(?![\w`])", "".join((name, state, source)))  # no markup
+    page = (ROOT / "doc" / "user_guide" / "concepts.rst").read_text()
+    assert ":file: ../generated/laws.csv" in page
+    assert "laws.csv" in (ROOT / "doc" / "conf.py").read_text()
+
+
+def test_the_file_is_installed():
+    found = resources.files("skfair.report") / "law.toml"
+    assert found.is_file()
+    patterns = re.search(r'"skfair.report" = (\[.*\])', (ROOT / "pyproject.toml").read_text())[1]
+    assert any(Path("law.toml").match(one) for one in re.findall(r'"(.*?)"', patterns))
