@@ -46,7 +46,9 @@ _EITHER = "|".join(sorted(NOUNS))
 # A noun that is a verb too is one behind a pronoun or a name in quotes, and before an article.
 VERB_IN_CONTEXT = re.compile(
     rf"\b(?:it|they|that|which|who|this|each|X|and|or|not|also|then|always|never|only|to|you|we)"
-    rf" (?:{_EITHER})\b|\b(?:{_EITHER}) (?:the|a|an|one|no|as|over|it|all|both|every|each|X)\b",
+    rf" (?:{_EITHER})\b|\b(?:{_EITHER}) "
+    rf"(?:the|a|an|one|no|as|over|it|its|their|this|that|all|both|every|each|more|less|X)\b"
+    r"|\bmean (?:stronger|larger|smaller)\b",
     re.IGNORECASE,
 )
 

@@ -53,101 +53,161 @@ from skfair.utils.wrappers import warn_of_decider
 
 @documented
 class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.ConstrainedERMBase):
-    r"""Linear or neural classifier, trained under limits on the disparity between groups.
+    r"""Linear or neural classifier that is trained under fairness constraints.
 
-    Use it where predictions may not depend on the group; :class:`FairDecisionClassifier` takes any
-    classifier. It minimises
+    The training loss is minimised subject to limits on the disparity between groups. Predictions do
+    not need the group. Use :class:`FairDecisionClassifier` for other kinds of classifiers, and if
+    predictions may use the group.
+
+    The problem that is solved is
 
     .. math:: \min_\theta \; \frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i)
        + \frac{\alpha}{2} \lVert \theta \rVert^2,
 
-    under the constraints. On the training rows the disparity of its predictions, as
-    :mod:`skfair.metrics` measures it, is at most ``max_disparity``. Unseen data may miss it in
-    either direction by about one standard error.
+    subject to the constraints, where :math:`h_\theta` is the score of a row, :math:`w_i` its weight
+    and W the sum of all weights. On the training rows, the disparity of the predictions is at most
+    ``max_disparity``, as measured by :mod:`skfair.metrics`. On new data the disparity may lie above
+    or below the limit by about one standard error.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="demographic_parity"
-        Differences of rates of decisions: "demographic_parity", "equal_opportunity",
-        "false_positive_parity", "false_negative_parity", "equalized_odds", "accuracy_parity",
-        "predictive_parity"; largest rates: "bounded_selection_rate", "bounded_false_positive_rate",
-        "bounded_false_negative_rate"; differences of losses or scores: "loss_parity",
-        "positive_loss_parity", "class_loss_parity", "mean_score_parity"; largest losses:
-        "bounded_group_loss", "excess_loss", "mean_excess_loss". Or objects.
+        The fairness constraint, or a list of constraints that all have to hold.
+
+        - "demographic_parity", "equal_opportunity", "false_positive_parity",
+          "false_negative_parity", "equalized_odds", "accuracy_parity" and "predictive_parity" limit
+          differences of rates between groups.
+        - "bounded_selection_rate", "bounded_false_positive_rate" and "bounded_false_negative_rate"
+          limit the largest rate of a group.
+        - "loss_parity", "positive_loss_parity", "class_loss_parity" and "mean_score_parity" limit
+          differences of mean losses or scores.
+        - "bounded_group_loss", "excess_loss" and "mean_excess_loss" limit the loss of the groups.
+
+        Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
+        or a ratio.
     max_disparity : float or dict, default=0.05
-        The limit; a dict has one for each attribute (or None), with ``Sensitive(crossed=False)``.
+        The limit on the disparity. A dict sets one limit for each attribute, which may be
+        None for an attribute without a limit. This requires ``Sensitive(crossed=False)``.
     min_rate : float or "as before", default=None
-        Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
-        does), else selection rate.
+        Minimum rate that every group must reach. This is the true positive rate for constraints
+        conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
+        "as before", each group keeps at least the rate that it has without limits. If None, there
+        is no minimum.
     selection_rate : float, (float, float) or "as before", default=None
-        Share of all rows that is predicted positive: exactly, from low to high, or as many as by
-        the same model without the constraint.
+        Fraction of all rows that are predicted positive. A pair sets a range from low to high. If
+        "as before", the fraction is the same as without limits. If None, the fraction may change
+        freely.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
-        "strict": the limit holds for the predictions; where that costs much accuracy, smooth errors
-        replace the loss. "strict_loss": never. "surrogate": it holds for sigmoids of scores only.
+        Values that the limits apply to.
+
+        - "strict": The limits hold for the predictions. If this costs much accuracy, the loss is
+          replaced by smooth errors, which approximate the error rate.
+        - "strict_loss": The limits hold for the predictions, and the loss is never replaced.
+        - "surrogate": The limits hold for sigmoids of the scores, as in the papers. The disparity
+          of the predictions may be larger.
     model : "linear", tuple of int or score model, default="linear"
-        Linear scores, hidden layers such as ``(64, 32)``, or a
-        :class:`~skfair.models.ScoreFunction` such as ``TorchScore(module)``.
+        Model of the scores. A tuple such as ``(64, 32)`` sets the hidden layers of a network. Pass
+        a :class:`~skfair.models.ScoreFunction`, such as ``TorchScore(module)``, for another model.
     loss : {"log_loss", "hinge", "squared_hinge", "squared_error"}, default="log_loss"
-        Only "log_loss" gives probabilities.
+        Loss function. ``predict_proba`` requires "log_loss".
     alpha : float or None, default=None
-        Weight of the penalty; None is ``C=1`` of LogisticRegression.
+        Weight of the L2 penalty. Larger values mean stronger regularisation. If None, the penalty
+        is the same as with ``C=1`` in ``LogisticRegression``.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, not in rates.
+        Class weights in the loss. They do not affect the rates that are constrained.
     fit_intercept : bool, default=True
-        Whether scores have an intercept.
+        If True, the scores have an intercept.
     solver : str or solver object, default="auto"
-        "auto" is "al_newton" or "al_lbfgs" for linear models, else "alm". Those of
-        :mod:`skfair.papers`: "plada", "ssg", "ipp_ssg", "ipp_conex", "plada_stochastic",
-        "multiplier_model", "ssl_alm", "ghost", "ssw", "penalty", "sgd" (no constraints). Or an
-        object.
+        Algorithm that solves the constrained problem.
+
+        - "auto": "al_newton" or "al_lbfgs" is used for linear models, and "alm" for others.
+        - "plada", "ssg", "ipp_ssg", "ipp_conex", "plada_stochastic", "multiplier_model", "ssl_alm",
+          "ghost", "ssw", "penalty" and "sgd" are algorithms of :mod:`skfair.papers`. "sgd" ignores
+          the constraints.
+
+        Pass an object to set options of a solver.
     max_iter : int or None, default=None
-        Most steps of a run.
+        Maximum number of iterations in each run of the solver. If None, the solver uses its own
+        default.
     tol : float, default=1e-6
-        Largest residual of the first-order conditions.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
+        Tolerance of the solver for the residual of the first-order optimality conditions.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The classes.
-    coef_, intercept_, coefs_, intercepts_ : ndarray, or list of ndarray
-        A linear model, threshold included; layers of a network.
-    model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
-        With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
-    train_disparity_, train_disparities_ : float, dict of str to float
-        Disparity on the training rows, and of each constraint.
+        The class labels.
+    coef_ : ndarray of shape (1, n_features_in_)
+        Coefficients of a linear model. They are 0 for the columns of ``sensitive``.
+    intercept_ : ndarray of shape (1,)
+        Intercept of a linear model, which includes the decision threshold.
+    coefs_ : list of ndarray
+        Weights of the layers of a network.
+    intercepts_ : list of ndarray
+        Intercepts of the layers of a network.
+    model_ : ScoreFunction
+        The object passed as ``model``, if there is one. The scores of rows X are then
+        ``score_scale_ * model_.forward(parameters_, X)[0] + score_shift_``.
+    parameters_ : ndarray
+        Fitted parameters of ``model_``.
+    score_scale_ : float
+        Factor of the scores of ``model_``.
+    score_shift_ : float
+        Intercept of the scores of ``model_``.
+    train_disparity_ : float
+        Disparity of the predictions on the training rows. With several constraints, it is the
+        largest disparity.
+    train_disparities_ : dict of str to float
+        Disparity of the predictions on the training rows for each constraint.
     changes_ : dict of str to Change
-        By "selection rate", what the limits change on the training rows: ``before`` is the share of
-        selected rows by the same model without the limits, ``after`` the share with them,
-        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected. Empty with ``enforce="surrogate"``,
+        Changes of the decisions on the training rows that are caused by the limits. The key
+        "selection rate" holds an object with the attributes ``before`` (the selection rate of the
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
+        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
+        number of rows that are no longer selected). The dict is empty with ``enforce="surrogate"``,
         after ``partial_fit``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
-        Distance of each group from the overall rate.
-    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
-        What the objective loses per unit of a tighter limit; what each compares.
+        Difference between the rate of each group and the overall rate.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Lagrange multipliers. Each one is the increase of the objective per unit by which the limit
+        is tightened.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        Names of the constraints that ``multipliers_`` belong to.
     objective_ : float
         Mean loss plus penalty.
     status_ : str
-        "converged", "max_iter", "stopped", "infeasible", "certified" or "no_solution".
-    kkt_residual_, temperature_, n_iter_, history_ : float, float, int, dict
-        Residual, steepness, steps and course of the last smooth problem.
+        Result of the fit.
+
+        - "converged": The solver converged, and the limits are satisfied.
+        - "max_iter": The solver reached ``max_iter`` before it converged.
+        - "stopped": A callback stopped the fit.
+        - "infeasible": A limit is violated on the training rows.
+        - "certified": The limits are certified for the population.
+        - "no_solution": No model could be certified.
+    kkt_residual_ : float
+        Residual of the first-order optimality conditions in the smooth problem whose solution is
+        the model.
+    temperature_ : float
+        Steepness of the sigmoids that replace the decisions in this problem.
+    n_iter_ : int
+        Number of iterations of the solver in this problem.
+    history_ : dict of str to ndarray
+        Progress of the solver in this problem, for example "iteration" and "objective".
     n_solves_ : int
-        Number of problems.
+        Number of problems that were solved to satisfy the limits strictly.
     decisions_ : FairDecisionClassifier
-        With ``Certificate(by="cross")``: models of folds, in place of weights.
+        The certified classifier, if the certificate was found by cross-fitting
+        (``Certificate(by="cross")``). There are no coefficients then.
 
     See Also
     --------
-    skfair.regression.ConstrainedERMRegressor : For real targets.
-    skfair.model_selection.fairness_path : Accuracy against disparity.
+    FairDecisionClassifier : Post-processing of any classifier.
+    skfair.regression.ConstrainedERMRegressor : The same method for regression.
+    skfair.model_selection.fairness_path : Trade-off between accuracy and disparity.
 
     Notes
     -----
-    Fair problems are not convex: solutions are stationary points. Data may be Dask
-    collections, for linear scores.
+    The constrained problems are not convex, so the solutions are stationary points. Dask
+    collections are accepted for linear models.
 
     Examples
     --------
@@ -157,9 +217,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     >>> sex = rng.choice(["f", "m"], 500)
     >>> X = rng.normal(size=(500, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=500) > 0.5
-    >>> model = ConstrainedERMClassifier("demographic_parity", 0.05)
-    >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> print(f"disparity {model.train_disparity_:.2f}, accuracy {model.score(X, y):.2f}")
+    >>> for limit in (1.0, 0.05):
+    ...     model = ConstrainedERMClassifier("demographic_parity", max_disparity=limit)
+    ...     model = model.fit(X, y, sensitive_features=sex)
+    ...     print(f"disparity {model.train_disparity_:.2f}, accuracy {model.score(X, y):.2f}")
+    disparity 0.26, accuracy 0.80
     disparity 0.05, accuracy 0.73
     """
 
@@ -235,11 +297,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows.
+            The training samples.
         y : array-like of shape (n_samples,)
-            Two classes; see ``pos_label``.
+            Labels of two classes. ``pos_label`` sets the positive class.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, in the loss and in the rates.
+            Weights of the samples, which count in the loss and in the rates. If None, all samples
+            have the same weight.
         """
         metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -280,20 +343,22 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         *,
         sensitive_features: ColumnsLike | None = None,
     ) -> ConstrainedERMClassifier:
-        """Improve the model by some steps of the stochastic solver "alm" on a chunk of rows.
+        """Update the model on a chunk of rows by some steps of the stochastic solver "alm".
 
-        Starts from the model of ``fit``, if there is one. The smooth constraints are pursued, not
-        promised: a stream has no training sample to promise anything on. Every chunk must have
-        rows of every group (and class where the constraint looks at classes).
+        The update starts from the model of ``fit``, if there is one. The limits are pursued for
+        smooth rates, but they are not enforced strictly, because a stream has no fixed training
+        sample. Each chunk must contain rows of every group, and of every class if the constraint
+        depends on the true class.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            A chunk of rows.
+            The samples of the chunk.
         y : array-like of shape (n_samples,)
-            Their classes.
+            The class labels of the chunk.
         classes : array-like of shape (2,), default=None
-            All classes; needed in the first call if the first chunk lacks one.
+            Both class labels. They are required in the first call if the first chunk does not
+            contain both classes.
         """
         refuse_lazy(self, X, y, sensitive_features, sample_weight)
         columns: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
@@ -324,12 +389,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
 
     @by_block()
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
-        """Return the scores of rows; a positive score predicts the second one of ``classes_``.
+        """Return the score of each sample.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            The scores.
+            The scores. A positive score means that the second of ``classes_`` is predicted.
         """
         check_is_fitted(self)
         if vars(self).get("_limits"):  # not while it is fitted
@@ -343,12 +408,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
 
     @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Predict the class of rows.
+        """Predict the class of each sample.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            The predicted classes.
+            The predicted class labels.
         """
         scores = self.decision_function(X)  # checks that there is a model
         return self._decide(scores)
@@ -359,16 +424,14 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+            The test samples.
         y : array-like of shape (n_samples,)
-            Their true classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            The true class labels.
 
         Returns
         -------
         score : float
-            Weighted share of the rows whose class is predicted.
+            Weighted fraction of correct predictions.
         """
         if not is_lazy(X, y, sample_weight):
             check_aligned(X=X, y=y, sample_weight=sample_weight)
@@ -378,15 +441,16 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
-        """Return probabilities of both classes.
+        """Return the probabilities of both classes.
 
-        They include the threshold that strict enforcement chose, so that 1/2 separates the
-        predicted classes; a chosen threshold makes them less calibrated.
+        They include the decision threshold that was chosen to satisfy the limits, so the predicted
+        class is always the one with a probability above 1/2. The threshold makes the probabilities
+        less calibrated.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+            Probability of each class, with the columns in the order of ``classes_``.
         """
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
@@ -394,12 +458,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
-        """Return logarithms of the probabilities of both classes.
+        """Return the logarithms of the probabilities of both classes.
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+            Logarithm of the probability of each class, with the columns in the order of
+            ``classes_``.
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])

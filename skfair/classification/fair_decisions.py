@@ -67,101 +67,147 @@ class FairDecisionClassifier(
 ):
     r"""Post-process any classifier so that its decisions satisfy fairness constraints.
 
-    Use it for boosted trees, pipelines, and where the group may be used. The classifier is
-    fitted on folds; then
+    The classifier may be of any kind, for example boosted trees or a pipeline. It is fitted on
+    folds, and its out-of-fold probabilities are then used to find the best decisions within the
+    limits. The classifier itself does not change. Use :class:`ConstrainedERMClassifier` to train a
+    linear model or a network under constraints instead.
 
-    .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}
+    The decision is the class with the largest probability after an offset is subtracted,
 
-    for groups g and true classes k, with the L of the most accurate decisions within the limits: of
-    two classes and known groups, thresholds; of several, each class is compared with the rest.
-    Limits hold exactly for ``train_predictions_``, by models that have not seen these rows;
-    ``predict(X_train)`` uses models that have. New rows may miss them in either direction by about
-    one standard error.
+    .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}.
+
+    Here g runs over groups and k over true classes. The offsets L are chosen to maximise
+    ``objective`` subject to the limits. With two classes and known groups, this amounts to one
+    threshold per group. With more classes, each class is compared with all others. If decisions may
+    not use the group, its probability is estimated from the features.
+
+    The limits hold exactly for ``train_predictions_``, the out-of-fold decisions on the training
+    rows. ``predict(X_train)`` may differ, because its models have seen these rows. On new data the
+    disparity may lie above or below the limit by about one standard error.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        With ``predict_proba`` or ``decision_function``; None for ``LogisticRegression()``.
+        The classifier, which must have ``predict_proba`` or ``decision_function``. If None, a
+        ``LogisticRegression()`` is used.
     constraint : str, Constraint or list of them, default="demographic_parity"
-        Differences of rates: "demographic_parity", "equal_opportunity", "false_positive_parity",
-        "false_negative_parity", "equalized_odds", "accuracy_parity", "predictive_parity"; largest
-        rates: "bounded_selection_rate", "bounded_false_positive_rate",
-        "bounded_false_negative_rate". Or objects.
+        The fairness constraint, or a list of constraints that all have to hold.
+
+        - "demographic_parity", "equal_opportunity", "false_positive_parity",
+          "false_negative_parity", "equalized_odds", "accuracy_parity" and "predictive_parity" limit
+          differences of rates between groups.
+        - "bounded_selection_rate", "bounded_false_positive_rate" and "bounded_false_negative_rate"
+          limit the largest rate of a group.
+
+        Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
+        or a ratio.
     max_disparity : float, dict or None, default=0.05
-        The limit; a dict has one for each attribute, with ``Sensitive(crossed=False)``. None finds
-        the smallest one at which ``objective`` is reached.
+        The limit on the disparity. A dict sets one limit for each attribute, which requires
+        ``Sensitive(crossed=False)``. If None, minimise the disparity subject to the minimum value
+        given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
-        "accuracy", "balanced_accuracy", "f1", "mcc", costs by true class and decision,
-        ``function(tn, fp, fn, tp)`` of shares, or an :class:`~skfair.Objective`.
+        Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost
+        matrix of shape (true class, decision), or a function ``function(tn, fp, fn, tp)`` of
+        fractions of the rows. Pass an :class:`~skfair.Objective` for more options.
     min_rate : float, "as before" or dict, default=None
-        Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
-        does), else selection rate; or by class.
+        Minimum rate that every group must reach. This is the true positive rate for constraints
+        conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
+        "as before", each group keeps at least the rate that it has without limits. A dict sets one
+        value per class. If None, there is no minimum.
     selection_rate : float, (float, float), "as before" or dict, default=None
-        Share of all rows that is selected: exactly, from low to high, or as many as without the
-        constraint; or by class.
+        Fraction of all rows that are selected. A pair sets a range from low to high. If "as
+        before", the fraction is the same as without limits. A dict sets one value per class. If
+        None, the fraction may change freely.
     group_aware : bool or "thresholds", default=False
-        Whether decisions use the group, which ``predict`` then needs and which may be disparate
-        treatment in law; if not, it is estimated. Where one threshold for each group cannot match
-        several rates, a hash of the row chooses between two; "thresholds" forbids that.
+        If True, decisions use the group, so ``predict`` needs it; this may be disparate treatment
+        under the law. If False, the group is estimated from the other columns. Some constraints,
+        such as equalized odds, cannot always be satisfied by one threshold per group. In such a
+        group, a hash of the row then chooses between two thresholds, so equal rows always get the
+        same decision. If "thresholds", decisions use the group with one threshold per group only.
     group_estimator : classifier, default=None
-        Estimates groups; None for logistic regression or gradient boosting, as ``estimator``.
+        Classifier that estimates the group if decisions may not use it. If None, a logistic
+        regression is used if ``estimator`` is linear, otherwise gradient boosting.
     unseen : {"error", "overall"}, default="error"
-        Whether a new group raises, or counts as the average row.
+        Treatment of a group at prediction that did not occur in ``fit``. If "error", an error is
+        raised. If "overall", the offsets are averaged over the groups.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
-        The folds; "auto" is 5, or 10 for certificates of few rows. Within each group and class a
-        hash of the row says which fold it is in, so the order of the rows does not matter; folds of
-        a splitter are taken as they are. "prefit": ``estimator`` is fitted; pass rows it has not
-        seen.
+        Folds on which the classifier is fitted.
+
+        - "auto": 5 folds are used, or up to 10 for a certificate with few rows.
+        - int: The number of folds. Within each group and class, a hash of the row determines its
+          fold, so the order of the rows does not matter.
+        - splitter or iterable: The splits are used as they are.
+        - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
+          to it.
     random_state : int, RandomState instance or None, default=None
-        Seed, also of the hash.
+        Seed of the search and of the hash that assigns rows to folds and thresholds. Pass an int
+        for reproducible results.
     n_jobs : int, default=None
-        Parallel fits.
+        Number of fits that run in parallel. If None, the fits are made one after another.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The class labels.
     offsets_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
-        L by group, stratum, true class and decision.
+        Offsets L for each group, stratum of the control features, true class and decision.
     tie_weight_ : float
-        Weight of p log p in p where many rows would be tied.
-    estimators_, group_estimators_ : list
-        Models of the folds, and of groups by attribute.
+        Weight of a term p log p that is added to the probabilities p if many rows would otherwise
+        be tied. It is 0 if no ties have to be broken.
+    estimators_ : list of classifiers
+        Classifiers that were fitted on the folds. Their probabilities are averaged.
+    group_estimators_ : list of lists
+        Models of the group for each attribute, one per fold. The list is empty if the group does
+        not have to be estimated.
     train_predictions_ : ndarray of shape (n_samples,)
-        Decisions on the training rows, for which limits hold.
-    train_disparity_, train_disparities_ : float, dict of str to float
-        Their disparity, and that of each constraint.
+        Out-of-fold decisions on the training rows, for which the limits hold.
+    train_disparity_ : float
+        Disparity of ``train_predictions_``. With several constraints, it is the largest disparity.
+    train_disparities_ : dict of str to float
+        Disparity of ``train_predictions_`` for each constraint.
     changes_ : dict of str to Change
-        By "selection rate", what the limits change on the training rows: ``before`` is the share of
-        selected rows by the same model without the limits, ``after`` the share with them,
-        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected. With more than two
-        classes, the keys are "share of" each class.
-    train_objective_, price_of_fairness_ : float
-        Their objective; what limits cost of it.
+        Changes of the decisions on the training rows that are caused by the limits. The key
+        "selection rate" holds an object with the attributes ``before`` (the selection rate of the
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
+        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
+        number of rows that are no longer selected). With more than two classes, there is one key
+        "share of ..." for each class.
+    train_objective_ : float
+        Value of the objective for ``train_predictions_``.
+    price_of_fairness_ : float
+        Loss in the objective on the training rows that is caused by the limits.
     status_ : str
-        "converged", "infeasible", "certified" or "no_solution".
+        Result of the fit.
+
+        - "converged": The limits hold for ``train_predictions_``.
+        - "infeasible": No decisions were found that satisfy all limits.
+        - "certified": The limits are certified for the population.
+        - "no_solution": No decisions could be certified.
     method_ : str
-        How the decisions were found. "none" are those of the model, which satisfy the limits.
-        "windows" are the best thresholds of the groups, "mixtures" several thresholds for a group,
-        "offsets" the result of a search, and "path" that of a certified search. "threshold" is one
-        threshold for all or the same decision for everybody, where that is worth more on the
-        training rows than all else.
+        Method that found the decisions.
+
+        - "none": The decisions of the classifier satisfy the limits, so they do not change.
+        - "windows": Each group has its best threshold.
+        - "mixtures": A group has several thresholds, and a hash of the row chooses between them.
+        - "offsets": The offsets were found by a numerical search.
+        - "threshold": There is one threshold for all groups, or the same decision for everybody.
+          This was better on the training rows than the result of the search.
+        - "path": The decisions were found by the search for a certificate.
     mixed_share_ : float
-        Share of rows that a hash decides.
+        Fraction of the training rows for which a hash chooses between two thresholds.
     is_group_aware_ : bool
-        Whether predictions need the group.
+        True if ``predict`` needs the group.
 
     See Also
     --------
-    ConstrainedERMClassifier : Trained under constraints.
-    PartialParityCalibrator : Constraints within an interval of ranks.
+    ConstrainedERMClassifier : Linear or neural classifier that is trained under constraints.
+    PartialParityCalibrator : Post-processing for constraints within an interval of ranks.
 
     Notes
     -----
-    Data may be Dask collections around a fitted classifier (``cv="prefit"``) with
-    ``group_aware=True``. Its probabilities are computed where the rows are, and the decisions are
-    those of rows in memory.
+    Dask collections are accepted for a fitted classifier (``cv="prefit"``) with
+    ``group_aware=True``. The probabilities are computed in the partitions, and the result is the
+    same as for rows in memory.
 
     Examples
     --------
@@ -175,8 +221,12 @@ class FairDecisionClassifier(
     >>> booster = HistGradientBoostingClassifier(max_iter=20, random_state=0)
     >>> model = FairDecisionClassifier(booster, "demographic_parity", 0.05)
     >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> print(f"disparity of the decisions: {model.train_disparity_:.2f}")
-    disparity of the decisions: 0.05
+    >>> print(f"disparity {model.train_disparity_:.2f}")
+    disparity 0.05
+    >>> for group, (before, after) in model.changes_["selection rate"].by_group.items():
+    ...     print(f"{group}: selection rate {before:.0%} before, {after:.0%} with the limit")
+    f: selection rate 37% before, 33% with the limit
+    m: selection rate 61% before, 38% with the limit
     """
 
     __metadata_request__fit = {"control_features": True}
@@ -262,14 +312,13 @@ class FairDecisionClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows, in whatever form the classifier takes.
+            The training samples, in any form that the classifier accepts.
         y : array-like of shape (n_samples,)
-            Two or more classes; see ``pos_label``.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, for constraints that hold within each of their levels.
+            Labels of two or more classes. ``pos_label`` sets the positive class.
         **fit_params : dict
-            What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
-            columns are cut to the folds. With metadata routing, what it has requested.
+            Further arguments of ``estimator.fit``, such as ``clf__sample_weight`` for a pipeline.
+            Arguments with one value per row are split into the folds. With metadata routing
+            enabled, these are the arguments that ``estimator`` has requested.
         """
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
@@ -337,12 +386,13 @@ class FairDecisionClassifier(
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
     ) -> FloatArray:
-        """Return probability minus offset of each class, or their difference if there are two.
+        """Return the probability of each class minus its offset.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes a positive score decides for the second one.
+            Score of each class. With two classes, this is the difference of their scores, and a
+            positive value means that the second class is predicted.
         """
         values = self._margins(X, sensitive_features, control_features)
         if self._decider.uses_groups:
@@ -357,24 +407,25 @@ class FairDecisionClassifier(
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
     ) -> NDArray[Any]:
-        """Return the decisions.
+        """Predict the class of each sample under the limits.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            The class that each row is decided for.
+            The predicted class labels.
         """
         values = self._margins(X, sensitive_features, control_features)
         return np.asarray(self._ordered_classes[decided(values)])
 
     @by_block(n_columns=lambda model: model.classes_.size)
     def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Return the probabilities of the classifier, as they are without limits.
+        """Return the class probabilities of the classifier, which the limits do not change.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``: the mean over the models of the folds.
+            Probability of each class, averaged over the models of the folds. The columns are in the
+            order of ``classes_``.
         """
         check_is_fitted(self)
         if self._decider.offsets.any() or self._decider.corrections is not None:
@@ -384,12 +435,13 @@ class FairDecisionClassifier(
 
     @by_block(n_columns=lambda model: model.classes_.size)
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
-        """Return logarithms of the probabilities of the classifier, as they are without limits.
+        """Return the logarithms of the class probabilities, which the limits do not change.
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; minus infinity for a probability of 0.
+            Logarithm of the probability of each class, with the columns in the order of
+            ``classes_``. It is minus infinity for a probability of 0.
         """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
@@ -408,16 +460,14 @@ class FairDecisionClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+            The test samples.
         y : array-like of shape (n_samples,)
-            Their true classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            The true class labels.
 
         Returns
         -------
         score : float
-            Weighted share of the rows whose class is decided for.
+            Weighted fraction of correct decisions.
         """
         groups = {"sensitive_features": sensitive_features, "control_features": control_features}
         if is_lazy(X, y, sample_weight, *groups.values()):
@@ -429,13 +479,14 @@ class FairDecisionClassifier(
         return float(accuracy_score(y, predicted, sample_weight=weights))
 
     def to_thresholds(self) -> Any:
-        """Return the thresholds on the probability of the positive class, by group.
+        """Return the threshold of each group on the probability of the positive class.
 
         Returns
         -------
         thresholds : DataFrame
-            By group: ``threshold``, and whether rows ``above`` or ``below`` it are selected. Groups
-            are those of all attributes together, such as "sex=f, age=young", if there are several.
+            A table with one row per group. The column ``threshold`` holds the threshold, and the
+            column ``selected`` says if the rows "above" or "below" it are selected. With several
+            attributes, the groups are their intersections, such as "sex=f, age=young".
         """
         check_is_fitted(self)
         if not self.is_group_aware_ or self.classes_.size > 2:
@@ -445,16 +496,17 @@ class FairDecisionClassifier(
         return self._decider.thresholds(self.groups_)
 
     def to_linear(self) -> Any:
-        """Return the decisions as one linear formula of the columns for each group.
+        """Return the decisions of each group as a linear formula of the features.
 
-        For a logistic regression that was passed fitted (``cv="prefit"``): means over the models of
-        several folds are not linear.
+        This requires a fitted logistic regression (``cv="prefit"``), because an average over the
+        models of several folds is not linear.
 
         Returns
         -------
         formulas : DataFrame
-            By group: the coefficient of each column and the ``intercept``. A row is decided for the
-            second class if its columns times the coefficients, plus the intercept, are above 0.
+            A table with one row per group, which holds the coefficient of each feature and the
+            ``intercept``. The second class is predicted if the sum of the features times their
+            coefficients, plus the intercept, is above 0.
         """
         table = self.to_thresholds()
         return linear_of(table, self.estimators_, self.model_features_, self._sign)

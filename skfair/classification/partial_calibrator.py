@@ -43,80 +43,101 @@ from skfair.utils.threads import one_thread_if_few
 class PartialParityCalibrator(
     PartialPrediction, WrapsEstimator, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
-    """Scores of any classifier, mapped so that groups are alike within an interval of ranks.
+    """Post-process the scores of any classifier to limit a disparity within an interval of ranks.
 
-    Use it for a shortlist made by a model that you keep. Each group gets a monotone map of its
-    scores inside the interval and, if the constraint asks for it, a threshold of its own; the order
-    of rows within a group stays. Predictions need the group; a model that does without it is
-    ``PartialParityClassifier(group_aware=False)``. On the training rows the disparity is at most
-    ``effective_disparity_`` if ``is_within_limit_`` is True. New rows may miss it in either
-    direction.
+    A typical use is a shortlist, such as the best 30% of each group, made by a model that you want
+    to keep. The scores of each group are changed by a monotone map inside the interval, so the
+    order of the rows within a group stays the same. If the constraint requires it, each group also
+    has its own threshold. Predictions need the group. Use
+    ``PartialParityClassifier(group_aware=False)`` for a model that does not need it.
+
+    On the training rows, the disparity is at most ``effective_disparity_`` if ``is_within_limit_``
+    is True. On new data the disparity may lie above or below this value.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        A classifier with ``decision_function`` or ``predict_proba``; None for
-        ``LogisticRegression()``.
+        The classifier, which must have ``decision_function`` or ``predict_proba``. If None, a
+        ``LogisticRegression()`` is used.
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Ranks from the top, as shares: the best 30% of each group. A list is a union.
+        Interval of ranks within each group, as fractions counted from the top. The default is the
+        best 30% of each group. A list is the union of its intervals. A dict sets the interval of
+        each group.
     constraint : str or Constraint, default="statistical_parity"
-        "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity",
-        "false_positive_parity", "equalized_odds" or an object, as in
-        :class:`PartialParityClassifier`.
+        The fairness constraint, which is "statistical_parity", "group_auc", "demographic_parity",
+        "equal_opportunity", "false_positive_parity", "equalized_odds" or an object.
+        :class:`PartialParityClassifier` describes them.
     max_disparity : float or dict, default=0.05
-        The limit; a dict has it by the name of the attribute.
+        The limit on the disparity. A dict holds the limit under the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
-        Whether disparities are shares of the interval, or of whole groups.
+        Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
+        "ccdf", it is a fraction of all rows of a group.
     cv : int, splitter, iterable, "prefit" or None, default=5
-        The folds: maps are learned on scores of rows that a model has not seen, and the mean of
-        these models predicts. A number of folds deals the rows of each group and class by a hash,
-        so their order does not matter. "prefit" takes a fitted ``estimator`` as it is: pass rows it
-        has not seen. None learns maps on the rows of the one fit, which limits little where these
-        are fitted closely (forests, boosted trees).
+        Folds on which the classifier is fitted. The maps are learned on the out-of-fold scores, and
+        predictions are averaged over the fitted classifiers.
+
+        - int: The number of folds. A hash of the row determines its fold within each group and
+          class, so the order of the rows does not matter.
+        - splitter or iterable: The splits are used as they are.
+        - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
+          to it.
+        - None: The classifier is fitted once on all rows, and the maps are learned on the same
+          rows. Do not use this for models that fit the training rows closely, such as forests and
+          boosted trees, because their disparity on new data is then hardly limited.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        Where scores come from; probabilities become log-odds.
+        Method of the classifier that provides the scores. If "auto", ``decision_function`` is used
+        if it exists, otherwise ``predict_proba``. Probabilities are converted to log-odds.
     n_jobs : int, default=None
-        Fits of ``cv`` that run at once.
+        Number of fits that run in parallel. If None, the fits are made one after another.
 
     Attributes
     ----------
     estimators_ : list of estimators
-        The models of the folds, whose scores are averaged.
+        Classifiers that were fitted on the folds. Their scores are averaged.
     classes_ : ndarray of shape (2,)
-        The classes; the second is the positive one.
+        The class labels. The second one is the positive class.
     is_group_aware_ : bool
-        True.
-    thresholds_, rates_ : ndarray of shape (n_groups,)
-        Threshold of each group, and its share of positive decisions on the training rows.
+        Always True, because predictions need the group.
+    thresholds_ : ndarray of shape (n_groups,)
+        Threshold of each group on the scores of the classifier.
+    rates_ : ndarray of shape (n_groups,)
+        Selection rate of each group on the training rows.
     calibration_ : GroupMaps
-        The maps: ``before`` and ``after`` are the knots of each group.
+        Maps of the scores. The map of a group is piecewise linear, and its attributes ``before``
+        and ``after`` hold the scores at the knots before and after the map.
     train_disparity_ : float
-        Disparity on the training rows, of scores by models that have not seen them if there are
-        folds.
+        Disparity on the training rows. It is measured on out-of-fold scores if there are folds.
     effective_disparity_ : float
-        The limit that was used: larger than that asked for where few rows or ties leave no choice.
+        The limit that was used. It is larger than ``max_disparity`` if few rows or ties make a
+        smaller disparity impossible.
     changes_ : dict of str to Change
-        By "selection rate", what the limits change on the training rows: ``before`` is the share of
-        selected rows by the same model without the limits, ``after`` the share with them,
-        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected.
+        Changes of the decisions on the training rows that are caused by the limits. The key
+        "selection rate" holds an object with the attributes ``before`` (the selection rate of the
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
+        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
+        number of rows that are no longer selected).
     is_within_limit_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
-        the population, which ``confidence`` does.
+        True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
+        training rows. Use ``confidence`` for a limit that holds for the population.
     status_ : str
-        "converged", or "infeasible" if ties leave more than the limit; with ``confidence``
-        "certified" or "no_solution".
+        Result of the fit.
+
+        - "converged": The limit holds on the training rows.
+        - "infeasible": The limit is violated, because many scores are tied.
+        - "certified": The limit is certified for the population.
+        - "no_solution": No maps could be certified.
 
     See Also
     --------
-    PartialParityClassifier : Fits a linear model and repairs it in one.
+    PartialParityClassifier : Linear classifier that is trained under the same constraints.
     skfair.metrics.partial_statistical_parity_gap : The disparity that is limited by default.
 
     Notes
     -----
-    Beyond the fits of the estimator, one sort of the scores. Dask collections are accepted with
-    ``cv="prefit"``, or if ``estimator`` reads them itself with ``cv=None``: scores are computed
-    where the rows are, and maps are learned on all of them.
+    The maps require one sort of the scores in addition to the fits of the classifier. Dask
+    collections are accepted with ``cv="prefit"``. They are also accepted with ``cv=None`` if
+    ``estimator`` itself reads them. The scores are then computed in the partitions, and the maps
+    are learned on all scores.
 
     Examples
     --------
@@ -128,10 +149,12 @@ class PartialParityCalibrator(
     >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
     >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
-    >>> model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=0.2)
-    >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> model.status_, model.predict(X[:5], sensitive_features=sex[:5]).shape
-    ('converged', (5,))
+    >>> for limit in (1.0, 0.2):
+    ...     model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=limit)
+    ...     model = model.fit(X, y, sensitive_features=sex)
+    ...     print(f"disparity within the interval: {model.train_disparity_:.2f}")
+    disparity within the interval: 0.85
+    disparity within the interval: 0.19
     """
 
     _takes_partitions = True
@@ -190,12 +213,14 @@ class PartialParityCalibrator(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows, in whatever form the estimator takes.
+            The training samples, in any form that the classifier accepts.
         y : array-like of shape (n_samples,)
-            Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
+            Labels of two classes. The last class in sorted order is the positive one. Pass
+            ``y == label`` to choose another.
         **fit_params : dict
-            What ``estimator.fit`` takes besides; columns are cut to the folds. With metadata
-            routing, what it has requested.
+            Further arguments of ``estimator.fit``. Arguments with one value per row are split into
+            the folds. With metadata routing enabled, these are the arguments that ``estimator`` has
+            requested.
 
         Returns
         -------

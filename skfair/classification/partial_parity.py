@@ -43,100 +43,145 @@ from skfair.utils.threads import one_blas_thread
 class PartialParityClassifier(
     PartialPrediction, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 ):
-    r"""Linear classifier whose scores treat groups alike within an interval of ranks.
+    r"""Linear classifier that limits a disparity of its scores within an interval of ranks.
 
-    Use it where a part of the ranks matters, such as a shortlist. It minimises a loss while a
-    disparity inside the interval is limited: for ``constraint="statistical_parity"`` and groups k,
-    k'
+    Use it if only a part of the ranking matters, such as a shortlist of the best 30%. The training
+    loss is minimised subject to a limit on the disparity between the scores of the groups inside
+    the interval. The default constraint "statistical_parity" compares the distributions of the
+    scores. For any two groups k and k' and any score threshold, it requires
 
     .. math:: \max_\theta |P(s > \theta \mid k, \text{rank} \in I)
               - P(s > \theta \mid k', \text{rank} \in I)| \le \text{max\_disparity}
 
-    where the rank of a row is the share of its group that scores higher. On the training rows this
-    is at most ``effective_disparity_`` if ``is_within_limit_`` is True. New rows may miss it in
-    either direction.
+    where the rank of a row is the fraction of its group with a higher score.
+
+    On the training rows, the disparity is at most ``effective_disparity_`` if ``is_within_limit_``
+    is True. On new data the disparity may lie above or below this value.
 
     Parameters
     ----------
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Ranks from the top: the best 30% of each group. A list is a union.
+        Interval of ranks within each group, as fractions counted from the top. The default is the
+        best 30% of each group. A list is the union of its intervals. A dict sets the interval of
+        each group.
     constraint : str or Constraint, default="statistical_parity"
-        "statistical_parity": the same scores at the same ranks. "demographic_parity",
-        "equal_opportunity", "false_positive_parity", "equalized_odds": rates of decisions.
-        "group_auc": no group outranks another. "group_auc_quadratic", "inter_group_pairwise",
-        "intra_group_pairwise": comparators of the paper. Or an object, such as an
-        :class:`~skfair.constraints.partial.IntervalConstraint`.
+        The fairness constraint within the interval.
+
+        - "statistical_parity" limits the difference between the distributions of the scores.
+        - "demographic_parity", "equal_opportunity", "false_positive_parity" and "equalized_odds"
+          limit differences of rates of the decisions.
+        - "group_auc" limits how often the rows of one group are ranked above another group.
+        - "group_auc_quadratic", "inter_group_pairwise" and "intra_group_pairwise" are the
+          constraints that the paper [1]_ compares with. They do not use the interval.
+
+        Pass an object, such as an :class:`~skfair.constraints.partial.IntervalConstraint`, for more
+        options.
     max_disparity : float or dict, default=0.05
-        The limit; a dict has one for each attribute (or None), with ``Sensitive(crossed=False)``.
+        The limit on the disparity. A dict sets one limit for each attribute, which may be
+        None for an attribute without a limit. This requires ``Sensitive(crossed=False)``.
     scale : {"conditional", "ccdf"}, default="conditional"
-        Whether disparities are shares of the interval, or of whole groups.
+        Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
+        "ccdf", it is a fraction of all rows of a group.
     group_aware : bool, default=False
-        Whether predictions use the group, which ``predict`` then needs and which may be disparate
-        treatment in law.
+        If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
+        under the law. If False, the group is not needed.
     model : "linear" or score model, default="linear"
-        Linear scores, or a :class:`~skfair.models.ScoreFunction`.
+        Model of the scores. Pass a :class:`~skfair.models.ScoreFunction` for another model than the
+        linear one.
     loss : str or object, default="log_loss"
-        "log_loss", "hinge", "squared_hinge", "squared_error"; of pairs "auc", "auc_hinge",
-        "auc_quadratic", "auc_logistic", "partial_auc"; or an object, such as a ``PairLoss``.
+        Loss function. "log_loss", "hinge", "squared_hinge" and "squared_error" are losses of single
+        rows. "auc", "auc_hinge", "auc_quadratic", "auc_logistic" and "partial_auc" are losses of
+        pairs of rows. Pass an object, such as a ``PairLoss``, for more options.
     alpha : float, default=None
-        Weight of the penalty; None is ``C=1`` of LogisticRegression.
+        Weight of the L2 penalty. Larger values mean stronger regularisation. If None, the penalty
+        is the same as with ``C=1`` in ``LogisticRegression``.
     enforce : {"strict", "surrogate", "paper"}, default="strict"
-        Whether the disparity itself is limited, or a smooth one, as in the paper.
+        Values that the limit applies to. If "strict", the disparity itself is limited. If
+        "surrogate", a smooth approximation of the disparity is limited. If "paper", the smooth
+        approximation is exactly the one of the paper [1]_.
     solver : str or Solver, default="auto"
-        "auto" is "repair" (maps of scores) if the model is group-aware, else "al_lbfgs". "idca",
-        "idca_stochastic", "dc_ssg" and "dc_penalty" are those of the paper [1]_. Or another of
-        :mod:`skfair.solvers`.
+        Algorithm that solves the constrained problem.
+
+        - "auto": "repair" is used if ``group_aware=True``, otherwise "al_lbfgs".
+        - "repair": The model is fitted without a constraint, and its scores are mapped in each
+          group.
+        - "idca", "idca_stochastic", "dc_ssg" and "dc_penalty" are algorithms of the paper [1]_.
+
+        Other solvers are in :mod:`skfair.solvers`.
     max_iter : int, default=None
-        Most steps of a run of the solver.
+        Maximum number of iterations in each run of the solver. If None, the solver uses its own
+        default.
     tol : float, default=1e-4
-        Largest residual of the first-order conditions.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
+        Tolerance of the solver for the residual of the first-order optimality conditions.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The classes; the second is the positive one.
-    coef_, intercept_ : ndarray
-        Weights and intercept, or those of each group.
-    model_, parameters_ : object, ndarray
-        With ``model``: scores before maps are ``model_.forward(parameters_, X)[0]``.
+        The class labels. The second one is the positive class.
+    coef_ : ndarray
+        Coefficients of a linear model. If the model is group-aware, each group has its own.
+    intercept_ : ndarray
+        Intercept of a linear model. If the model is group-aware, each group has its own.
+    model_ : ScoreFunction
+        The object passed as ``model``, if there is one. The scores of rows X before the maps of the
+        groups are ``model_.forward(parameters_, X)[0]``.
+    parameters_ : ndarray
+        Fitted parameters of ``model_``.
     is_group_aware_ : bool
-        Whether predictions use the group.
-    thresholds_, rates_ : ndarray of shape (n_groups,)
-        Threshold and share of positive decisions of each group.
+        True if predictions use the group.
+    thresholds_ : ndarray of shape (n_groups,)
+        Threshold of each group on the scores of the model.
+    rates_ : ndarray of shape (n_groups,)
+        Selection rate of each group on the training rows.
     calibration_ : GroupMaps or None
-        Maps of repaired scores.
+        Maps of the scores of the groups. It is None if the scores are not mapped.
     train_disparity_ : float
         Disparity on the training rows.
     effective_disparity_ : float or dict
-        The limit that was used: larger where few rows or ties leave no choice.
+        The limit that was used. It is larger than ``max_disparity`` if few rows or ties make a
+        smaller disparity impossible.
     changes_ : dict of str to Change
-        By "selection rate", what the limits change on the training rows: ``before`` is the share of
-        selected rows by the same model without the limits, ``after`` the share with them,
-        ``by_group`` has both for each group, and ``rows_up`` and ``rows_down`` are the numbers of
-        rows that are newly selected and no longer selected.
+        Changes of the decisions on the training rows that are caused by the limits. The key
+        "selection rate" holds an object with the attributes ``before`` (the selection rate of the
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
+        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
+        number of rows that are no longer selected).
     is_within_limit_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``. This says nothing about
-        the population, which ``confidence`` does.
-    percentiles_, percentile_thresholds_ : ndarray
-        Where the smooth constraint was imposed, and the scores there.
-    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
-        Multipliers of the smooth constraint; what each limits.
-    objective_, kkt_residual_ : float
-        Mean loss plus penalty; residual.
-    n_iter_, n_solves_ : int
-        Steps of the solver; problems.
+        True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
+        training rows. Use ``confidence`` for a limit that holds for the population.
+    percentiles_ : ndarray
+        Percentiles at which the smooth constraint was imposed.
+    percentile_thresholds_ : ndarray
+        Scores at these percentiles.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Lagrange multipliers of the smooth constraint.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        Names of the constraints that ``multipliers_`` belong to.
+    objective_ : float
+        Mean loss plus penalty.
+    kkt_residual_ : float
+        Residual of the first-order optimality conditions.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_solves_ : int
+        Number of problems that were solved.
     status_ : str
-        "converged", "max_iter", "stopped", "infeasible", "certified" or "no_solution".
-    history_ : dict of ndarray
-        Course of the solver.
+        Result of the fit.
+
+        - "converged": The solver converged, and the limit is satisfied.
+        - "max_iter": The solver reached ``max_iter`` before it converged.
+        - "stopped": A callback stopped the fit.
+        - "infeasible": The limit is violated on the training rows.
+        - "certified": The limit is certified for the population.
+        - "no_solution": No model could be certified.
+    history_ : dict of str to ndarray
+        Progress of the solver.
 
     See Also
     --------
-    PartialParityCalibrator : For any scorer.
-    ConstrainedERMClassifier : Without an interval.
-    skfair.metrics.suggest_interval : Where a model is unfair.
+    PartialParityCalibrator : Post-processing of the scores of any classifier.
+    ConstrainedERMClassifier : Constraints on all rows instead of an interval of ranks.
+    skfair.metrics.suggest_interval : Finds the interval with the largest disparity.
 
     References
     ----------
@@ -151,9 +196,11 @@ class PartialParityClassifier(
     >>> sex = rng.choice(["f", "m"], 600)
     >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
-    >>> model = PartialParityClassifier((0.1, 0.5), max_disparity=0.2)
-    >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> print(f"disparity within the interval: {model.train_disparity_:.2f}")
+    >>> for limit in (1.0, 0.2):
+    ...     model = PartialParityClassifier((0.1, 0.5), max_disparity=limit)
+    ...     model = model.fit(X, y, sensitive_features=sex)
+    ...     print(f"disparity within the interval: {model.train_disparity_:.2f}")
+    disparity within the interval: 0.71
     disparity within the interval: 0.17
     """
 
@@ -226,9 +273,11 @@ class PartialParityClassifier(
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
+            Labels of two classes. The last class in sorted order is the positive one. Pass
+            ``y == label`` to choose another.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, in the loss and in the ranks.
+            Weights of the samples, which count in the loss and in the ranks. If None, all samples
+            have the same weight.
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, groups=groups, **metadata, **ROW_CHECKS)

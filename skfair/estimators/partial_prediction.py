@@ -180,12 +180,12 @@ class PartialPrediction(Certified, ClassifierMixin):
     def decision_function(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> FloatArray:
-        """Return the scores of rows; a positive score predicts the positive class.
+        """Return the score of each sample, after the maps of the groups.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            The scores.
+            The scores. A positive score means that the positive class is predicted.
         """
         check_is_fitted(self)
         state = vars(self)
@@ -215,15 +215,16 @@ class PartialPrediction(Certified, ClassifierMixin):
     def predict_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[Any]:
-        """Return probabilities of both classes: the scores, read as log-odds.
+        """Return the probabilities of both classes, which are computed from the scores as log-odds.
 
-        They include thresholds and maps, so that 1/2 separates the predicted classes; that makes
-        them less calibrated.
+        They include the thresholds and maps of the groups, so the predicted class is always the one
+        with a probability above 1/2. The thresholds and maps make the probabilities less
+        calibrated.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+            Probability of each class, with the columns in the order of ``classes_``.
         """
         positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
         return np.column_stack([1 - positive, positive])
@@ -233,12 +234,13 @@ class PartialPrediction(Certified, ClassifierMixin):
     def predict_log_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[Any]:
-        """Return logarithms of the probabilities of both classes.
+        """Return the logarithms of the probabilities of both classes.
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+            Logarithm of the probability of each class, with the columns in the order of
+            ``classes_``.
         """
         scores = self.decision_function(X, sensitive_features=sensitive_features)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
@@ -247,12 +249,12 @@ class PartialPrediction(Certified, ClassifierMixin):
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[Any]:
-        """Predict the class of rows.
+        """Predict the class of each sample.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            The predicted classes.
+            The predicted class labels.
         """
         scores = self.decision_function(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
@@ -270,16 +272,14 @@ class PartialPrediction(Certified, ClassifierMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+            The test samples.
         y : array-like of shape (n_samples,)
-            Their classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            The true class labels.
 
         Returns
         -------
         accuracy : float
-            Share of right predictions.
+            Weighted fraction of correct predictions.
         """
         groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         if is_lazy(X, y, sample_weight, sensitive_features):
@@ -290,11 +290,12 @@ class PartialPrediction(Certified, ClassifierMixin):
 
     @cached_property
     def noise_floor_(self) -> float:
-        """Mean disparity in a new sample of the training sizes if groups are alike in truth.
+        """Mean disparity that is expected by chance if the groups do not differ in the population.
 
-        Simulated when first asked for, with the rows of the training data counted equally and
-        scores without ties, half of them above 0. In a larger sample, or with other shares above
-        0 for constraints on decisions, it is another. ``fit`` warns of limits below it.
+        It is simulated on first access for samples with the group sizes of the training data, with
+        equal weights and with scores without ties, of which half are above 0. The noise floor
+        depends on these conditions, and it is smaller for larger samples. ``fit`` warns if the
+        limit is below it.
         """
         check_is_fitted(self, "_counts")
         if not read_constraint(self.constraint).metric:
@@ -311,23 +312,24 @@ class PartialPrediction(Certified, ClassifierMixin):
         sample_weight: ColumnLike | None = None,
         confidence: float = 0.95,
     ) -> float:
-        """Bound the disparity among all people, by rows that the model was not fitted on.
+        """Return an upper confidence bound on the disparity in the population.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows drawn like those that the model will meet, held out from fit.
+            Samples from the population that were not used in ``fit``.
         y : array-like of shape (n_samples,), default=None
-            Their classes; needed by constraints that look at them.
+            True class labels. They are required if the constraint depends on the true class.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, unless X holds them.
+            Sensitive attributes of the samples. They are needed if X does not contain them.
         confidence : float, default=0.95
-            Probability with which the bound holds.
+            Confidence level of the bound.
 
         Returns
         -------
         bound : float
-            The disparity of these rows plus the margin of Dvoretzky, Kiefer and Wolfowitz.
+            The disparity of these samples plus the margin of the Dvoretzky-Kiefer-Wolfowitz
+            inequality.
         """
         check_is_fitted(self)
         check_probability(confidence, "confidence")

@@ -129,21 +129,21 @@ class Certified:
     ----------
     certified_disparity_ : float
         Upper confidence bound on the disparity in the population. With several constraints, it is
-        the largest of their bounds. Only available with ``confidence``.
+        the largest of their bounds. It is only available with ``confidence``.
     certified_disparities_ : dict of str to float
-        Upper confidence bound on the disparity in the population, for each constraint. Only
+        Upper confidence bound on the disparity in the population, for each constraint. It is only
         available with ``confidence``.
     p_value_ : float
         p-value of the hypothesis that the population violates a limit. With several constraints, it
-        is the largest of their p-values. Only available with ``confidence``.
+        is the largest of their p-values. It is only available with ``confidence``.
     p_values_ : dict of str to float
-        p-value of the hypothesis that the population violates the limit, for each constraint. Only
-        available with ``confidence``.
+        p-value of the hypothesis that the population violates the limit, for each constraint. It is
+        only available with ``confidence``.
     path_ : dict of str to ndarray
         Course of the search for a certified model, with one entry per step. The models become less
         strict from step to step, and the last certified one is used. The keys include "disparity",
-        "bound", "p_value", "is_certified" and the score, such as "accuracy". Only available with
-        ``confidence``.
+        "bound", "p_value", "is_certified" and the score, such as "accuracy". It is only available
+        with ``confidence``.
     """
 
     __metadata_request__fit = {"groups": True}

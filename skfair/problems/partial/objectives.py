@@ -69,15 +69,16 @@ class MeanLoss(BoundObjective):
 
 @documented
 class Objective(ABC):
-    """What is minimised, as a function of all scores, before it has seen rows.
+    """Base class of objectives that are a function of all scores.
 
-    ``PartialParityClassifier(loss=...)`` takes such an object where no loss of single rows will do.
-    Solvers expect a function that is convex in the scores. Those for differences of convex
-    functions take one that says which convex function to add (:meth:`minus`).
+    Subclass it and pass an instance as ``PartialParityClassifier(loss=...)`` if the objective is
+    not a mean of losses of single rows. Most solvers expect a function that is convex in the
+    scores. Solvers for differences of convex functions also accept other functions, for which
+    :meth:`minus` returns the convex function to add.
 
     Examples
     --------
-    The mean of the absolute scores that are on the wrong side:
+    This objective is a hinge loss with a small margin.
 
     >>> import numpy as np
     >>> from skfair.classification import PartialParityClassifier
@@ -98,23 +99,23 @@ class Objective(ABC):
     def evaluate(
         self, scores: FloatArray, targets: FloatArray, weights: FloatArray
     ) -> tuple[float, FloatArray]:
-        """Return the value and its slopes by the scores.
+        """Return the value of the objective and its derivatives with respect to the scores.
 
         Parameters
         ----------
         scores : ndarray of shape (n_samples,)
             The scores.
         targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
+            The true classes, as -1 and 1.
         weights : ndarray of shape (n_samples,)
-            The weights of the rows; they add up to 1.
+            The weights of the rows, with a sum of 1.
 
         Returns
         -------
         value : float
-            What is minimised.
+            Value of the objective.
         slopes : ndarray of shape (n_samples,)
-            Its derivatives.
+            Derivative with respect to each score.
         """
 
     def minus(
@@ -125,14 +126,14 @@ class Objective(ABC):
         Returns
         -------
         value : float
-            Its value; 0, unless a subclass says otherwise.
+            Value of the function, which is 0 unless a subclass overrides the method.
         slopes : ndarray of shape (n_samples,)
-            Its derivatives.
+            Derivative with respect to each score.
         """
         return 0.0, np.zeros(scores.size)
 
     def share_right(self, scores: FloatArray, targets: FloatArray, weights: FloatArray) -> float:
-        """Return the share that scores get right, by which models are chosen: the accuracy.
+        """Return the quality of scores, by which models are chosen. The default is the accuracy.
 
         Parameters
         ----------
@@ -142,17 +143,17 @@ class Objective(ABC):
         Returns
         -------
         share : float
-            Between 0 and 1; larger is better.
+            Fraction of correct decisions. It lies between 0 and 1, and larger is better.
         """
         return float(weights @ ((scores > 0) == (targets > 0)))
 
     def prepare(self, targets: FloatArray, weights: FloatArray) -> BoundObjective:
-        """Bind the objective to rows.
+        """Bind the objective to the targets and weights of the rows.
 
         Returns
         -------
         bound : BoundObjective
-            A function of the scores alone.
+            The objective as a function of the scores only.
         """
         return Prepared(self, targets, weights)
 

@@ -135,31 +135,48 @@ class PairwiseLoss(BoundObjective):
 @documented
 @dataclass(frozen=True)
 class PairLoss(Objective):
-    r"""The mean loss over pairs of a positive and a negative row: the AUC, or a part of it.
+    r"""Mean loss over pairs of a positive and a negative row, which approximates 1 - AUC.
+
+    Pass it as ``PartialParityClassifier(loss=...)`` to train a model that ranks positive rows above
+    negative ones. The difference of the two scores of each pair enters a loss :math:`\ell`, and the
+    objective is the weighted mean over all pairs,
 
     .. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
 
-    (81) and (83) of partial_fairness_idca, with weights u of the positives and v of the negatives
-    inside the interval, each adding up to 1. ``PartialParityClassifier(loss=...)`` takes it.
+    where the weights u of the positive rows and the weights v of the negative rows in the interval
+    each have a sum of 1. These are equations (81) and (83) of the paper on partial fairness.
 
     Parameters
     ----------
     kind : {"squared_hinge", "quadratic", "hinge", "logistic"}, default="squared_hinge"
-        The loss of a pair: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2`, :math:`\max(1 - x, 0)`
-        or :math:`\log(1 + e^{-x})`, the last within 2e-6.
+        Loss of a pair whose scores differ by x. "squared_hinge" is :math:`\max(1 - x, 0)^2`,
+        "quadratic" is :math:`(1 - x)^2 / 2`, "hinge" is :math:`\max(1 - x, 0)`, and "logistic" is
+        :math:`\log(1 + e^{-x})` with an error of at most 2e-6.
     interval : pair or list of pairs, default=None
-        Intervals of the false positive rate: of ranks of the negatives, counted from the top. None
-        for all negatives.
+        Interval of the false positive rate for a partial AUC. It consists of fractions of the
+        negative rows, counted from the one with the highest score. If None, all negative rows are
+        used.
 
     Notes
     -----
-    O(n log n) per evaluation.
+    One evaluation costs O(n log n).
 
     Examples
     --------
+    A model that is trained with this loss ranks about 89% of the pairs correctly.
+
+    >>> import numpy as np
+    >>> from sklearn.metrics import roc_auc_score
     >>> from skfair.classification import PairLoss, PartialParityClassifier
-    >>> PartialParityClassifier(loss=PairLoss("hinge", interval=(0.0, 0.2)))
-    PartialParityClassifier(loss=PairLoss(kind='hinge', interval=(0.0, 0.2)))
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 600)
+    >>> X = rng.normal(size=(600, 3))
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
+    >>> loss = PairLoss("hinge", interval=(0.0, 0.2))
+    >>> model = PartialParityClassifier(max_disparity=0.2, loss=loss)
+    >>> scores = model.fit(X, y, sensitive_features=sex).decision_function(X)
+    >>> print(f"AUC {roc_auc_score(y, scores):.2f}")
+    AUC 0.89
     """
 
     kind: Kind = "squared_hinge"
@@ -168,24 +185,24 @@ class PairLoss(Objective):
     def evaluate(
         self, scores: FloatArray, targets: FloatArray, weights: FloatArray
     ) -> tuple[float, FloatArray]:
-        """Return the value and its slopes by the scores.
+        """Return the mean loss and its derivatives with respect to the scores.
 
         Returns
         -------
         value : float
-            The mean loss of the pairs.
+            Mean loss of the pairs.
         slopes : ndarray of shape (n_samples,)
-            Its derivatives.
+            Derivative with respect to each score.
         """
         return self.prepare(targets, weights).evaluate(scores)
 
     def prepare(self, targets: FloatArray, weights: FloatArray) -> PairwiseLoss:
-        """Bind the objective to rows.
+        """Bind the objective to the targets and weights of the rows.
 
         Returns
         -------
         bound : BoundObjective
-            A function of the scores alone.
+            The objective as a function of the scores only.
         """
         return PairwiseLoss(targets, weights, self.interval, kind=self.kind)
 
