@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import date, datetime
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
+from skfair.groups.decision_memo import read_memo
 from skfair.groups.labels import count_labels
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.row_units import unit_codes, unit_numbers
@@ -113,6 +115,22 @@ def is_empty(*arguments: Any) -> bool:
         columns += values.values() if isinstance(values, Mapping) else [values]
     is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
     return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
+
+
+def chosen_limit(limit: Any, constraint: str) -> Any:
+    """Return the limit, or the one in a decision memo; raise if that limits something else."""
+    kind = limit.get("kind") if isinstance(limit, Mapping) else None  # or an attribute's limit
+    if not isinstance(limit, str | PathLike) and not isinstance(kind, str):
+        return limit
+    metric, limits = read_memo(limit)
+    chosen = metric.removesuffix("_difference")
+    if chosen != constraint:
+        raise ValueError(
+            f"The decision memo limits {metric}, but the constraint of the monitor is "
+            f"{constraint!r}. Make it with constraint={chosen!r}, or pass a memo that limits "
+            f"{constraint}_difference."
+        )
+    return limits.get("") or limits
 
 
 def check_settings(settings: Mapping[str, Any], groups: Any) -> None:

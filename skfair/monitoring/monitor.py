@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
@@ -17,6 +18,7 @@ from skfair.monitoring.batches import (
     Batch,
     check_settings,
     checked_batch,
+    chosen_limit,
     count_batch,
     is_empty,
     named_groups,
@@ -48,10 +50,12 @@ class DisparityMonitor:
     constraint : str, default="demographic_parity"
         The constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "false_negative_parity" or "equalized_odds".
-    max_disparity : float or dict, default=None
+    max_disparity : float, dict, str or path-like, default=None
         The limit on the difference of rates; None is 0.05 unless ``min_ratio`` is given. A dict has
         a limit for each attribute, ``{"sex": 0.05, "age": 0.08}``, None for no limit: groups are
-        then compared within each attribute.
+        then compared within each attribute. The decision memo of a committee, as the path of its
+        JSON file or as the dict in it, stands for the limit that was chosen; it must be about the
+        same ``constraint``.
     confidence : float, default=0.95
         1 minus the chance of a false alarm, over the whole life of the monitor.
     groups : sequence or dict, default=None
@@ -150,7 +154,7 @@ class DisparityMonitor:
     def __init__(
         self,
         constraint: str = "demographic_parity",
-        max_disparity: Limit | None = None,
+        max_disparity: Limit | Memo | None = None,
         confidence: float = 0.95,
         *,
         groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
@@ -163,7 +167,8 @@ class DisparityMonitor:
     ) -> None:
         if max_disparity is None and min_ratio is None:
             max_disparity = 0.05
-        self.constraint, self.max_disparity, self.min_ratio = constraint, max_disparity, min_ratio
+        self.max_disparity: Limit | None = chosen_limit(max_disparity, constraint)
+        self.constraint, self.min_ratio = constraint, min_ratio
         self.confidence, self.groups, self.pos_label = confidence, groups, pos_label
         self.horizon, self.min_rows, self.reference_batches = horizon, min_rows, reference_batches
         self.reference = reference

@@ -10,14 +10,16 @@ about that group.
 from __future__ import annotations
 
 import operator
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from skfair.groups.decision_memo import Memo, read_memo
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.text import visible
 from skfair.utils.validation import check_limit
@@ -126,6 +128,15 @@ class Check(NamedTuple):
         return f"::{_LEVELS[self.outcome]} title=skfair audit::{text}"
 
 
+def read_conditions(limit: Memo) -> list[Condition]:
+    """Read a condition, or those of the limits in a decision memo."""
+    if not isinstance(limit, Mapping | os.PathLike) and not str(limit).endswith(".json"):
+        return [read_condition(limit)]
+    metric, limits = read_memo(limit)
+    chosen = {attribute: most for attribute, most in limits.items() if most is not None}
+    return [read_condition(f"{a}: {metric} > {chosen[a]!r}".removeprefix(": ")) for a in chosen]
+
+
 def read_condition(text: str) -> Condition:
     """Read ``sex: demographic_parity_difference > 0.1``; the limit may be 0,1 or 10%."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
@@ -136,7 +147,8 @@ def read_condition(text: str) -> Condition:
         limit = np.nan
     if match is None or not np.isfinite(limit):
         raise ValueError(
-            f"A condition must look like 'demographic_parity_difference > 0.1', got {text!r}."
+            "A condition must look like 'demographic_parity_difference > 0.1', or be the .json "
+            f"file of a decision memo, got {text!r}."
         )
     _check_sense(match, limit)
     return Condition(text.strip(), match["view"], match["metric"], _SIGNS[match["sign"]], limit)
@@ -156,29 +168,27 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
         check_limit(limit, repr(text), LABEL_METRICS[metric].most)
 
 
-def check_condition(
-    rows: pd.DataFrame,
-    condition: Condition,
+def check_conditions(
+    gaps: Sequence[tuple[Condition, pd.DataFrame]],
     n_rows: int,
     confidence: float,
     allow_undefined: bool = False,
 ) -> Check:
-    """Decide a condition on the gaps of one metric, one row per view.
+    """Decide conditions, each on the gaps of one metric, one row per view.
 
-    The condition is about the worst of several views. None of them may hold it for a pass, so their
-    intervals are taken as they are; for a fail one is enough, so those are widened to hold together
-    (Bonferroni). Undefined rates of any view fail, unless they are allowed.
+    They are about the worst of several views. None of them may hold for a pass, so the intervals
+    are taken as they are; for a fail one view is enough, so the intervals are widened to hold
+    together (Bonferroni). Undefined rates of any view fail, unless they are allowed.
     """
+    rows = pd.concat([own.assign(number=k) for k, (_, own) in enumerate(gaps)])
     level = 1 - confidence
     wider = float(stats.norm.isf(level / (2 * len(rows))) / stats.norm.isf(level / 2))
     is_defined = rows["value"].notna()
-    decided = [
-        _decided(row, condition, n_rows, wider)
-        for row in (rows[is_defined] if is_defined.any() else rows).itertuples()
-    ]
+    compared: Iterable[Any] = (rows[is_defined] if is_defined.any() else rows).itertuples()
+    decided = [_decided(row, gaps[row.number][0], n_rows, wider) for row in compared]
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     sign = 1 if rows["is_ratio"].all() else -1
-    worst = min(decided, key=lambda row: (order[row.outcome], sign * row.value))
+    worst = min(decided, key=lambda row: (order[row.outcome], sign * (row.value - row.limit)))
     parts: Iterable[Any] = rows[(rows["left_out"] != "") | ~is_defined].itertuples()
     undefined = ", ".join(f"{row.left_out or 'all groups'} ({row.view})" for row in parts)
     if undefined and not allow_undefined:

@@ -24,7 +24,7 @@ from skfair.groups.attributes import warn_spelling
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
-from skfair.report.checks import Condition, read_condition
+from skfair.report.checks import Condition, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
@@ -48,10 +48,10 @@ def run_audit(options: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds, and 3 if that is open."""
     conditions = _conditions(options)
     _check_options(options)
-    report = audit_file(options, [condition.metric for condition in conditions])
+    report = audit_file(options, [own.metric for several in conditions.values() for own in several])
     _write(report, options)
     allowed = {"allow_undefined": options.allow_undefined}
-    checks = [report.check(condition.text, **allowed) for condition in conditions]
+    checks = [report.check(text, **allowed) for text in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
         if options.annotate:
@@ -97,8 +97,8 @@ def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
     sys.stdout.write(f"{report!r}\n{where}")
 
 
-def _conditions(options: argparse.Namespace) -> list[Condition]:
-    """Read what must not hold."""
+def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
+    """Read what must not hold: by the text of a condition or the name of a memo's file."""
     texts = list(options.fail_if)
     for name, metric, sign in (
         ("min_ratio", "demographic_parity_ratio", "<"),
@@ -109,7 +109,7 @@ def _conditions(options: argparse.Namespace) -> list[Condition]:
             check_number(limit, "--" + name.replace("_", "-"), 0, 1)
             texts.append(f"{metric} {sign} {limit!r}")
     try:
-        return [read_condition(text) for text in texts]
+        return {text: read_conditions(text) for text in texts}
     except ValueError as error:
         raise ValueError(f"--fail-if: {error}") from error
 

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from skfair._version import __version__
+from skfair.groups.decision_memo import Memo
 from skfair.groups.table import GroupTable
-from skfair.report.checks import Check, check_condition, read_condition
+from skfair.report.checks import Check, check_conditions, read_conditions
 from skfair.report.options import Options
 from skfair.utils.files import replacing
 from skfair.utils.text import plural
@@ -215,14 +216,16 @@ class AuditTables(PlainTables):
         rows = self._gaps_of(metric, view)
         return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
 
-    def check(self, condition: str, *, allow_undefined: bool = False) -> Check:
+    def check(self, condition: Memo, *, allow_undefined: bool = False) -> Check:
         """Check a limit for a pipeline: pass, fail, or inconclusive, as the interval decides.
 
         Parameters
         ----------
-        condition : str
+        condition : str, path-like or dict
             What must not hold: ``"demographic_parity_difference > 0.1"``, of one attribute
-            ``"sex: demographic_parity_ratio < 0.8"``.
+            ``"sex: demographic_parity_ratio < 0.8"``. Or the decision memo of a committee, as the
+            path of its ``.json`` file or as the dict in it: no limit of the memo may be exceeded.
+            If it has a limit for each of several attributes, the check says which of them decided.
         allow_undefined : bool, default=False
             Whether groups whose rate is undefined are left out. An example is the true positive
             rate of a group without a row of the positive class. By default the check fails then,
@@ -241,9 +244,9 @@ class AuditTables(PlainTables):
         With the true disparity exactly at the limit, either "fail" or "pass" is the outcome in
         about ``(1 - confidence) / 2`` of all samples each, "inconclusive" in the others.
         """
-        asked = read_condition(condition)
-        rows = self._gaps_of(asked.metric, asked.view)
-        return check_condition(rows, asked, self.n_rows, self.confidence, allow_undefined)
+        asked = read_conditions(condition)
+        gaps = [(own, self._gaps_of(own.metric, own.view)) for own in asked]
+        return check_conditions(gaps, self.n_rows, self.confidence, allow_undefined)
 
     def _gaps_of(self, metric: str, view: str | None) -> pd.DataFrame:
         """Return a gap of the present model in all views, or in one."""
@@ -253,12 +256,18 @@ class AuditTables(PlainTables):
         rows = where(now, metric=metric)
         if not len(rows):
             known = ", ".join(dict.fromkeys(now["metric"]))
-            raise ValueError(f"The audit has no metric {metric!r}. It has {known}.")
+            raise ValueError(
+                f"The audit has no metric {metric!r}. It has {known}. Other metrics are named when "
+                "the audit is made: metrics=[...]."
+            )
         if view is not None:
             rows = where(rows, view=view)
             if not len(rows):
                 known = ", ".join(repr(name) for name in dict.fromkeys(now["view"]))
-                raise ValueError(f"The audit has no view {view!r}. It has {known}.")
+                raise ValueError(
+                    f"The audit has no view {view!r}. It has {known}. An attribute that is missing "
+                    "is passed with the others, as a column of sensitive_features."
+                )
         return rows
 
 

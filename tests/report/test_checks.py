@@ -12,7 +12,7 @@ from skfair import metrics
 from skfair.groups.rates import CellMeans
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import Audit, audit
-from skfair.report.checks import check_condition, read_condition
+from skfair.report.checks import check_conditions, read_condition
 from skfair.report.gaps import _ends_of_shares
 
 NAME = "demographic_parity_difference"
@@ -107,13 +107,13 @@ def test_of_several_views_the_worst_decides_and_a_fail_accounts_for_their_number
     row = {"metric": NAME, "is_ratio": False, "value": 0.15, "value_low": 0.101}
     row |= {"value_high": 0.199, "view": "a", "left_out": ""}
     asked = read_condition(f"{NAME} > 0.1")
-    alone = check_condition(pd.DataFrame([row]), asked, 100, 0.95)
+    alone = check_conditions([(asked, pd.DataFrame([row]))], 100, 0.95)
     assert alone.outcome == "fail"
     other = {**row, "view": "b", "value": 0.02, "value_low": 0.0, "value_high": 0.05}
-    both = check_condition(pd.DataFrame([other, row]), asked, 100, 0.95)
+    both = check_conditions([(asked, pd.DataFrame([other, row]))], 100, 0.95)
     assert (both.outcome, both.view) == ("inconclusive", "a")
     assert both.n_rows_needed > 100
-    assert check_condition(pd.DataFrame([other, other]), asked, 100, 0.95).outcome == "pass"
+    assert check_conditions([(asked, pd.DataFrame([other, other]))], 100, 0.95).outcome == "pass"
 
 
 def test_what_is_checked_and_said():
@@ -139,6 +139,8 @@ def test_conditions():
     "text", ["parity", f"{NAME} > -0.1", f"{NAME} > x", f"{NAME} > nan", f"{NAME} = 1", None]
 )
 def test_no_conditions(text):
+    with pytest.raises(ValueError, match="must look like"):
+        audited([50, 50], [20, 20]).check(text)
     with pytest.raises(ValueError, match="must look like"):
         read_condition(text)
 

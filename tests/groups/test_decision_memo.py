@@ -1,0 +1,169 @@
+"""Decision memos: audits, gates and monitors take the limit that a committee chose."""
+
+import json
+
+import numpy as np
+import pytest
+
+from skfair.__main__ import main
+from skfair.monitoring import DisparityMonitor
+from skfair.report import audit
+
+METRIC = "demographic_parity_difference"
+
+
+def memo_of(limits, **changes):
+    """Return the memo of a committee that chose limits."""
+    return {
+        "kind": "skfair decision",
+        "version": 1,
+        "skfair": "0.1.0",
+        "date": "2026-11-28",
+        "constraint": "demographic_parity",
+        "metric": METRIC,
+        "limits": limits,
+        "holds_overall_rate": False,
+        "group_aware": False,
+        "status": "converged",
+        "confidence": None,
+        "reasons": "The lowest limit at which nobody is refused who is approved today.",
+        "names": "A. Chair, B. Member",
+        "numbers": {},
+        "fingerprint": "0" * 64,
+    } | changes
+
+
+def in_file(tmp_path, memo):
+    path = tmp_path / "decision.json"
+    path.write_text(json.dumps(memo), encoding="utf-8")
+    return path
+
+
+def people(gap, n=24_000):
+    """Decisions on two attributes: sexes differ by the gap exactly, ages do not differ."""
+    sex, age = np.repeat(["f", "m"], n), np.tile(["old", "young"], n)
+    place = np.tile(np.arange(n) // 2, 2)  # within sex and age
+    rate = np.where(sex == "m", 0.3 + gap, 0.3)
+    return (place < (rate * n / 2).round()).astype(int), {"sex": sex, "age": age}
+
+
+@pytest.fixture(scope="module")
+def found():
+    decisions, groups = people(0.08)
+    return audit(None, decisions, sensitive_features=groups, depth=1, n_simulations=100)
+
+
+@pytest.mark.parametrize("kind", ["dict", "path", "text"])
+def test_a_memo_passes_and_fails_as_the_condition_of_its_limit(found, tmp_path, kind):
+    outcomes = {}
+    for limit in (0.05, 0.08, 0.1):
+        memo = memo_of({"": limit})
+        path = in_file(tmp_path, memo)
+        check = found.check({"dict": memo, "path": path, "text": str(path)}[kind])
+        assert check == found.check(f"{METRIC} > {limit}")
+        outcomes[limit] = check.outcome
+    assert outcomes == {0.05: "fail", 0.08: "inconclusive", 0.1: "pass"}
+
+
+def test_each_attribute_is_held_to_the_limit_of_its_own(found):
+    """The sexes differ by .08, the ages do not; the check is about the one that decides."""
+    strict, loose = 0.05, 0.2
+    check = found.check(memo_of({"age": strict, "sex": loose}))
+    assert (check.outcome, check.view, check.limit) == ("pass", "age", strict)
+    check = found.check(memo_of({"age": loose, "sex": strict}))
+    assert (check.outcome, check.condition) == ("fail", f"sex: {METRIC} > {strict}")
+    assert found.check(memo_of({"age": strict, "sex": None})).outcome == "pass"
+    assert found.check(memo_of({"age": None, "sex": strict})).outcome == "fail"
+
+
+def test_of_several_limits_a_fail_accounts_for_their_number(found):
+    """A limit just below one interval is below the widened one only if it is watched alone."""
+    low = found.check(memo_of({"sex": 0.01})).low
+    alone, with_age = {"sex": low - 0.001}, {"sex": low - 0.001, "age": 0.5}
+    assert found.check(memo_of(alone)).outcome == "fail"
+    assert found.check(memo_of(with_age)).outcome == "inconclusive"
+
+
+@pytest.mark.parametrize("attributes", [[""], ["sex", "age"]])
+def test_a_monitor_with_a_memo_is_that_with_its_limit(tmp_path, attributes):
+    path = in_file(tmp_path, memo_of(dict.fromkeys(attributes, 0.05)))
+    limit = 0.05 if attributes == [""] else dict.fromkeys(attributes, 0.05)
+    watching = [DisparityMonitor(max_disparity=given) for given in (limit, path, str(path))]
+    strict, loose = (DisparityMonitor(max_disparity=memo_of({"": x})) for x in (0.05, 0.3))
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        decisions, groups = people(0.12, 200)
+        drawn = rng.integers(0, decisions.size, decisions.size)
+        rows = decisions[drawn], {name: own[drawn] for name, own in groups.items()}
+        for monitor in watching:
+            monitor.update(None, rows[0], rows[1] if limit != 0.05 else rows[1]["sex"])
+        for monitor in (strict, loose):
+            monitor.update(None, rows[0], rows[1]["sex"])
+    states = {monitor.to_json() for monitor in watching}
+    assert len(states) == 1
+    assert watching[1].alarm_ is not None
+    assert DisparityMonitor.from_json(states.pop()).max_disparity == limit
+    assert (strict.status_, loose.status_) == ("fail", "pass")
+
+
+def test_the_gate_of_the_command_line_takes_a_memo(tmp_path, capsys):
+    decisions, groups = people(0.08)
+    file = tmp_path / "decisions.csv"
+    rows = zip(groups["sex"], groups["age"], decisions, strict=True)
+    file.write_text("sex,age,hired\n" + "".join(f"{s},{a},{d}\n" for s, a, d in rows))
+    given = ["audit", str(file), "--prediction", "hired", "--groups", "sex,age", "--fail-if"]
+    for limits, code in (({"": 0.05}, 1), ({"": 0.1}, 0), ({"sex": 0.08, "age": 0.05}, 3)):
+        assert main([*given, str(in_file(tmp_path, memo_of(limits)))]) == code
+        assert f"{METRIC} > " in capsys.readouterr().err
+    assert main([*given, str(in_file(tmp_path, memo_of({"race": 0.05})))]) == 2
+    assert "--groups" in capsys.readouterr().err
+    assert main([*given, str(tmp_path / "none.json")]) == 2
+    assert "was not read as a decision memo" in capsys.readouterr().err
+
+
+WRONG = [
+    (memo_of({"": 0.05}, kind="a letter"), "kind 'a letter'.*page of FairnessPath.to_html"),
+    (memo_of({"": 0.05}, version=2), "it has .*version 2,.*page of FairnessPath.to_html"),
+    (memo_of(None), "no limit.*Choose a limit on the page"),
+    (memo_of({"sex": None}), "no limit.*Choose a limit on the page"),
+    (memo_of({"": "strict"}), "must be a number from 0.*'strict'"),
+    (memo_of({"": -0.1}), "must be a number from 0.*-0.1"),
+    (memo_of([0.05]), r"limits \[0.05\].*page of FairnessPath.to_html"),
+    (memo_of({"": 0.05}, metric=None), "metric None.*page of FairnessPath.to_html"),
+    ([0.05], "kind None.*page of FairnessPath.to_html"),
+    (memo_of({"": 5}), "limits nothing.*Pass a share"),
+]
+
+
+@pytest.mark.parametrize(("memo", "message"), WRONG)
+def test_memos_that_cannot_be_used_say_what_to_do(found, tmp_path, memo, message):
+    path = in_file(tmp_path, memo)
+    for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
+        for given in (path, *([memo] if isinstance(memo, dict) else [])):
+            with pytest.raises(ValueError, match=message):
+                take(given)
+
+
+def test_files_that_are_no_memo_say_what_to_do(found, tmp_path):
+    path = tmp_path / "decision.json"
+    for content in (None, "", "{", "[" * 100_000, "\ufeff{}"):
+        if content is not None:
+            path.write_text(content, encoding="utf-8")
+        for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
+            with pytest.raises(ValueError, match=r"decision\.json.*FairnessPath.to_html"):
+                take(path)
+
+
+def test_a_memo_about_something_else_says_what_to_do(found):
+    other = {"constraint": "equal_opportunity", "metric": "equal_opportunity_difference"}
+    memo = memo_of({"": 0.05}, **other)
+    with pytest.raises(ValueError, match="Make it with constraint='equal_opportunity'"):
+        DisparityMonitor(max_disparity=memo)
+    assert DisparityMonitor("equal_opportunity", memo).max_disparity == 0.05
+    with pytest.raises(ValueError, match=r"no metric 'equal_opp.*metrics="):
+        found.check(memo)
+    with pytest.raises(ValueError, match="no view 'race'.*a column of sensitive_features"):
+        found.check(memo_of({"sex": 0.1, "race": 0.05}))
+    monitor = DisparityMonitor(max_disparity=memo_of({"sex": 0.1, "race": 0.05}))
+    with pytest.raises(ValueError, match="limit for each of the attributes 'sex', 'age'"):
+        monitor.update(None, *people(0.1, 100))
