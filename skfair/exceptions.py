@@ -15,7 +15,9 @@ __all__ = [
 
 
 class MissingGroupsWarning(UserWarning):
-    """An estimator was fitted without sensitive features, so nothing is constrained.
+    """Warning used when an estimator is fitted without sensitive features.
+
+    Without sensitive features, there are no groups to compare, so no constraint is imposed.
 
     Examples
     --------
@@ -26,7 +28,7 @@ class MissingGroupsWarning(UserWarning):
 
 
 class SmallGroupWarning(UserWarning):
-    """A group has so few rows that its rates are mostly noise.
+    """Warning used when a group has so few rows that its rates are mostly noise.
 
     Examples
     --------
@@ -37,7 +39,7 @@ class SmallGroupWarning(UserWarning):
 
 
 class NoFeasibleModelWarning(UserWarning):
-    """No candidate of a model search met the fairness limits.
+    """Warning used when no candidate of a model search satisfies the fairness limits.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class NoFeasibleModelWarning(UserWarning):
 
 
 class PositiveClassWarning(UserWarning):
-    """A constraint depends on which class is the positive one, and nothing says which it is.
+    """Warning used when a constraint needs a positive class and the labels do not show which it is.
 
     Examples
     --------
@@ -59,7 +61,9 @@ class PositiveClassWarning(UserWarning):
 
 
 class SelectionRateWarning(UserWarning):
-    """Limits are satisfied by selecting many more, or many fewer, than without them.
+    """Warning used when limits change the overall selection rate by much.
+
+    The limits are then satisfied by selecting many more, or many fewer, rows than without them.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class SelectionRateWarning(UserWarning):
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Rows look as if people repeat, and nothing says which rows belong together.
+    """Warning used when people seem to occur in several rows and no units or groups are given.
 
     Examples
     --------
@@ -81,7 +85,7 @@ class RepeatedRowsWarning(UserWarning):
 
 
 class SolverError(RuntimeError):
-    """A solver broke down numerically and has nothing useful to return.
+    """Error raised when a solver breaks down numerically and has no useful result.
 
     Examples
     --------

@@ -371,30 +371,32 @@ def to_onnx(
 ) -> Any:
     """Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
 
-    The graph computes what ``predict`` computes without the groups of the rows: scores of linear
-    models and networks, nearest centres, and decisions of a :class:`~skfair.classification.\
-FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``label`` and ``scores``
-    (``margins``, ``distances``) or ``prediction``.
+    The graph gives the same predictions as ``predict`` without sensitive features. Linear models,
+    networks and clusterings with centres can be converted, and a
+    :class:`~skfair.classification.FairDecisionClassifier` can be converted if skl2onnx can convert
+    the models inside. The outputs of the graph are ``label`` and ``scores`` (or ``margins``, or
+    ``distances``), or ``prediction``.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of skfair, or a fitted :class:`~sklearn.pipeline.Pipeline` of steps that
-        skl2onnx knows and one of skfair.
+        A fitted estimator of skfair, or a fitted :class:`~sklearn.pipeline.Pipeline` that ends in
+        one and whose other steps skl2onnx can convert.
     X : array-like of shape (n_samples, n_features)
-        Some rows, from which the types of the inputs are read. An array is one input, ``X``; of a
-        DataFrame each column is one. The sensitive columns of a model can be left out.
+        Some rows, from which the types of the inputs are read. For an array, the graph has one
+        input ``X``. For a DataFrame, each column is one input. Sensitive columns of the model can
+        be left out.
     target_opset : int or dict, default=None
-        Versions of the operators, as of ``skl2onnx.to_onnx``; None for the newest that it knows.
-        Converters of other libraries may need one of their domain, such as
+        Versions of the operators, as in ``skl2onnx.to_onnx``. If None, the newest versions that it
+        supports are used. Converters of other libraries may need a version of their domain, such as
         ``{"": 18, "ai.onnx.ml": 3}``.
     options : dict, default=None
-        Options of other converters, as of ``skl2onnx.to_onnx``.
+        Options of other converters, as in ``skl2onnx.to_onnx``.
 
     Returns
     -------
     graph : onnx.ModelProto
-        ``graph.SerializeToString()`` is what runtimes load.
+        The graph. Use ``graph.SerializeToString()`` to write it to a file that runtimes load.
 
     Examples
     --------
@@ -446,24 +448,24 @@ def trusted_types(model: BaseEstimator) -> list[str]:
     """List the types that ``skops`` must be told to trust before it loads a fitted model.
 
     ``skops.io.load`` and MLflow read models without pickle, and create only objects of types that
-    they know or that a user lists. Take the list from a model that you fitted yourself: types
-    that are found in a file of somebody else are to be looked at first.
+    they know or that the user lists. Take the list from a model that you fitted yourself. Types in
+    a file from somebody else should be reviewed before they are trusted.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of skfair, or any other that has some of skfair inside, such as a
-        pipeline or a search.
+        A fitted estimator of skfair, or another one that contains it, such as a pipeline or a
+        search.
 
     Returns
     -------
     types : list of str
-        The full names of the types, sorted: ``trusted=`` of ``skops.io.load`` and
-        ``skops_trusted_types=`` of ``mlflow.sklearn.log_model``.
+        The full names of the types in alphabetical order. Pass them as ``trusted=`` to
+        ``skops.io.load``, or as ``skops_trusted_types=`` to ``mlflow.sklearn.log_model``.
 
     See Also
     --------
-    to_onnx : Models for programs without Python.
+    to_onnx : Convert a model for programs without Python.
 
     Examples
     --------

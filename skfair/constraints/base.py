@@ -61,42 +61,45 @@ class Constraint(BaseEstimator):
     Parameters
     ----------
     max_disparity : float, default=None
-        The bound of this constraint; None for that of the estimator.
+        Limit of this constraint. If None, the limit of the estimator is used.
     reference : {"pairwise", "overall"}, default="pairwise"
-        What a group is compared with: the other groups of its attribute, or all rows.
+        Whether each group is compared with every other group of its attribute, or with all rows.
 
     Attributes
     ----------
     subset : {"all", "positive", "negative", "class"}
-        Rows that count: all of them, those of one true class, or each class by itself.
+        Rows that enter the rates: all rows, the rows of one true class, or the rows of each class
+        separately.
     comparison : {"difference", "ratio", "bounded"}
-        How the rates of groups become the disparity: by differences, by ratios, or not at all:
-        then the largest rate is limited.
+        How the rates of groups are compared. "difference" limits their difference, "ratio" limits 1
+        minus the smaller rate over the larger one, and "bounded" limits the largest rate without
+        any comparison.
     among_counted : bool
-        Whether the rate of a group is the share of its positive class among the rows that the
-        moment counts, instead of the share of the rows that it counts.
+        If True, the rate of a group is the share of the positive class among the rows that the
+        moment counts. If False, it is the share of the rows that the moment counts.
     adds_classes : bool or "absolute"
-        Whether the means of both classes are added up before groups are compared, or the absolute
-        differences of both classes are added up; needs ``subset`` to be "class".
+        If True, the means of both classes are added before groups are compared. If "absolute", the
+        absolute differences of both classes are added. Both require ``subset`` to be "class".
     tasks : frozenset of {"classification", "regression", "predictions", "intervals"}
-        Where the constraint makes sense; "predictions" are those that are moved after a fit,
-        "intervals" are those of ranks.
+        Tasks for which the constraint can be used. "predictions" means post-processing of
+        predictions, and "intervals" means percentile intervals of scores.
     ranked : type or None
-        Moment within intervals of ranks, a subclass of
+        Moment within percentile intervals, which is a subclass of
         :class:`skfair.constraints.partial.RankedMoment`.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
         Whether groups are compared within the levels of an allowed attribute.
     counts_right : bool
-        Whether right predictions are counted: with several classes one constraint for all of them,
-        and not one for each class.
+        Whether the constraint counts correct predictions. With several classes, there is then one
+        constraint for all classes instead of one for each class.
     depends_on_pos_label : bool
-        Whether the disparity changes if the other one of two classes counts as the positive one.
+        Whether the disparity changes if the other of two classes is the positive class.
 
     Examples
     --------
-    A constraint of one's own, "as many of each group's negatives are rejected":
+    A constraint of your own can require that each group has the same share of rejections among its
+    negatives:
 
     >>> from skfair.constraints import Constraint
     >>> from skfair.constraints.moments import Rate
@@ -128,19 +131,19 @@ class Constraint(BaseEstimator):
 
     @property
     def depends_on_pos_label(self) -> bool:
-        """Whether the disparity changes if the other one of two classes counts as positive."""
+        """Whether the disparity changes if the other of two classes is the positive class."""
         if self.subset not in ("all", "class") or self.among_counted:
             return True
         # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
         return not self.counts_right and self.compared().code != Comparison.code
 
     def moment(self, rows: TrainingRows) -> Moment:
-        """Return what is averaged over the rows of a cell.
+        """Return the moment, which is averaged over the rows of a cell.
 
         Parameters
         ----------
         rows : TrainingRows
-            Groups, targets, weights and loss.
+            Groups, targets, weights and loss of the training rows.
 
         Returns
         -------
@@ -154,38 +157,38 @@ class Constraint(BaseEstimator):
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures it; None if there is none."""
+        """Name of the function of skfair.metrics that measures the constraint, or None."""
         return None
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
-        """Return the arguments that make the metric measure this constraint.
+        """Return the arguments with which the metric measures this constraint.
 
         Parameters
         ----------
         loss : str or Loss
-            The loss that is minimised.
+            The loss that the estimator minimises.
         pos_label : label, default=None
-            The positive class; None for regression.
+            The positive class. It is None for regression.
 
         Returns
         -------
         options : dict
-            Keyword arguments.
+            Keyword arguments of the metric.
         """
         return {"reference": self.reference} if "reference" in self.get_params() else {}
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
+        """Limit of the constraint, which overrides the limit of the estimator, or None."""
         return self.max_disparity
 
     def compared(self) -> Comparison:
-        """Return how the rates of groups become one number.
+        """Return the comparison that turns the rates of groups into a disparity.
 
         Returns
         -------
         comparison : Comparison
-            An object that says so.
+            The comparison of groups.
         """
         return make_comparison(self.comparison, self.reference)
 
@@ -195,14 +198,14 @@ class Constraint(BaseEstimator):
         Parameters
         ----------
         rows : TrainingRows
-            Groups, targets and weights.
+            Groups, targets and weights of the training rows.
         max_disparity : float
-            The bound, unless the constraint has its own.
+            The limit, which is used if the constraint has none of its own.
 
         Returns
         -------
         bound : BoundConstraint
-            Cells, moments and bounds.
+            The constraint on these rows, with its cells, moments and bounds.
         """
         limit = max_disparity if self.own_limit is None else self.own_limit
         return bind(self, rows, limit)
@@ -253,10 +256,11 @@ ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
 _with_parameters = documenter(
     {
         "comparison": """comparison : {"difference", "ratio"}, default="difference"
-    What the limit is on: the difference of two rates, or 1 minus the smaller over the larger.""",
+    Whether the limit applies to the difference of two rates, or to 1 minus the smaller rate over
+    the larger one.""",
         "min_ratio": """min_ratio : float, default=None
-    The smallest ratio of two rates that is allowed: 0.8 is the four-fifths rule. It is the limit of
-    this constraint, in place of ``comparison`` and ``max_disparity``.""",
+    The smallest ratio of two rates that is allowed, such as 0.8 for the four-fifths rule. It
+    replaces ``comparison`` and ``max_disparity``.""",
     }
 )
 
@@ -264,7 +268,9 @@ _with_parameters = documenter(
 def documented(kind: ConstraintType) -> ConstraintType:
     """Add to the docstring of a constraint its metric, parameters and an example."""
     name, metric = kind.__name__, kind().metric
-    measured = f"\n\nMeasured by :func:`skfair.metrics.{metric}`." if metric else ""
+    measured = (
+        f"\n\nThe disparity is measured by :func:`skfair.metrics.{metric}`." if metric else ""
+    )
     kind.__doc__ = f"""{inspect.cleandoc(kind.__doc__ or "")}{measured}
 
 Examples

@@ -13,22 +13,24 @@ from skfair.losses import Loss
 
 
 class ConditionalOn(Constraint):
-    """Satisfy a constraint within each stratum: each level of the ``control_features`` of fit.
+    """Constraint that must hold within each stratum, such as within each department.
 
-    Measured by the metric of the constraint with the same ``control_features``: the largest
-    disparity over the strata. In a stratum only the groups are compared that have rows there; a
-    stratum with a single group compares nothing.
+    The strata are the levels of the ``control_features`` that are passed to ``fit``. The disparity
+    is the largest one over the strata. It is measured by the metric of the constraint with the same
+    ``control_features``. In each stratum, only groups that have rows there are compared, so a
+    stratum with a single group is not constrained.
 
     Parameters
     ----------
     constraint : str or Constraint
-        A constraint on rates, losses or scores, by name or as an object.
+        The constraint on rates, losses or scores, given by its name or as an object.
     max_disparity : float, default=None
-        The limit; None for that of the constraint, or else of the estimator.
+        Limit of the disparity within strata. If None, the limit of the constraint is used, or the
+        limit of the estimator if the constraint has none.
 
     See Also
     --------
-    DemographicParity : Without strata, selection rates are those over all rows.
+    DemographicParity : Constraint on the selection rates over all rows.
 
     Examples
     --------
@@ -56,12 +58,12 @@ class ConditionalOn(Constraint):
 
     @property
     def subset(self) -> str | Subset:  # type: ignore[override]
-        """Rows that count: those of the constraint."""
+        """Rows that enter the rates, which are the same as for the constraint."""
         return self._inner().subset
 
     @property
     def counts_right(self) -> bool:  # type: ignore[override]
-        """Whether the constraint is on right predictions."""
+        """Whether the constraint counts correct predictions."""
         return self._inner().counts_right
 
     @property
@@ -71,14 +73,14 @@ class ConditionalOn(Constraint):
 
     @property
     def own_limit(self) -> Any:
-        """Limit within strata, or else that of the constraint; None if neither has one."""
+        """Limit within strata, or the limit of the constraint, or None if neither has a limit."""
         # What is no constraint is refused later.
         of_inner = getattr(self._inner(), "own_limit", None)
         return of_inner if self.max_disparity is None else self.max_disparity
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures it; None if there is none."""
+        """Name of the function of skfair.metrics that measures the constraint, or None."""
         return self._inner().metric
 
     def metric_options(  # noqa: D102 (inherited)

@@ -48,7 +48,8 @@ class _OnLosses(Constraint):
 class LossParity(_OnLosses):
     """Bound the difference of mean losses between groups.
 
-    Equal losses do not mean equal selection rates.
+    The loss is the one that the estimator minimises. Equal losses do not imply equal selection
+    rates.
     """
 
     tasks = _EVERYWHERE | {"predictions"}
@@ -57,7 +58,7 @@ class LossParity(_OnLosses):
 @CONSTRAINTS.register("positive_loss_parity")
 @documented
 class PositiveLossParity(LossParity):
-    """Bound the difference of mean losses among the positive class."""
+    """Bound the difference of mean losses between groups among the positive class."""
 
     subset = "positive"
     tasks = frozenset({"classification"})
@@ -66,15 +67,16 @@ class PositiveLossParity(LossParity):
 @CONSTRAINTS.register("class_loss_parity")
 @documented
 class ClassLossParity(LossParity):
-    """Bound the difference of mean losses within each class, or of their sum over both classes.
+    """Bound the difference of mean losses between groups within each class.
 
     Parameters
     ----------
     sum_classes : bool or "absolute", default=False
-        Whether the mean losses of both classes are added up before groups are compared: one class
-        may then make up for the other. "absolute" adds up the absolute differences of both
-        classes, in which none makes up for another: the third row of table 1 of
-        fairness_constrained_benchmark.
+        If False, each class is limited separately. If True, the mean losses of both classes are
+        added before groups are compared, so a difference in one class may compensate for the
+        opposite difference in the other. If "absolute", the absolute differences of both classes
+        are added, so differences cannot compensate for each other. This is the third row of table 1
+        of fairness_constrained_benchmark.
     """
 
     subset = "class"
@@ -107,9 +109,10 @@ class ClassLossParity(LossParity):
 @CONSTRAINTS.register("bounded_group_loss")
 @documented
 class BoundedGroupLoss(_OnLosses, OneLimit):
-    """Bound the mean loss of every group: ``max_disparity`` is the largest one allowed.
+    """Bound the mean loss of every group.
 
-    Groups are not compared.
+    ``max_disparity`` is the largest mean loss that is allowed. Groups are not compared with each
+    other.
     """
 
     comparison = "bounded"
@@ -159,37 +162,37 @@ class _OnExcess(_OnLosses):
 @CONSTRAINTS.register("excess_loss")
 @documented
 class ExcessLoss(_OnExcess):
-    """Bound how much the mean loss of any group is above that of all rows.
+    """Bound the excess of each group's mean loss over the mean loss of all rows.
 
-    Groups with smaller losses are not limited: they may be served better.
+    Groups with smaller losses are not constrained.
 
     Parameters
     ----------
     reference : {"overall"}, default="overall"
-        What a group is compared with: all rows.
+        Each group is compared with all rows. No other value is allowed.
     members_only : bool, default=False
-        Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
-        (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
-        ``Sensitive(crossed=False)`` with several columns.
+        If True, each sensitive attribute marks the members of one group (1 or True) among all rows
+        (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
+        several columns are passed with ``Sensitive(crossed=False)``.
     """
 
 
 @CONSTRAINTS.register("mean_excess_loss")
 @documented
 class MeanExcessLoss(_OnExcess):
-    """Bound the mean, over the groups, of their loss minus that of all rows, (18) of plada.
+    """Bound the mean excess of the groups' losses over the mean loss of all rows.
 
-    The constraint is on one number and says nothing about any one group. Groups of equal size that
-    do not overlap always keep it.
+    This is equation (18) of plada. The constraint limits a single number, so the loss of any one
+    group may still be large. It is always satisfied if groups have equal size and do not overlap.
 
     Parameters
     ----------
     reference : {"overall"}, default="overall"
-        What a group is compared with: all rows.
+        Each group is compared with all rows. No other value is allowed.
     members_only : bool, default=False
-        Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
-        (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
-        ``Sensitive(crossed=False)`` with several columns.
+        If True, each sensitive attribute marks the members of one group (1 or True) among all rows
+        (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
+        several columns are passed with ``Sensitive(crossed=False)``.
     """
 
     comparison = MeanExcess()

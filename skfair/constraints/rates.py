@@ -29,19 +29,22 @@ class _OnRates(Constraint):
 
 
 class RateParity(_OnRates):
-    """What parity of rates shares: the share of positive predictions among the rows that count.
+    """Base class of constraints that compare rates of groups.
+
+    The rate of a group is the share of positive predictions among the rows of ``subset``.
 
     Parameters
     ----------
     max_disparity : float, default=None
-        The limit of this constraint; None for that of the estimator.
+        Limit of this constraint. If None, the limit of the estimator is used.
     reference : {"pairwise", "overall"}, default="pairwise"
-        What a group is compared with: the other groups of its attribute, or all rows.
+        Whether each group is compared with every other group of its attribute, or with all rows.
     comparison : {"difference", "ratio"}, default="difference"
-        What the limit is on: the difference of two rates, or 1 minus the smaller over the larger.
+        Whether the limit applies to the difference of two rates, or to 1 minus the smaller rate
+        over the larger one.
     min_ratio : float, default=None
-        The smallest ratio of two rates that is allowed: 0.8 is the four-fifths rule. It is the
-        limit of this constraint, in place of ``comparison`` and ``max_disparity``.
+        The smallest ratio of two rates that is allowed, such as 0.8 for the four-fifths rule. It
+        replaces ``comparison`` and ``max_disparity``.
 
     Attributes
     ----------
@@ -73,7 +76,7 @@ class RateParity(_OnRates):
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
+        """Limit of the constraint, which overrides the limit of the estimator, or None."""
         if self.min_ratio is None:
             return self.max_disparity
         check_number(self.min_ratio, "min_ratio", 0, 1)
@@ -85,19 +88,19 @@ class RateParity(_OnRates):
         return 1.0 - float(self.min_ratio)
 
     def compared(self) -> Comparison:
-        """Return how the rates of groups become one number.
+        """Return the comparison that turns the rates of groups into a disparity.
 
         Returns
         -------
         comparison : Comparison
-            An object that says so.
+            The comparison of groups.
         """
         kind = self.comparison if self.min_ratio is None else "ratio"
         return make_comparison(kind, self.reference)
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures it; None if there is none."""
+        """Name of the function of skfair.metrics that measures the constraint, or None."""
         suffix = self.compared().suffix
         return None if self.parity is None or suffix is None else self.parity + suffix
 
@@ -112,7 +115,10 @@ class _OfSelections(RateParity):
 @CONSTRAINTS.register("demographic_parity")
 @documented
 class DemographicParity(_OfSelections):
-    """Bound the difference of selection rates, the shares of positive predictions."""
+    """Bound the difference of selection rates between groups.
+
+    The selection rate of a group is the share of its rows that are predicted positive.
+    """
 
     parity = "demographic_parity"
 
@@ -120,7 +126,11 @@ class DemographicParity(_OfSelections):
 @CONSTRAINTS.register("equal_opportunity")
 @documented
 class EqualOpportunity(_OfSelections):
-    """Bound the difference of true positive rates: selection among the positive class."""
+    """Bound the difference of true positive rates between groups.
+
+    The true positive rate of a group is the share of its positive rows that are predicted
+    positive.
+    """
 
     parity = "equal_opportunity"
     subset = "positive"
@@ -129,7 +139,11 @@ class EqualOpportunity(_OfSelections):
 @CONSTRAINTS.register("false_positive_parity")
 @documented
 class FalsePositiveParity(_OfSelections):
-    """Bound the difference of false positive rates: selection among the negative class."""
+    """Bound the difference of false positive rates between groups.
+
+    The false positive rate of a group is the share of its negative rows that are predicted
+    positive.
+    """
 
     parity = "false_positive_parity"
     subset = "negative"
@@ -138,10 +152,12 @@ class FalsePositiveParity(_OfSelections):
 @CONSTRAINTS.register("false_negative_parity")
 @documented
 class FalseNegativeParity(RateParity):
-    """Bound the difference of false negative rates: rejection among the positive class.
+    """Bound the difference of false negative rates between groups.
 
-    Differences are those of true positive rates, so equal opportunity is the same constraint;
-    ratios are not, for 1% and 2% missed is a ratio of one half.
+    The false negative rate of a group is the share of its positive rows that are predicted
+    negative. Its differences equal the differences of true positive rates, so this constraint on
+    differences is the same as equal opportunity. Ratios are not the same: false negative rates of
+    1% and 2% have a ratio of 0.5, but true positive rates of 99% and 98% have a ratio of 0.99.
     """
 
     parity = "false_negative_parity"
@@ -154,7 +170,10 @@ class FalseNegativeParity(RateParity):
 @CONSTRAINTS.register("equalized_odds")
 @documented
 class EqualizedOdds(_OfSelections):
-    """Bound the differences of true and of false positive rates, (17) of plada: the larger one."""
+    """Bound the differences of true positive rates and of false positive rates between groups.
+
+    Both differences are limited, so the larger of the two counts. This is equation (17) of plada.
+    """
 
     parity = "equalized_odds"
     subset = "class"
@@ -163,7 +182,10 @@ class EqualizedOdds(_OfSelections):
 @CONSTRAINTS.register("accuracy_parity")
 @documented
 class AccuracyParity(RateParity):
-    """Bound the difference of accuracies, the shares of right predictions."""
+    """Bound the difference of accuracies between groups.
+
+    The accuracy of a group is the share of its rows that are predicted correctly.
+    """
 
     parity = "accuracy_parity"
     counts_right = True
@@ -175,16 +197,19 @@ class AccuracyParity(RateParity):
 @CONSTRAINTS.register("predictive_parity")
 @documented
 class PredictiveParity(RateParity):
-    r"""Bound the difference of precisions: the share of the positive class among the selected.
+    r"""Bound the difference of precisions between groups.
 
-    The rate of a group of which nobody is selected counts as 0.
+    The precision of a group, also called positive predictive value, is the share of positive rows
+    among its rows that are predicted positive. It counts as 0 if no row of the group is predicted
+    positive.
 
-    This rate is a quotient, :math:`r_g = p_g / s_g`, of the shares of a group that are rightly
-    selected and that are selected. What is reported and promised is that quotient. Solvers see a
-    linear stand-in, :math:`(p_g - c \, s_g) / b_g`, its slope where as many rows are selected as
-    are positive (:math:`b_g`) at a precision c half of the way from chance to 1. With
-    ``enforce="strict"`` the limits of the stand-in are moved until the quotients keep theirs. With
-    ``enforce="surrogate"`` the stand-in is limited and the quotients may differ by more.
+    Precision is a quotient, :math:`r_g = p_g / s_g`, where :math:`p_g` is the share of true
+    positives in group g, and :math:`s_g` is its selection rate. The limit applies to this quotient.
+    Solvers use a linear approximation, :math:`(p_g - c \, s_g) / b_g`. It is the slope at a point
+    at which as many rows are selected as are positive (:math:`b_g`), and at which the precision c
+    is halfway between chance and 1. With ``enforce="strict"``, the limits of the approximation are
+    adjusted until the quotients satisfy their limits. With ``enforce="surrogate"``, only the
+    approximation is limited, and the quotients may differ by more.
     """
 
     parity = "predictive_parity"
@@ -200,7 +225,11 @@ class _BoundedRate(_OnRates, OneLimit):
 @CONSTRAINTS.register("bounded_selection_rate")
 @documented
 class BoundedSelectionRate(_BoundedRate):
-    """Bound the selection rate of every group: at most this share is predicted positive."""
+    """Bound the selection rate of every group.
+
+    ``max_disparity`` is the largest selection rate that is allowed. Groups are not compared with
+    each other.
+    """
 
     metric = "largest_selection_rate"
 
@@ -208,7 +237,11 @@ class BoundedSelectionRate(_BoundedRate):
 @CONSTRAINTS.register("bounded_false_positive_rate")
 @documented
 class BoundedFalsePositiveRate(_BoundedRate):
-    """Bound the false positive rate of every group: selection among the negative class."""
+    """Bound the false positive rate of every group.
+
+    ``max_disparity`` is the largest false positive rate that is allowed. Groups are not compared
+    with each other.
+    """
 
     metric = "largest_false_positive_rate"
     subset = "negative"
@@ -217,7 +250,11 @@ class BoundedFalsePositiveRate(_BoundedRate):
 @CONSTRAINTS.register("bounded_false_negative_rate")
 @documented
 class BoundedFalseNegativeRate(_BoundedRate):
-    """Bound the false negative rate of every group: rejection among the positive class."""
+    """Bound the false negative rate of every group.
+
+    ``max_disparity`` is the largest false negative rate that is allowed. Groups are not compared
+    with each other.
+    """
 
     metric = "largest_false_negative_rate"
     subset = "positive"

@@ -18,7 +18,7 @@ __all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
 class MeanScoreParity(Constraint):
     """Bound the difference of mean scores between groups.
 
-    Scores are predictions of a regressor, the ``decision_function`` of a classifier.
+    Scores are the predictions of a regressor, or the ``decision_function`` of a classifier.
     """
 
     metric = "mean_score_difference"
@@ -37,7 +37,11 @@ class _OfPredictions(OneLimit):
 @CONSTRAINTS.register("mean_residual_parity")
 @documented
 class MeanResidualParity(_OfPredictions):
-    """Bound the difference of mean residuals: no group is overrated against another."""
+    """Bound the difference of mean residuals between groups.
+
+    The residual is the prediction minus the target, so predictions for one group may not be
+    systematically too high compared with another group.
+    """
 
     metric = "mean_residual_difference"
 
@@ -45,7 +49,11 @@ class MeanResidualParity(_OfPredictions):
 @CONSTRAINTS.register("wasserstein")
 @documented
 class Wasserstein(_OfPredictions):
-    """Bound the mean distance by which predictions of two groups would have to be moved."""
+    """Bound the Wasserstein distance between the predictions of groups.
+
+    The distance is the mean distance by which the predictions of one group would have to be moved
+    to obtain the distribution of the other group. It is measured in units of the predictions.
+    """
 
     metric = "wasserstein_gap"
 
@@ -53,6 +61,9 @@ class Wasserstein(_OfPredictions):
 @CONSTRAINTS.register("kolmogorov")
 @documented
 class Kolmogorov(_OfPredictions):
-    """Bound the difference of selection rates at every threshold."""
+    """Bound the difference of selection rates between groups at every threshold.
+
+    This is the Kolmogorov-Smirnov distance between the distributions of predictions.
+    """
 
     metric = "statistical_parity_gap"

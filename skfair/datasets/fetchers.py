@@ -22,18 +22,19 @@ _DataHome = str | os.PathLike[str] | None
 _documented = documenter(
     {
         "data_home": """data_home : str, path-like or None, default=None
-    Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.""",
+    Folder of the download cache. If None, the folder of scikit-learn, ``~/scikit_learn_data``, is
+    used.""",
         "cache": """cache : bool, default=True
-    Keep the download in ``data_home``; later calls then need no network.""",
+    Whether to keep the download in ``data_home``, so that later calls need no network.""",
         "return_X_y": """return_X_y : bool, default=False
-    Return ``(data, target, sensitive_features)`` instead of the Bunch.""",
+    If True, return ``(data, target, sensitive_features)`` instead of a Bunch.""",
         "Returns": """dataset : Bunch
-    ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-    ``frame`` (the whole table), ``feature_names``,
-    ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-    ``DESCR``.""",
+    Dictionary-like object with the features ``data``, the ``target`` (0 or 1), the
+    ``sensitive_features`` (one column per attribute) and the whole table ``frame``. It also has
+    ``feature_names``, ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are
+    neither features nor the target) and a description ``DESCR``.""",
         "Raises": """ConnectionError
-    When OpenML cannot be reached and ``data_home`` holds no copy.""",
+    If OpenML cannot be reached and ``data_home`` holds no copy.""",
     }
 )
 _validated = checks(
@@ -68,14 +69,15 @@ def _fetches(table: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
 def fetch_adult() -> None:
     """Fetch Adult: predict whether a person earns more than 50 000 dollars a year.
 
-    48 842 people of the 1994 US census survey, 14 features. The target is 1 for the label ``>50K``;
-    the sensitive attributes are ``sex`` and ``race``. OpenML data set 1590.
+    The table describes 48 842 people of the 1994 US census survey by 14 features. The target is 1
+    for the label ``>50K``. The sensitive attributes are ``sex`` and ``race``. It is OpenML data set
+    1590.
 
     Notes
     -----
-    ``fnlwgt`` is a survey weight; ``education`` and ``education-num`` say the same;
-    ``relationship`` all but reveals the sex. workclass, occupation and native-country have
-    missing values.
+    ``fnlwgt`` is a survey weight. ``education`` and ``education-num`` contain the same information,
+    and ``relationship`` almost reveals the sex. The columns workclass, occupation and
+    native-country have missing values.
 
     Examples
     --------
@@ -90,15 +92,15 @@ def fetch_adult() -> None:
 def fetch_bank() -> None:
     """Fetch Bank Marketing: predict whether a client takes a term deposit.
 
-    45 211 phone calls of a Portuguese bank, 15 features. The target is 1 for a deposit; the
-    sensitive attributes are ``age_25_60`` (is the age from 25 to 60: "25-60" or "other") and
-    ``marital``. OpenML data set 1461.
+    The table describes 45 211 phone calls of a Portuguese bank by 15 features. The target is 1 for
+    a deposit. The sensitive attributes are ``age_25_60``, which is "25-60" for an age from 25 to 60
+    and "other" otherwise, and ``marital``. It is OpenML data set 1461.
 
     Notes
     -----
-    OpenML calls the columns V1 to V16 and the classes 1 and 2; the columns get their original
-    names here. ``duration``, the length of the call, is known only once the answer is, and is
-    left out of ``data``. Rows are in order of date: shuffle before splitting.
+    OpenML names the columns V1 to V16 and the classes 1 and 2. The columns have their original
+    names here. ``duration``, the length of the call, is known only after the call, and is left out
+    of ``data``. The rows are sorted by date, so shuffle them before splitting.
 
     Examples
     --------
@@ -113,15 +115,15 @@ def fetch_bank() -> None:
 def fetch_compas() -> None:
     """Fetch COMPAS: predict whether a defendant is charged again within two years.
 
-    Defendants of Broward County, Florida, African-American or Caucasian. The target is 1 for a
-    new charge, so the positive answer is the bad one; the sensitive attributes are ``race``
-    and ``sex``. OpenML data set 42193.
+    The table describes 5 278 African-American and Caucasian defendants of Broward County, Florida.
+    The target is 1 for a new charge, so the positive class is the unfavourable one. The sensitive
+    attributes are ``race`` and ``sex``. It is OpenML data set 42193.
 
     Notes
     -----
-    ``sex`` keeps the codes 0 and 1 of the source, whose description does not explain them; the
-    larger group is male. OpenML's copy is prepared (5 278 rows, words turned into 0/1 columns)
-    and holds none of the columns recorded after the outcome.
+    ``sex`` keeps the codes 0 and 1 of the source, whose description does not explain them. The
+    larger group is male. The copy at OpenML is preprocessed: words are encoded as 0/1 columns, and
+    columns that were recorded after the outcome are left out.
 
     Examples
     --------
@@ -136,14 +138,14 @@ def fetch_compas() -> None:
 def fetch_german_credit() -> None:
     """Fetch German Credit: predict whether an applicant is a good risk.
 
-    1 000 applicants, 20 features. The target is 1 for the label ``good``; the sensitive
-    attributes are ``sex`` (read from ``personal_status``) and ``age_over_25``. OpenML data set
-    31.
+    The table describes 1 000 applicants by 20 features. The target is 1 for the label ``good``. The
+    sensitive attributes are ``sex``, which is read from ``personal_status``, and ``age_over_25``.
+    It is OpenML data set 31.
 
     Notes
     -----
-    The sex is part of ``personal_status``, which stays among the features: leave it out for a
-    model that does not see the sex.
+    The sex is part of ``personal_status``, which stays among the features. Drop this column for a
+    model that must not see the sex.
 
     Examples
     --------
@@ -158,16 +160,16 @@ def fetch_german_credit() -> None:
 def fetch_communities_crime() -> None:
     """Fetch Communities and Crime: predict whether violent crime is frequent.
 
-    1 994 US communities, 122 features scaled to [0, 1]. The target is 1 when
-    ``ViolentCrimesPerPop`` exceeds 0.28, its 70th percentile; the sensitive attributes say
-    whether ``racepctblack`` and ``racePctWhite`` reach their medians (0.06 and 0.85). OpenML
+    The table describes 1 994 US communities by 122 features, which are scaled to [0, 1]. The target
+    is 1 if ``ViolentCrimesPerPop`` exceeds 0.28, its 70th percentile. The sensitive attributes tell
+    whether ``racepctblack`` and ``racePctWhite`` reach their medians (0.06 and 0.85). It is OpenML
     data set 315.
 
     Notes
     -----
-    The threshold and the groups are rules of skfair; ``frame`` holds the numbers. 22 columns on
-    the police are missing for most communities. state, county, community, communityname and
-    fold are left out of ``data``.
+    The threshold and the groups were chosen for skfair, and ``frame`` holds the original numbers.
+    22 columns on the police are missing for most communities. The columns state, county, community,
+    communityname and fold are left out of ``data``.
 
     Examples
     --------
@@ -182,14 +184,14 @@ def fetch_communities_crime() -> None:
 def fetch_acs_income() -> None:
     """Fetch ACS Income: predict whether a person earns more than 50 000 dollars a year.
 
-    1 664 500 people of the 2018 American Community Survey, 10 features: Adult made anew. The
-    target is 1 when ``PINCP`` exceeds 50 000; the sensitive attributes are ``sex`` and
-    ``race``, in words. OpenML data set 43141.
+    The table describes 1 664 500 people of the 2018 American Community Survey by 10 features. It
+    was proposed as a replacement of Adult. The target is 1 if ``PINCP`` exceeds 50 000. The
+    sensitive attributes are ``sex`` and ``race``, in words. It is OpenML data set 43141.
 
     Notes
     -----
-    A large download. ``data`` keeps the codes of the survey (``SEX``, ``RAC1P``); the state
-    ``ST`` is in ``frame`` only.
+    The download is large. ``data`` keeps the codes of the survey (``SEX``, ``RAC1P``). The state
+    ``ST`` is only in ``frame``.
 
     Examples
     --------

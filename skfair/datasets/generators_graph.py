@@ -76,46 +76,50 @@ def make_fair_sbm(
     n_groups : int, default=5
         Number of groups.
     probabilities : sequence of 4 floats, default=(1.5, 0.6, 0.8, 0.1)
-        The factors (a, b, c, d), none negative. Raising b hides the clusters behind the
-        groups; raising c makes them easier to find.
+        The factors (a, b, c, d), which must not be negative. A larger b hides the clusters behind
+        the groups, and a larger c makes the clusters easier to find.
     scale : float or None, default=None
-        The factor s. None takes :math:`(\log n / n)^{1/10}` and cuts products above 1 to 1
-        (with the default factors this happens below 330 nodes). ``scale=1.0`` makes
-        ``probabilities`` plain probabilities; with any number given here, a product above 1
-        is an error.
+        The factor s. If None, it is :math:`(\log n / n)^{1/10}`, and products above 1 are set to 1,
+        which happens below 330 nodes with the default factors. With ``scale=1.0``,
+        ``probabilities`` are used without scaling. If a number is given, products above 1 raise an
+        error.
     shuffle : bool, default=True
-        Number the nodes in random order; otherwise they are sorted by cluster, then group.
+        If True, the nodes are in random order. If False, they are sorted by cluster and then by
+        group.
     sparse_output : bool, default=True
-        Return a CSR matrix; False returns a dense array.
+        If True, return a CSR matrix. If False, return a dense array.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
-        Type of the entries; float32 needs a third less memory as CSR, half as a dense array.
+        Type of the entries. Compared with float64, float32 needs a third less memory for a CSR
+        matrix and half the memory for a dense array.
     random_state : int, RandomState instance or None, default=None
         Seed. The same integer gives the same graph, sparse or dense.
 
     Returns
     -------
     data : CSR matrix or ndarray of shape (n_samples, n_samples)
-        The adjacency matrix: symmetric, 0 or 1, with an empty diagonal. Whether CSR is a scipy
-        sparse matrix or a sparse array follows scikit-learn's ``sparse_interface`` configuration.
+        The adjacency matrix, which is symmetric, has entries 0 and 1, and has an empty diagonal.
+        The configuration ``sparse_interface`` of scikit-learn determines whether CSR is a SciPy
+        sparse matrix or a sparse array.
     target : ndarray of shape (n_samples,)
-        The true cluster of each node, from 0.
+        The true cluster of each node, an integer from 0.
     sensitive_features : ndarray of shape (n_samples,)
-        The group of each node, from 0.
+        The group of each node, an integer from 0.
 
     See Also
     --------
-    make_grouped_blobs : Points whose cheapest clusters are the groups.
+    make_grouped_blobs : Generate points whose cheapest clusters are the groups.
 
     Notes
     -----
-    Groups have the same size in every cluster when ``n_samples`` is a multiple of
-    ``n_clusters * n_groups``. Otherwise the nodes left over are dealt out one by one to the
-    groups of the first cluster, then of the second, and so on: at most one cluster ends up
-    with groups that differ, by one node.
+    Groups have the same size in every cluster if ``n_samples`` is a multiple of ``n_clusters *
+    n_groups``. Otherwise, the remaining nodes are assigned one by one to the groups of the first
+    cluster, then of the second, and so on. At most one cluster then has groups of different sizes,
+    which differ by one node.
 
-    The paper gives the exponent 1/10 but not a, b, c, d. With the default factors the groups
-    dominate the leading eigenvectors and the clusters can be recovered from about 5000 nodes.
-    Time is O(n^2). Memory peaks at three times a sparse result, or 60 MB above a dense one.
+    The paper states the exponent 1/10, but not a, b, c and d. With the default factors, the groups
+    dominate the leading eigenvectors, and the clusters can be recovered from about 5000 nodes. The
+    time is O(n^2). Peak memory is three times the size of a sparse result, or 60 MB more than a
+    dense one.
 
     References
     ----------

@@ -54,48 +54,54 @@ def make_loans(
     missing_rate: float = 0.05,
     random_state: int | np.random.RandomState | None = None,
 ) -> Sample:
-    """Draw loan applications, with a known bias against some groups.
+    """Generate loan applications with a known bias against some groups.
+
+    The same random numbers are drawn for every ``bias``, so two tables with one seed and different
+    biases describe the same people, and a larger bias only turns grants into refusals.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of applications.
     bias : float, default=1.0
-        Strength of the bias against women and against the ethnic groups B and (more) C. At 0
-        sex and ethnicity have no influence on anything. At 1 women are granted a loan about
-        0.2 less often than men; at 2, about 0.35 less often.
+        Strength of the bias against women and against the ethnic groups B and (more strongly) C. If
+        it is 0, sex and ethnicity have no influence. If it is 1, the rate of granted loans is about
+        0.2 lower for women than for men, and if it is 2, about 0.35 lower.
     group_shares : dict or None, default=None
-        Shares of the groups, as ``{"sex": {"female": 0.45, "male": 0.55}, "ethnicity": {"A":
-        0.7, "B": 0.2, "C": 0.1}}`` (the default). An attribute left out keeps its default; a
-        level left out has share 0. The shares of an attribute sum to 1. They hold exactly (up to
-        one row); the two attributes are independent.
+        Shares of the groups, as ``{"sex": {"female": 0.45, "male": 0.55}, "ethnicity": {"A": 0.7,
+        "B": 0.2, "C": 0.1}}`` (the default). An attribute that is left out keeps its default, and a
+        level that is left out has the share 0. The shares of an attribute must sum to 1. They hold
+        exactly, up to one row, and the two attributes are independent.
     missing_rate : float, default=0.05
         Share of missing cells, at least 0 and below 1, in each of the columns income,
         employment_years, credit_history and housing, at random rows. The sensitive columns and
         the target are complete.
     random_state : int, RandomState instance or None, default=None
-        Seed. The same integer gives the same applicants, also under another bias.
+        Seed of the random numbers. The same integer gives the same applicants, also for another
+        bias.
 
     Returns
     -------
     data : DataFrame of shape (n_samples, 9)
-        age (years), income, loan_amount (thousands), employment_years, credit_history
-        ("good", "short", "late payments"), housing ("own", "rent", "family"), purpose ("car",
-        "home", "business", "education"), sex ("female", "male"), ethnicity ("A", "B", "C").
+        The applications. The columns are age (years), income, loan_amount (thousands),
+        employment_years, credit_history ("good", "short", "late payments"), housing ("own", "rent",
+        "family"), purpose ("car", "home", "business", "education"), sex ("female", "male") and
+        ethnicity ("A", "B", "C").
     target : Series of shape (n_samples,)
-        ``granted``: 1 or 0.
+        The series ``granted``, which is 1 for a granted loan and 0 for a refusal.
     sensitive_features : DataFrame of shape (n_samples, 2)
         The columns sex and ethnicity of ``data``.
 
     See Also
     --------
-    make_group_scores : Scores with a known distribution in each group.
+    make_group_scores : Generate scores with a known distribution in each group.
 
     Notes
     -----
     The decision follows a logistic model in log income, the amount asked for relative to the
     income, employment, credit history and housing. A logistic regression on the encoded columns
-    reaches an accuracy of about 0.8, which is close to the best possible: the rest is chance.
+    reaches an accuracy of about 0.8. This is close to the best possible accuracy, since decisions
+    are partly random.
 
     Examples
     --------

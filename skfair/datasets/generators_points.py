@@ -32,8 +32,8 @@ def make_grouped_blobs(
 ) -> GroupedSample:
     """Draw one of the four synthetic sets of the fair k-means paper.
 
-    Points in the plane in two or four Gaussian blobs, and two groups. The defaults
-    ``n_samples=400, shuffle=False, random_state=1`` give the very points of the paper.
+    The points lie in the plane in two or four Gaussian blobs and belong to two groups. The defaults
+    ``n_samples=400, shuffle=False, random_state=1`` reproduce the points of the paper.
 
     ============== ================== ========================= ===== ======================
     variant        points per blob    centres                   sd    groups
@@ -49,31 +49,32 @@ def make_grouped_blobs(
     Parameters
     ----------
     n_samples : int, default=400
-        Number of points, at least 4; the blobs of another number have the same shares.
+        Number of points, at least 4. The shares of the blobs do not depend on it.
     variant : {"equal", "unequal", "two_equal", "two_unequal"}, default="equal"
-        Which of the four sets.
+        The set to generate, as in the table above.
     shuffle : bool, default=False
-        Put the rows in random order. Without it the rows are sorted by blob, hence by group.
+        If True, the rows are in random order. If False, they are sorted by blob, and therefore by
+        group.
     random_state : int, RandomState instance or None, default=1
         Seed of the points and of the shuffle.
 
     Returns
     -------
     data : ndarray of shape (n_samples, 2)
-        The points, not scaled.
+        The points, which are not scaled.
     sensitive_features : ndarray of shape (n_samples,)
         The group of each point, 0 or 1.
 
     See Also
     --------
-    make_fair_sbm : A graph whose true clusters are perfectly balanced.
+    make_fair_sbm : Generate a graph whose true clusters are perfectly balanced.
 
     Notes
     -----
-    Two clusters are asked for in the paper, with all four sets. The cheapest ones are then the
-    groups themselves (balance 0), and every step towards balance costs: these sets are made to
-    show the whole trade-off. The published code shuffles nothing, and builds starting points
-    that use the order of the rows.
+    The paper divides each of the four sets into two clusters. The cheapest clusters are then the
+    groups themselves, with balance 0, and every increase in balance has a cost, so these sets show
+    the whole trade-off. The published code does not shuffle the rows, and its starting points use
+    their order.
 
     References
     ----------

@@ -43,7 +43,7 @@ def make_ranking_queries(
     noise: float = 1.0,
     random_state: Seed = None,
 ) -> RankedSample:
-    r"""Draw documents of queries with graded relevance that favours one group.
+    r"""Generate queries with documents whose relevance grades favour one group.
 
     The merit of a document is a linear function of its informative features, of variance 1. Its
     grade counts how many of ``n_levels - 1`` thresholds lie below
@@ -51,43 +51,45 @@ def make_ranking_queries(
     .. math:: \text{merit} + \text{bias} \cdot [\text{group is "high"}]
               + \text{noise} \cdot \text{standard normal}.
 
-    A document is in the group "high" if its quality score, the last feature, is above the median
-    of all documents; the quality score says nothing about the merit.
+    A document is in the group "high" if its quality score, the last feature, is above the median of
+    all documents; the quality score is independent of the merit.
 
     Parameters
     ----------
     n_samples : int, default=20000
         Number of documents, a multiple of ``n_documents``.
     n_documents : int, default=100
-        Documents of each query, at least 2.
+        Number of documents of each query, at least 2.
     n_features : int, default=136
-        Number of columns, at least 2; the default is that of the MSLR-WEB10K data.
+        Number of columns, at least 2. The default is the number of columns of the MSLR-WEB10K data.
     n_informative : int, default=20
-        Number of columns that the merit depends on, the first ones; at most ``n_features - 1``.
+        Number of columns on which the merit depends, at most ``n_features - 1``. These are the
+        first columns.
     n_levels : int, default=5
-        Number of grades, from 0. The grade 0 has half of the documents, and each further one half
-        of those that are left.
+        Number of grades. Half of the documents have the grade 0, and each further grade has half of
+        the remaining documents.
     bias : float, default=1.5
-        What is added to the merit of the group "high" before it is graded; 0 for no bias.
+        Number that is added to the merit of the group "high" before documents are graded. Use 0 for
+        no bias.
     noise : float, default=1.0
-        Standard deviation of what the features do not tell.
+        Standard deviation of the part of the grades that the features do not explain.
     random_state : int, RandomState instance or None, default=None
-        Seed. The same integer gives the same documents, whatever the bias.
+        Seed of the random numbers. The same integer gives the same documents for every bias.
 
     Returns
     -------
     data : ndarray of shape (n_samples, n_features)
-        Features; those of a query differ from the others by a shift of its own.
+        The features. The features of each query are shifted by a random vector.
     target : ndarray of shape (n_samples,)
-        Grades, integers from 0.
+        The grades, which are integers from 0.
     query_id : ndarray of shape (n_samples,)
-        The query of each row, integers from 0; rows of one query are together.
+        The query of each row, an integer from 0. The rows of a query are adjacent.
     sensitive_features : ndarray of shape (n_samples,)
-        "high" or "low".
+        The group of each document, "high" or "low".
 
     See Also
     --------
-    skfair.ranking.FairRanker : Learns scores under a limit for each query.
+    skfair.ranking.FairRanker : Ranker with a fairness limit for each query.
 
     Examples
     --------

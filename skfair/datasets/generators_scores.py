@@ -36,37 +36,37 @@ def make_group_scores(
     group_shares: Sequence[float] | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> ScoredSample:
-    r"""Draw scores that are normal in each group, with labels that fit the scores.
+    r"""Generate scores that are normal in each group, with labels that fit the scores.
 
     The score of a member of group g is normal with mean :math:`\mu_g` and standard deviation
-    :math:`\sigma_g`; the label is 1 with probability :math:`1 / (1 + e^{-\text{score}})`, in
-    every group. So the scores are calibrated logits, and groups differ in their scores only.
+    :math:`\sigma_g`. The label is 1 with probability :math:`1 / (1 + e^{-\text{score}})` in every
+    group. The scores are therefore calibrated logits, and groups differ only in their scores.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of scores.
     distributions : dict or None, default=None
-        Group name -> (mean, standard deviation), the standard deviation above 0. None takes
-        ``{"a": (0.5, 1.0), "b": (-0.5, 1.0)}``.
+        Mean and standard deviation of the scores of each group, as a dict from group names to
+        pairs. If None, ``{"a": (0.5, 1.0), "b": (-0.5, 1.0)}`` is used.
     group_shares : sequence of floats or None, default=None
-        Share of each group in the order of ``distributions``, summing to 1; None makes the
-        groups equally large. The shares hold exactly, up to one row.
+        Share of each group in the order of ``distributions``. The shares must sum to 1, and they
+        hold exactly, up to one row. If None, the groups are equally large.
     random_state : int, RandomState instance or None, default=None
-        Seed. The same integer gives the same scores.
+        Seed of the random numbers. The same integer gives the same scores.
 
     Returns
     -------
     target : ndarray of shape (n_samples,)
-        Labels, 0 or 1.
+        The labels 0 and 1.
     scores : ndarray of shape (n_samples,)
-        Scores, on the logit scale: any real number.
+        The scores on the logit scale.
     sensitive_features : ndarray of shape (n_samples,)
         The group name of each row, in random order.
 
     See Also
     --------
-    make_loans : A whole table with a known bias.
+    make_loans : Generate a table of loan applications with a known bias.
 
     Notes
     -----
@@ -82,8 +82,8 @@ def make_group_scores(
       :math:`\sigma`, reached at the threshold :math:`(\mu_1 + \mu_2) / 2`. When they differ it
       is reached where the two densities cross.
 
-    On a sample the Kolmogorov-Smirnov gap is off by about
-    :math:`\sqrt{1/n_1 + 1/n_2}`, mostly upwards.
+    In a sample, the Kolmogorov-Smirnov gap deviates by about :math:`\sqrt{1/n_1 + 1/n_2}` from this
+    value, mostly upwards.
 
     Examples
     --------

@@ -43,50 +43,52 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     Parameters
     ----------
     name : str
-        A name listed by :func:`local_datasets`.
+        Name of the data set, as listed by :func:`local_datasets`.
     folder : str, path-like or None, default=None
-        The folder with ``datasets.json``; None takes the environment variable
-        ``SKFAIR_DATA``. Rules in that file are run by ``pandas.DataFrame.eval``: load only
-        folders whose origin you trust.
+        The folder with ``datasets.json``. If None, the environment variable ``SKFAIR_DATA`` is
+        used. Rules in that file are evaluated by ``pandas.DataFrame.eval``, so load only folders
+        whose origin you trust.
     return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch; for a graph
-        ``(adjacency, target, sensitive_features)``.
+        If True, return ``(data, target, sensitive_features)`` instead of a Bunch, or ``(adjacency,
+        target, sensitive_features)`` for a graph.
 
     Returns
     -------
     dataset : Bunch
-        With the attributes
+        Dictionary-like object with the following attributes.
 
         data : DataFrame
-            The features: every column except target, ``meta_columns`` and ``leak_columns``.
-            No columns when the data set is a graph.
+            The features, which are all columns except the target, ``meta_columns`` and
+            ``leak_columns``. It has no columns if the data set is a graph.
         target : Series or None
-            1 where ``target_rule`` holds or, without such a rule, where the target column
-            equals ``positive_label``; 0 elsewhere. None for a data set without target.
+            The target, which is 1 if ``target_rule`` holds, or without such a rule, if the target
+            column equals ``positive_label``. It is 0 for all other rows. If the data set has no
+            target, it is None.
         sensitive_features : DataFrame
-            One column of group names per sensitive attribute.
+            The groups, with one column per sensitive attribute.
         frame : DataFrame
-            The whole table as it lies in the folder.
+            The whole table as it is stored in the folder.
         feature_names, sensitive_names, dropped_columns : list of str
-            The columns of ``data``, those of ``sensitive_features``, and the columns of
+            The columns of ``data``, the columns of ``sensitive_features``, and the columns of
             ``frame`` that are neither features nor the target.
         adjacency : CSR matrix, only for a graph
-            Symmetric, 1 for an edge, with an empty diagonal, of type float64.
+            The adjacency matrix, which is symmetric, is 1 for an edge, and has an empty diagonal.
+            Its type is float64.
         DESCR : str
-            Task, notes, reference and licence.
+            Text that describes the task, with notes, reference and licence.
 
     Raises
     ------
     FileNotFoundError
-        When no folder is named, or it does not hold what it should.
+        If no folder is given, or if files are missing in it.
     ValueError
-        When the name is not in the folder.
+        If the folder has no data set of this name.
     ImportError
-        When no reader of parquet files is installed.
+        If no reader of parquet files is installed.
 
     See Also
     --------
-    local_datasets : The names in the folder.
+    local_datasets : List the names of the data sets in the folder.
 
     Notes
     -----
@@ -145,17 +147,17 @@ def local_datasets(folder: _Folder = None) -> list[str]:
     Parameters
     ----------
     folder : str, path-like or None, default=None
-        The folder with ``datasets.json``; None takes the environment variable
-        ``SKFAIR_DATA``.
+        The folder with ``datasets.json``. If None, the environment variable ``SKFAIR_DATA`` is
+        used.
 
     Returns
     -------
     names : list of str
-        The names, in the order of ``datasets.json``.
+        The names in the order of ``datasets.json``.
 
     See Also
     --------
-    load_local : Load one of them.
+    load_local : Load a data set of the folder.
 
     Examples
     --------

@@ -38,27 +38,28 @@ class Display:
     Parameters
     ----------
     y : array-like of shape (n_samples,), default=None
-        Not used; accepted so that all displays are called alike.
+        Not used. It is accepted so that all displays have the same signature.
     y_true : array-like of shape (n_samples,) or None
-        Not used; accepted so that all displays are called alike.
+        Not used. It is accepted so that all displays have the same signature.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     sensitive : str, int or list of them, default=None
-        Instead: names or positions of the columns of X that hold the groups. Without either,
-        the columns of the estimator's ``sensitive`` are used.
+        Names or positions of the columns of X that hold the groups, which replace
+        ``sensitive_features``. If both are None, the ``sensitive`` columns of the estimator are
+        used.
     response_method : str or sequence of str, default=("decision_function", "predict_proba")
-        The method that gives scores, or several in order of preference.
+        Name of the prediction method that returns scores, or several names in order of preference.
     pos_label : label, default=None
-        The class whose scores are drawn; None is the second one.
+        The class whose scores are drawn. If None, the second class is used.
     name : str, default=None
-        Name of what is drawn, such as the model, put in front of the names in the legend.
+        Name of the model or data, which is put in front of the names in the legend.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure.
+        Axes to draw on. If None, a new figure is created.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes drawn on.
+        The axes on which the display is drawn.
     figure_ : matplotlib Figure
         The figure of the axes.
     """
@@ -166,17 +167,18 @@ class ScoreDisplay(Display):
         pos_label: ClassLabel = None,
         **kwargs: Any,
     ) -> Self:
-        """Score rows with a fitted model and draw the scores of each group.
+        """Compute scores with a fitted model and draw the scores of each group.
 
         Parameters
         ----------
         estimator : object
-            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
+            A fitted model. If its prediction method takes ``sensitive_features``, they are passed
+            to it.
         X : array-like of shape (n_samples, n_features)
-            The rows to score.
+            The rows for which scores are computed.
         **kwargs
-            Passed to ``from_predictions``: ``interval``, ``name``, ``ax``, ... If the scores come
-            from ``predict_proba``, the ``bounds`` of a density are (0, 1) unless they are given.
+            Further arguments of ``from_predictions``, such as ``interval``, ``name`` and ``ax``. If
+            the scores come from ``predict_proba``, the default of ``bounds`` is (0, 1).
 
         Returns
         -------

@@ -35,22 +35,25 @@ from skfair.utils.validation import check_names, check_number, check_numbers, ch
 class GroupCalibrationDisplay(Display):
     """Calibration curve of each group, with confidence intervals.
 
-    Rows of a group are put into bins by their predicted probability. A point shows the mean
-    probability of the rows of a bin and the share of them that are positive. On the diagonal both
-    are equal. Above it the group is underrated: more of its members are positive than predicted.
+    The rows of each group are sorted into bins by their predicted probability. Each point shows the
+    mean probability and the share of positive rows in one bin. On the diagonal, both are equal.
+    Above the diagonal, probabilities are too low: more members of the group are positive than
+    predicted.
 
-    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+    It is recommended to create the display with :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
     mean_scores : sequence of array-like
-        For each group the mean probability in each bin.
+        Mean probability in each bin, for each group.
     shares : sequence of array-like
-        The share of positive rows in the same bins.
+        Share of positive rows in the same bins, for each group.
     group_names : sequence of str
         Names of the groups.
-    low, high : sequence of array-like, default=None
-        Ends of the confidence intervals of the shares; without them none are drawn.
+    low : sequence of array-like, default=None
+        Lower ends of the confidence intervals of the shares. If None, no intervals are drawn.
+    high : sequence of array-like, default=None
+        Upper ends of the confidence intervals of the shares. If None, no intervals are drawn.
 
     Attributes
     ----------
@@ -59,12 +62,13 @@ class GroupCalibrationDisplay(Display):
     intervals_ : list of matplotlib LineCollection
         The confidence intervals of each group.
     diagonal_ : matplotlib Line2D or None
-        The line of perfect calibration; None if an earlier plot on the same axes has drawn it.
+        The line of perfect calibration. It is None if an earlier plot on the same axes has drawn
+        it.
 
     See Also
     --------
-    skfair.metrics.calibration_difference : The difference of calibration errors as a number.
-    sklearn.calibration.CalibrationDisplay : The curve of all rows.
+    skfair.metrics.calibration_difference : Compute the difference of calibration errors.
+    sklearn.calibration.CalibrationDisplay : Draw the calibration curve of all rows.
 
     Examples
     --------
@@ -119,17 +123,17 @@ class GroupCalibrationDisplay(Display):
         Parameters
         ----------
         estimator : object
-            A fitted classifier. If its ``predict_proba`` takes ``sensitive_features``, it gets
-            them.
+            A fitted classifier. If its ``predict_proba`` takes ``sensitive_features``, they are
+            passed to it.
         X : array-like of shape (n_samples, n_features)
-            The rows to predict.
+            The rows for which probabilities are predicted.
         y : array-like of shape (n_samples,)
             True labels.
         pos_label : label, default=None
-            The class whose probabilities are drawn; by default that of the estimator, mostly the
-            second of its two classes.
+            The class whose probabilities are drawn. If None, the positive class of the estimator is
+            used, which is usually the second of its two classes.
         **kwargs
-            Passed to :meth:`from_predictions`: ``n_bins``, ``name``, ``ax``, ...
+            Further arguments of :meth:`from_predictions`, such as ``n_bins``, ``name`` and ``ax``.
         """
         groups = cls._groups(estimator, X, sensitive_features, sensitive)
         common = {"sensitive_features": groups, "pos_label": positive_class(estimator, pos_label)}
@@ -153,7 +157,7 @@ class GroupCalibrationDisplay(Display):
         ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of each group, given probabilities.
+        """Draw the calibration curve of each group from predicted probabilities.
 
         Parameters
         ----------
@@ -162,18 +166,20 @@ class GroupCalibrationDisplay(Display):
         y_score : array-like of shape (n_samples,)
             Probabilities of the positive class.
         n_bins : int, default=5
-            Number of bins of a group, which hold about as many rows each. Equal probabilities stay
-            together, so there may be fewer bins.
+            Number of bins of each group. The bins of a group have about the same number of rows.
+            Equal probabilities are kept in one bin, so there may be fewer bins.
         confidence : float, default=0.95
-            Coverage of the intervals (Wilson's).
+            Confidence level of the intervals, which are Wilson intervals.
         intersectional : bool, default=True
-            Whether several attributes are crossed, or drawn one after the other.
+            If True, groups are the intersections of all attributes. If False, the groups of each
+            attribute are drawn one after the other.
         pos_label : label, default=None
-            The class that counts as positive. Labels other than 0 and 1, -1 and 1, and booleans
-            need it.
+            The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1,
+            or booleans. It is required for other labels, such as 1 and 2 or strings.
         units : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as the person of each visit, so that intervals count
-            people. Without units every row is taken for another person.
+            Labels of rows that belong together, for example the person behind each visit. Intervals
+            are then based on the number of people. Without ``units``, every row is treated as a
+            different person.
         """
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)
@@ -203,10 +209,10 @@ class GroupCalibrationDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure. On axes with curves of another model the
-            diagonal is not drawn again.
+            Axes to draw on. If None, a new figure is created. On axes with the curves of another
+            model, the diagonal is not drawn again.
         **kwargs
-            Passed to ``plot`` of matplotlib for the curves.
+            Options of the curves, which are passed to ``plot`` of matplotlib.
         """
         is_new = ax is None
         ax, start = self._start(ax, (5.4, 5.4))

@@ -25,49 +25,53 @@ _BAND = _style.PALETTE[4]  # orange: the first four are those of curves
 
 @documented
 class CCDFCurveDisplay(ScoreDisplay):
-    r"""Selection rate of each group against that of a reference group, over all thresholds.
+    r"""Selection rate of each group against a reference group over all thresholds.
 
-    A point of the curve of group k is :math:`(\bar F_{ref}(\theta), \bar F_k(\theta))` with
-    :math:`\bar F_k(\theta) = P(\text{score} > \theta \mid k)`, the complementary distribution
-    function of the scores. Above the diagonal group k is selected more often than the reference;
-    the largest vertical distance of the curve from it is the statistical parity gap of the two.
+    The curve resembles an ROC curve. As the threshold falls, it shows the share of group k that is
+    selected against the share of the reference group that is selected. A point of the curve is
+    :math:`(\bar F_{ref}(\theta), \bar F_k(\theta))` with :math:`\bar F_k(\theta) = P(\text{score} >
+    \theta \mid k)`, the complementary distribution function of the scores. Above the diagonal, the
+    selection rate of group k is higher than the selection rate of the reference group. The largest
+    vertical distance between the curve and the diagonal is the statistical parity gap of the two
+    groups.
 
-    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+    It is recommended to create the display with :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
     reference_rates : sequence of array-like
-        For each curve the selection rates of the reference group, from the highest threshold to
-        the lowest.
+        Selection rates of the reference group for each curve, from the highest to the lowest
+        threshold.
     group_rates : sequence of array-like
-        The selection rates of the other group at the same thresholds.
+        Selection rates of the other group at the same thresholds, for each curve.
     group_names : sequence of str
-        Name of the other group, one per curve.
+        Name of the other group of each curve.
     reference_name : str
         Name of the reference group.
     reference_interval : array-like of shape (n_intervals, 2), default=None
-        Percentile interval of the reference group, marked on the horizontal axis.
+        Percentile interval of the reference group, which is marked on the horizontal axis.
     group_interval : sequence of array-like of shape (n_intervals, 2), default=None
-        Percentile interval of the other group of each curve, marked on the vertical axis.
+        Percentile interval of the other group of each curve, which is marked on the vertical axis.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The curves.
+        The curve of each group.
     diagonal_ : matplotlib Line2D or None
-        The line of parity; None if an earlier plot on the same axes has drawn it.
+        The line of parity. It is None if an earlier plot on the same axes has drawn it.
     bands_ : list of matplotlib Rectangle
         The marked intervals.
 
     See Also
     --------
-    GroupScoreDisplay : The densities of the scores.
-    skfair.metrics.statistical_parity_gap : The largest difference of selection rates.
-    skfair.metrics.partial_statistical_parity_gap : The same within the interval.
+    GroupScoreDisplay : Draw the densities of the scores.
+    skfair.metrics.statistical_parity_gap : Compute the largest difference of selection rates.
+    skfair.metrics.partial_statistical_parity_gap : Compute the gap within the interval.
 
     Notes
     -----
-    Tied scores of both groups give a slanted piece, as in an ROC curve. O(n log n) per curve.
+    Tied scores of both groups appear as a slanted piece, as in an ROC curve. Each curve costs O(n
+    log n).
 
     Examples
     --------
@@ -119,22 +123,22 @@ class CCDFCurveDisplay(ScoreDisplay):
         ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curves, given scores.
+        """Draw the curves from scores.
 
         Parameters
         ----------
         y_score : array-like of shape (n_samples,)
-            Scores; larger means more positive.
+            Scores, where a larger score speaks more for the positive class.
         reference : group, default=None
-            The group on the horizontal axis, by its level or its name; a tuple of levels for an
-            intersection. None is the largest group.
+            The group on the horizontal axis, given by its level or name, or by a tuple of levels
+            for an intersection. If None, the largest group is used.
         interval : (float, float), list of such pairs, or dict, default=None
-            Percentile interval counted from the top, marked on both axes: ``(0.05, 0.3)`` are the
-            ranks from the best 5% to the best 30% of each group. A list is a union of disjoint
-            intervals; a dict maps each group to its own.
+            Percentile interval counted from the top, which is marked on both axes. ``(0.05, 0.3)``
+            covers the ranks from the best 5% to the best 30% of each group. A list gives a union of
+            disjoint intervals, and a dict gives each group its own interval.
         intersectional : bool, default=True
-            Whether several attributes are crossed. If False, the reference is compared with the
-            other groups of its own attribute.
+            If True, groups are the intersections of all attributes. If False, the reference group
+            is compared with the other groups of its own attribute.
         """
         cls._needs_matplotlib("from_predictions")
         rows = scored_rows(
@@ -171,10 +175,10 @@ class CCDFCurveDisplay(ScoreDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure. On axes with curves of another model the
-            diagonal and equal intervals are not drawn again.
+            Axes to draw on. If None, a new figure is created. On axes with the curves of another
+            model, the diagonal and equal intervals are not drawn again.
         **kwargs
-            Passed to ``plot`` of matplotlib for the curves.
+            Options of the curves, which are passed to ``plot`` of matplotlib.
         """
         is_new = ax is None
         ax, start = self._start(ax, (5.4, 5.4))

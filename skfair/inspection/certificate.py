@@ -16,35 +16,41 @@ from skfair.utils.validation import check_number, check_scores
 
 @documented
 class CertificateDisplay(Display):
-    """Accuracy against disparity along a path of decisions, with the certified limit of each step.
+    """Accuracy against disparity and certified limit along a path of candidate decisions.
 
-    The path begins with the strictest decisions and ends with free ones. Each step is a point on
-    two lines of the same height: its disparity on held-out rows, and the smallest limit that can be
-    certified for the population. The last certified step, which is used, has a mark on both.
+    The path begins with the strictest decisions and ends with decisions without limits. Each step
+    of the path is drawn twice at the height of its accuracy: at its disparity on held-out rows, and
+    at the smallest limit that can be certified for the population. The last certified step is the
+    one that the model uses. It is marked on both lines.
 
-    Make it with :meth:`from_estimator`.
+    It is recommended to create the display with :meth:`from_estimator`.
 
     Parameters
     ----------
-    disparities, bounds, accuracies : array-like of shape (n_steps,)
-        The disparity of each step on held-out rows, the smallest limit that can be certified, and
-        the accuracy.
+    disparities : array-like of shape (n_steps,)
+        Disparity of each step on held-out rows.
+    bounds : array-like of shape (n_steps,)
+        Smallest limit that can be certified for each step.
+    accuracies : array-like of shape (n_steps,)
+        Accuracy of each step.
     n_certified : int
-        How many steps were certified.
+        Number of certified steps.
     max_disparity : float, default=None
-        The limit.
+        The limit, which is drawn as a vertical line.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The accuracy against the disparity, and against the certified limit.
+        The lines of the accuracy against the disparity and against the certified limit.
     used_ : matplotlib Line2D or None
-        The step that is used, on both lines; None if no step was certified.
+        The marks of the step that is used, on both lines. It is None if no step was certified.
 
     See Also
     --------
-    skfair.classification.FairDecisionClassifier : ``confidence=0.95`` makes such a path.
-    skfair.classification.ConstrainedERMClassifier : The same for a model trained within its limits.
+    skfair.classification.FairDecisionClassifier : Classifier with such a path if
+        ``confidence=0.95``.
+    skfair.classification.ConstrainedERMClassifier : Classifier that is trained under limits, with
+        the same option.
 
     Examples
     --------
@@ -83,7 +89,7 @@ class CertificateDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier, or a regressor, of which R2 takes the place of the accuracy.
+            A fitted classifier or regressor. For a regressor, R2 is drawn instead of the accuracy.
         """
         cls._needs_matplotlib("from_estimator")
         try:
@@ -109,7 +115,7 @@ class CertificateDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
         """
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)

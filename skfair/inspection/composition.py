@@ -23,12 +23,13 @@ from skfair.utils.validation import check_labels, check_names, check_weights
 
 @documented
 class ClusterCompositionDisplay(Display):
-    """Shares of the groups in each cluster as stacked bars, with those of the sample as lines.
+    """Shares of the groups in each cluster as stacked bars.
 
-    A cluster in which every boundary between two colours lies on its dashed line mixes the groups
-    as the whole sample does. Below the bars stands the size of each cluster.
+    Dashed lines show the shares of the groups in the whole sample. If every boundary between two
+    colours lies on its dashed line, the cluster mixes the groups as the whole sample does. The size
+    of each cluster is written below its bar.
 
-    Make it with :meth:`from_estimator` or :meth:`from_labels`.
+    It is recommended to create the display with :meth:`from_estimator` or :meth:`from_labels`.
 
     Parameters
     ----------
@@ -43,20 +44,21 @@ class ClusterCompositionDisplay(Display):
     sizes : array-like of shape (n_clusters,)
         Number (or total weight) of the rows of each cluster.
     attribute_of_group : array-like of shape (n_groups,), default=None
-        Number of the attribute that each group belongs to. Attributes are drawn as bars side by
-        side; the shares of the groups of each add up to 1. None is a single attribute.
+        Number of the attribute to which each group belongs. Attributes are drawn as bars side by
+        side, and the shares of the groups of one attribute add up to 1. If None, there is a single
+        attribute.
 
     Attributes
     ----------
     bars_ : list of matplotlib BarContainer
-        One per group, with one piece per cluster.
+        The bars of each group, with one piece per cluster.
     overall_lines_ : list of matplotlib LineCollection
-        The dashed lines, one collection per attribute with more than one group.
+        The dashed lines, with one collection for each attribute that has more than one group.
 
     See Also
     --------
-    skfair.metrics.share_deviation : The largest distance of a share from its line.
-    skfair.metrics.balance_score : Compares the groups of each cluster with each other.
+    skfair.metrics.share_deviation : Compute the largest distance of a share from its line.
+    skfair.metrics.balance_score : Compare the groups of each cluster with each other.
 
     Examples
     --------
@@ -109,12 +111,12 @@ class ClusterCompositionDisplay(Display):
         estimator : object
             A fitted clusterer with ``labels_``, or a pipeline or search that ends in one.
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows; needed only to read the columns of ``sensitive``. For other rows use
-            ``from_labels(estimator.predict(X_new), ...)``.
+            The training rows. They are needed only to read the columns of ``sensitive``. For other
+            rows, use ``from_labels(estimator.predict(X_new), ...)``.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each training row; several columns are several attributes.
+            The group of each training row. Each column is one sensitive attribute.
         **kwargs
-            Passed to :meth:`from_labels`: ``sample_weight``, ``ax``, ...
+            Further arguments of :meth:`from_labels`, such as ``sample_weight`` and ``ax``.
         """
         cls._needs_matplotlib("from_estimator")
         labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
@@ -137,9 +139,10 @@ class ClusterCompositionDisplay(Display):
         Parameters
         ----------
         labels : array-like of shape (n_samples,)
-            Cluster of each row; any labels. Clusters without weight are left out.
+            Cluster of each row. Any labels are accepted. Clusters without weight are left out.
         intersectional : bool, default=True
-            Whether several attributes are crossed, or drawn side by side.
+            If True, groups are the intersections of all attributes. If False, the attributes are
+            drawn side by side.
         """
         cls._needs_matplotlib("from_labels")
         codes, clusters = check_labels(labels, "labels")
@@ -166,11 +169,11 @@ class ClusterCompositionDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure, as wide as the clusters need. The bars fill
-            the axes, so they must not show another composition; the legend stands to the right of
-            them and needs a figure with ``layout="constrained"``.
+            Axes to draw on. If None, a new figure of suitable width is created. The bars fill the
+            axes, so the axes must not show another composition. The legend is placed to the right
+            of the axes, which requires a figure with ``layout="constrained"``.
         **kwargs
-            Passed to ``bar`` of matplotlib.
+            Options of the bars, which are passed to ``bar`` of matplotlib.
         """
         is_new = ax is None
         n_clusters, n_attributes = len(self.cluster_names), int(self.attribute_of_group.max()) + 1

@@ -32,24 +32,26 @@ _TO_ZERO = ("violation", "residual", "gap")
 
 @documented
 class ConvergenceDisplay(Display):
-    """History of a solver, one panel per column: objective, violation, ...
+    """History of a solver, with one panel for each column, such as objective and violation.
 
-    Violations are drawn on a logarithmic scale. If some are 0 (the iterate is feasible) the scale
-    is linear below the smallest positive one, so that 0 is on it.
+    Violations are drawn on a logarithmic scale. If some violations are 0, which means that the
+    iterate is feasible, the scale is linear below the smallest positive violation, so that 0 can be
+    shown.
 
-    Make it with :meth:`from_estimator`, or from any ``history_``. Draw a second history on the
-    axes of the first, ``plot(ax=first.ax_, name="other")``, to compare the two.
+    Create the display with :meth:`from_estimator`, or from any ``history_``. To compare two
+    histories, draw the second one on the axes of the first with
+    ``plot(ax=first.ax_, name="other")``.
 
     Parameters
     ----------
     history : dict of str to array-like of shape (n_iter,)
-        Columns of equal length, such as ``objective``, ``max_violation`` and ``seconds``; NaN
-        where a column was not recorded.
+        Columns of equal length, such as ``objective``, ``max_violation`` and ``seconds``. Values
+        that were not recorded are NaN.
 
     Attributes
     ----------
     ax_ : matplotlib Axes, or ndarray of them
-        The panels drawn on, from the top; the Axes itself if there is one.
+        The panels from top to bottom, or a single Axes if there is only one panel.
     columns_ : list of str
         The column of each panel.
     lines_ : list of matplotlib Line2D
@@ -57,7 +59,7 @@ class ConvergenceDisplay(Display):
 
     See Also
     --------
-    FairnessFrontDisplay : What the solvers reach, instead of how.
+    FairnessFrontDisplay : Compare the results of solvers instead of their histories.
 
     Examples
     --------
@@ -104,10 +106,13 @@ class ConvergenceDisplay(Display):
         ----------
         estimator : object
             A fitted estimator with ``history_``, or a pipeline or search that ends in one.
-        X, y : object
-            Not used; accepted so that all displays are called alike.
+        X : object
+            Not used. It is accepted so that all displays have the same signature.
+        y : object
+            Not used. It is accepted so that all displays have the same signature.
         **kwargs
-            Passed to :meth:`plot`: ``x``, ``columns``, ``ax``, or options of the lines.
+            Further arguments of :meth:`plot`, such as ``x``, ``columns``, ``ax`` or options of the
+            lines.
         """
         cls._needs_matplotlib("from_estimator")
         history = fitted_attribute(estimator, "history_", "the record of its solver's iterations")
@@ -127,19 +132,20 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or sequence of them, default=None
-            One per column; a single Axes will do for a single column. None makes a new figure
-            with the panels below each other.
+            Axes to draw on, one for each column. For a single column, a single Axes is sufficient.
+            If None, a new figure is created, with the panels below each other.
         x : {"iteration", "passes", "seconds"}, default="iteration"
-            What runs from left to right: iterations of the solver (rows of the history if it does
-            not say which), how often all rows were evaluated (batches count by their size), or CPU
-            seconds. Iterations of different solvers cost different amounts of work, passes and
-            seconds compare them. Seconds are not stored with a model: copies of it and models
-            that were loaded from a file do not have them.
+            Quantity on the horizontal axis. "iteration" counts iterations of the solver, or rows of
+            the history if iterations were not recorded. "passes" counts evaluations of all rows,
+            where a batch counts by its size. "seconds" is CPU time. Iterations of different solvers
+            cost different amounts of work, so use passes or seconds to compare solvers. Seconds are
+            not stored with a model, so copies of a model and models that were loaded from a file do
+            not have them.
         columns : str or sequence of str, default=None
-            Columns of the history to draw. None is ``"objective"`` and ``"max_violation"`` as far
-            as they were recorded, or every column if neither was.
+            Columns of the history to draw. If None, ``"objective"`` and ``"max_violation"`` are
+            drawn if they were recorded, and all columns otherwise.
         **kwargs
-            Passed to ``plot`` of matplotlib.
+            Options of the lines, which are passed to ``plot`` of matplotlib.
         """
         self.columns_ = self._check_columns(columns)
         steps = self._steps(x)

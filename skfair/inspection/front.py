@@ -28,52 +28,61 @@ Better = Literal["lower", "higher"]
 
 @documented
 class FairnessFrontDisplay(Display):
-    """Models or clusterings by two criteria, with the staircase of the nondominated ones.
+    """Models or clusterings by two criteria, with a line through the nondominated ones.
 
-    A point is nondominated if no other one is at least as good in both criteria and better in one.
-    What lies on the worse side of the staircase is attained or beaten by one of its points.
+    A point is nondominated if no other point is at least as good in both criteria and better in
+    one. The line is a staircase. Every combination of criteria on its worse side is attained or
+    improved by one of its points.
 
-    Make it with :meth:`from_predictions`, :meth:`from_classifiers` or :meth:`from_clusterings`.
-    Draw a second front on the
-    axes of the first, ``from_clusterings(..., name="other", ax=first.ax_)``, to compare the two.
+    It is recommended to create the display with :meth:`from_predictions`, :meth:`from_classifiers`
+    or :meth:`from_clusterings`. To compare two fronts, draw the second one on the axes of the first
+    with ``from_clusterings(..., name="other", ax=first.ax_)``.
 
     Parameters
     ----------
-    x, y : array-like of shape (n_points,)
-        The two criteria of each point.
-    x_label, y_label : str
-        What they are.
-    x_better, y_better : {"lower", "higher"}, default="lower" and "higher"
-        Which direction of each criterion is better.
+    x : array-like of shape (n_points,)
+        Value of the first criterion for each point.
+    y : array-like of shape (n_points,)
+        Value of the second criterion for each point.
+    x_label : str
+        Name of the first criterion.
+    y_label : str
+        Name of the second criterion.
+    x_better : {"lower", "higher"}, default="lower"
+        Whether lower or higher values of the first criterion are better.
+    y_better : {"lower", "higher"}, default="higher"
+        Whether lower or higher values of the second criterion are better.
     point_names : sequence of str, default=None
-        Names written at the points; None or an empty string writes nothing.
+        Names that are written at the points. If None, no names are written, and an empty string
+        leaves out a single name.
     selected : int or str, default=None
         Position or name of a point to mark as the selected one.
 
     Attributes
     ----------
     is_nondominated : ndarray of bool of shape (n_points,)
-        The points of the front.
+        Mask that is True for the points of the front.
     staircase : ndarray of shape (n_corners, 2)
-        The corners of the line, from the best x to the best y.
+        The corners of the staircase, from the best x to the best y.
     knee : int or None
-        Position of the point of the front that is farthest from the line between its ends, after
-        scaling both criteria to the same range. None if no point lies above that line.
+        Position of the point of the front that is farthest from the straight line between the ends
+        of the front, after both criteria are scaled to the same range. It is None if no point lies
+        above that line.
     line_ : matplotlib Line2D
         The staircase.
     points_ : matplotlib Line2D
         The points of the front.
     dominated_ : matplotlib Line2D or None
-        The other points, hollow; None if there are none.
+        The dominated points, which are drawn hollow. It is None if there are none.
     marks_ : dict of str to matplotlib Line2D
-        The marks ``"selected"`` and ``"knee"``, as far as they were drawn.
+        The marks ``"selected"`` and ``"knee"``, if they are drawn.
     texts_ : list of matplotlib Annotation
         The names of the points.
 
     See Also
     --------
-    skfair.metrics.nondominated : The points of the front.
-    skfair.metrics.hypervolume : The area that a front dominates.
+    skfair.metrics.nondominated : Find the points of the front.
+    skfair.metrics.hypervolume : Compute the area that a front dominates.
 
     Examples
     --------
@@ -141,11 +150,11 @@ class FairnessFrontDisplay(Display):
         Parameters
         ----------
         costs : array-like of shape (n_points,)
-            Costs, smaller is better, at least 0.
+            Cost of each clustering, at least 0 (smaller is better).
         balances : array-like of shape (n_points,)
-            Balances, larger is better.
+            Balance of each clustering (larger is better).
         point_names : sequence of str, default=None
-            Names written at the points.
+            Names that are written at the points.
         """
         cls._needs_matplotlib("from_clusterings")
         display = cls(
@@ -177,14 +186,15 @@ class FairnessFrontDisplay(Display):
         Parameters
         ----------
         accuracies : array-like of shape (n_points,)
-            Accuracies, or any other score that is better when larger.
+            Accuracy of each classifier, or any other score for which larger is better.
         disparities : array-like of shape (n_points,)
-            Differences or gaps between groups, at least 0, smaller is fairer; with
-            ``larger_is_fairer`` ratios. Scorers named ``neg_...`` return the negative of it.
+            Disparity of each classifier: differences or gaps between groups, at least 0, or ratios
+            if ``larger_is_fairer`` is True. Scorers named ``neg_...`` return negative differences,
+            so change their sign.
         larger_is_fairer : bool, default=False
-            Whether ``disparities`` are ratios or other measures that are fairer when larger.
+            Whether ``disparities`` are ratios or other measures for which larger is fairer.
         **kwargs
-            Passed to :meth:`plot`: ``show_knee``, or options of the staircase.
+            Further arguments of :meth:`plot`, such as ``show_knee`` or options of the staircase.
         """
         cls._needs_matplotlib("from_classifiers")
         display = cls(
@@ -210,21 +220,24 @@ class FairnessFrontDisplay(Display):
         sample_weight: ColumnLike | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw classifiers by their accuracy and their disparity, given what they predict.
+        """Draw classifiers by the accuracy and the disparity of their predictions.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             True labels.
         y_preds : dict of str to array-like of shape (n_samples,)
-            The predicted labels of each classifier by its name, which is written at its point.
+            Predicted labels of each classifier, as a dict from names to labels. The names are
+            written at the points.
         metric : callable, default=demographic_parity_difference
-            A metric of labels, called as ``metric(y_true, y_pred, sensitive_features=...)``; fix
-            its other arguments by ``functools.partial``. Of ratios, larger ones are fairer.
+            A metric of labels, which is called as ``metric(y_true, y_pred,
+            sensitive_features=...)``. Use ``functools.partial`` to set its other arguments. For
+            ratios, larger values are drawn as fairer.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         **kwargs
-            Passed to :meth:`from_classifiers`: ``selected``, ``name``, ``ax``, ``show_knee``, ...
+            Further arguments of :meth:`from_classifiers`, such as ``selected``, ``name``, ``ax``
+            and ``show_knee``.
         """
         cls._needs_matplotlib("from_predictions")
         if not isinstance(y_preds, Mapping) or not y_preds:
@@ -257,12 +270,12 @@ class FairnessFrontDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure. Axes that show another front keep their
-            labels.
+            Axes to draw on. If None, a new figure is created. Axes that show another front keep
+            their labels.
         show_knee : bool, default=False
             Whether to mark the point at :attr:`knee`, if there is one.
         **kwargs
-            Passed to ``plot`` of matplotlib for the staircase.
+            Options of the staircase, which are passed to ``plot`` of matplotlib.
         """
         ax, start = self._start(ax)
         style = look(start)

@@ -19,37 +19,39 @@ from skfair.utils.validation import check_number, check_numbers, check_scores
 class MonitorDisplay(Display):
     """Disparity of decisions over time, with the limit and the alarm.
 
-    The line is the disparity of the most recent rows, the band two standard errors around it. With
-    a reference group it has a sign, and with ``min_ratio`` it is a ratio.
+    The line shows the disparity of the most recent rows, and the band shows two standard errors
+    above and below it. The disparity is signed if there is a reference group, and it is a ratio if
+    ``min_ratio`` is given.
 
-    Make it with :meth:`from_monitor`.
+    It is recommended to create the display with :meth:`from_monitor`.
 
     Parameters
     ----------
-    disparities, standard_errors : array-like of shape (n_batches,)
-        The disparity of each batch and its standard error; NaN before there are rows of two
-        groups.
+    disparities : array-like of shape (n_batches,)
+        The disparity after each batch. It is NaN until there are rows of two groups.
+    standard_errors : array-like of shape (n_batches,)
+        The standard error of each disparity.
     max_disparity : float or None
-        The limit; None draws none.
+        The limit. If None, no limit is drawn.
     min_ratio : float, default=None
-        In place of ``max_disparity``: the limit of ratios, which are then drawn.
+        The limit of ratios. If given, ratios are drawn, and it replaces ``max_disparity``.
     reference : str, default=None
-        Name of the group that others are compared with; None if disparities have no sign.
+        Name of the group with which other groups are compared. If None, disparities have no sign.
     alarm_at : int, default=None
-        Place of the batch at which the alarm was raised, from 0.
+        Position of the batch at which the alarm was raised, counted from 0.
     batches : array-like of shape (n_batches,), default=None
-        Numbers of the batches, where not all are given; None counts from 0.
+        Numbers of the batches, if not all of them are given. If None, batches are counted from 0.
     attribute : str, default=None
-        The attribute whose groups are compared, for the legend.
+        Name of the attribute whose groups are compared, for the legend.
 
     Attributes
     ----------
     line_ : matplotlib Line2D
-        The disparity.
+        The line of the disparity.
 
     See Also
     --------
-    skfair.monitoring.DisparityMonitor : The monitor, whose ``history_`` is drawn.
+    skfair.monitoring.DisparityMonitor : Monitor whose ``history_`` is drawn.
 
     Examples
     --------
@@ -93,11 +95,11 @@ class MonitorDisplay(Display):
         Parameters
         ----------
         monitor : DisparityMonitor
-            The monitor. With ``reference_batches`` the limit is on the change of the disparity, so
-            it is no line beside the disparity itself and is left out.
+            The monitor. If it has ``reference_batches``, its limit applies to the change of the
+            disparity and not to the disparity itself, so the limit is not drawn.
         attribute : str, default=None
-            The attribute to draw, of a monitor with limits for several. With ``ax`` they can be
-            drawn one after the other on the same axes.
+            The attribute to draw, if the monitor has limits for several attributes. Use ``ax`` to
+            draw several attributes on the same axes.
         """
         cls._needs_matplotlib("from_monitor")
         try:
@@ -142,7 +144,7 @@ class MonitorDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
         """
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)

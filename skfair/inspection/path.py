@@ -21,44 +21,53 @@ _OF_PATHS = ("max_disparities", "score_name", "limits", "split_disparities", "sp
 class FairnessPathDisplay(Display):
     """Score against disparity along a path of stricter and stricter limits.
 
-    Filled markers are the models on the training sample, hollow ones the same models on the test
-    sample; a line joins neighbours on the path. Where the hollow line lies to the right of the
-    limits, these are satisfied on the training sample but not on unseen data.
+    Filled markers show the models on the training sample, and hollow markers show the same models
+    on the test sample. Lines join neighbours on the path. If a hollow marker lies to the right of
+    the limit of its model, the limit is satisfied on the training sample but not on unseen data.
 
-    Make it with :meth:`from_path`. Draw a second path on the axes of the first,
-    ``from_path(other, name="other", ax=first.ax_)``, to compare the two.
+    It is recommended to create the display with :meth:`from_path`. To compare two paths, draw the
+    second one on the axes of the first with ``from_path(other, name="other", ax=first.ax_)``.
 
     Parameters
     ----------
-    train_disparities, train_scores : array-like of shape (n_models,)
-        What the models reached on the training sample, in the order of the path.
-    test_disparities, test_scores : array-like of shape (n_models,), default=None
-        The disparities and scores on a test sample, both or neither.
+    train_disparities : array-like of shape (n_models,)
+        Disparities of the models on the training sample, in the order of the path.
+    train_scores : array-like of shape (n_models,)
+        Scores of the models on the training sample, in the order of the path.
+    test_disparities : array-like of shape (n_models,), default=None
+        Disparities on a test sample. Pass them together with ``test_scores``.
+    test_scores : array-like of shape (n_models,), default=None
+        Scores on a test sample. Pass them together with ``test_disparities``.
     max_disparities : array-like of shape (n_bounds,), default=None
         The limits of the models.
     score_name : str, default="score"
-        What the scores are.
+        Name of the score, for the vertical axis.
     limits : dict of str to float or None, default=None
-        The limit of each attribute, if disparities and ``max_disparities`` are multiples of it.
-    split_disparities, split_scores : array-like of shape (n_splits, n_models), default=None
-        The disparities and scores on the test part of each random split, both or neither. A band
-        around the hollow line shows one standard deviation of both over the splits.
+        The limit of each attribute, if disparities and ``max_disparities`` are multiples of these
+        limits.
+    split_disparities : array-like of shape (n_splits, n_models), default=None
+        Disparities on the test part of each random split. A band around the hollow line shows one
+        standard deviation over the splits.
+    split_scores : array-like of shape (n_splits, n_models), default=None
+        Scores on the test part of each random split. Pass them together with
+        ``split_disparities``.
 
     Attributes
     ----------
     train_line_ : matplotlib Line2D
         The models on the training sample.
     test_line_ : matplotlib Line2D or None
-        The models on the test sample; None if there is none.
+        The models on the test sample. It is None if there is no test sample.
     bounds_ : matplotlib LineCollection or None
-        The limits; None if they were not drawn.
+        The limits. It is None if they are not drawn.
     bands_ : list of matplotlib PolyCollection
-        The standard deviations of the scores and of the disparities; empty without splits.
+        The bands of standard deviations of scores and disparities. The list is empty without
+        splits.
 
     See Also
     --------
-    skfair.model_selection.fairness_path : Fits the models of a path.
-    FairnessFrontDisplay : Models that do not lie on a path.
+    skfair.model_selection.fairness_path : Fit the models of a path.
+    FairnessFrontDisplay : Draw models that do not lie on a path.
 
     Examples
     --------
@@ -107,9 +116,9 @@ class FairnessPathDisplay(Display):
         Parameters
         ----------
         path : FairnessPath
-            What :func:`skfair.model_selection.fairness_path` returns.
+            The path, as returned by :func:`skfair.model_selection.fairness_path`.
         **kwargs
-            Passed to :meth:`plot`: ``show_bounds``, or options of the lines.
+            Further arguments of :meth:`plot`, such as ``show_bounds`` or options of the lines.
         """
         cls._needs_matplotlib("from_path")
         if not hasattr(path, "train_disparities"):
@@ -132,11 +141,12 @@ class FairnessPathDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure. Axes that show another path keep their labels.
+            Axes to draw on. If None, a new figure is created. Axes that show another path keep
+            their labels.
         show_bounds : bool, default=False
-            Whether to draw an upright line at each of ``max_disparities``.
+            Whether to draw a vertical line at each of ``max_disparities``.
         **kwargs
-            Passed to ``plot`` of matplotlib for both lines.
+            Options of both lines, which are passed to ``plot`` of matplotlib.
         """
         if show_bounds and self.max_disparities is None:
             raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")

@@ -27,30 +27,31 @@ _GAPS = {
 class RankingGapDisplay(Display):
     """Share of the queries whose disparity is at most a given value.
 
-    The further up and to the left a curve, the fairer the rankings. Draw a second ranker on the
-    axes of the first, ``from_predictions(..., name="fair", ax=first.ax_)``, to compare the two.
+    Rankings are fairer if the curve is further up and to the left. To compare two rankers, draw the
+    second one on the axes of the first with
+    ``from_predictions(..., name="fair", ax=first.ax_)``.
 
     Parameters
     ----------
     gaps : array-like of shape (n_queries,)
         The disparity of each query.
     gap : {"pair_error", "exposure", "rank"}, default="pair_error"
-        The disparity that they measure, which is written on the axis.
+        The kind of disparity, which is written on the axis.
     limit : float, default=None
-        A limit to draw as an upright line.
+        A limit, which is drawn as a vertical line.
     name : str, default=None
         Name of the ranker in the legend.
 
     Attributes
     ----------
     line_ : matplotlib Line2D
-        The curve.
+        The curve of the ranker.
     limit_ : matplotlib Line2D or None
-        The limit; None if there is none.
+        The line of the limit. It is None if there is no limit.
 
     See Also
     --------
-    skfair.metrics.pair_error_gap : One number for all queries.
+    skfair.metrics.pair_error_gap : Compute one number for all queries.
 
     Examples
     --------
@@ -96,18 +97,19 @@ class RankingGapDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            Grades of relevance; needed for ``gap="pair_error"`` only.
+            Grades of relevance, which are needed only for ``gap="pair_error"``.
         y_score : array-like of shape (n_samples,)
-            Scores; a larger one puts a document further up.
+            Scores of the documents. Documents are ranked by decreasing score.
         query_id : array-like of shape (n_samples,)
             The query of each document.
         intersectional : bool, default=True
-            Whether several attributes are crossed, or each is compared for itself.
+            If True, groups are the intersections of all attributes. If False, groups are compared
+            within each attribute.
         gap : {"pair_error", "exposure", "rank"}, default="pair_error"
-            The metric: :func:`skfair.metrics.pair_error_gap`, :func:`skfair.metrics.exposure_gap`
-            or :func:`skfair.metrics.rank_gap`.
+            The disparity of a query, as measured by :func:`skfair.metrics.pair_error_gap`,
+            :func:`skfair.metrics.exposure_gap` or :func:`skfair.metrics.rank_gap`.
         **kwargs
-            Passed to ``plot`` of matplotlib.
+            Options of the curve, which are passed to ``plot`` of matplotlib.
         """
         cls._needs_matplotlib("from_predictions")
         _check_gap(gap)
@@ -136,7 +138,7 @@ class RankingGapDisplay(Display):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Score documents and draw the distribution of the disparities of queries.
+        """Compute scores with a fitted ranker and draw the distribution of disparities.
 
         Parameters
         ----------
@@ -147,11 +149,12 @@ class RankingGapDisplay(Display):
         y : array-like of shape (n_samples,)
             Grades of relevance.
         sensitive : str, int or list of them, default=None
-            Columns of X that hold the groups, instead of ``sensitive_features``.
+            Columns of X that hold the groups, which replace ``sensitive_features``.
         name : str, default=None
-            Name of the ranker in the legend; that of its class if None.
+            Name of the ranker in the legend. If None, the name of its class is used.
         **kwargs
-            Passed to :meth:`from_predictions`: ``gap``, ``limit``, ``ax``, or options of the curve.
+            Further arguments of :meth:`from_predictions`, such as ``gap``, ``limit``, ``ax`` or
+            options of the curve.
         """
         groups = cls._groups(estimator, X, sensitive_features, sensitive)
         return cls.from_predictions(
@@ -169,8 +172,8 @@ class RankingGapDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure. Axes that show another ranker keep their
-            labels.
+            Axes to draw on. If None, a new figure is created. Axes that show another ranker keep
+            their labels.
         """
         ax, start = self._start(ax)
         x = np.append(0.0, self.gaps)

@@ -50,50 +50,56 @@ _WHY = ", one row per rate and one column per group"
 
 @documented
 class GroupRatesDisplay(Display):
-    """Rates of each group with confidence intervals, and the rate of all rows as a line.
+    """Rates of each group with confidence intervals.
 
-    One row per group and one for the whole sample; the rates of a row are told apart by colour
-    and marker. An interval far from the line shows a group that is treated unlike the rest; where
-    the interval contains the line, chance alone could have done it.
+    The picture has one row for each group and one row for the whole sample. Rates are distinguished
+    by colour and marker, and a line shows the rate of the whole sample. If the interval of a group
+    does not contain the line, its rate differs significantly from the overall rate. If it contains
+    the line, the difference may be due to chance.
 
-    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+    It is recommended to create the display with :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
     values : array-like of shape (n_rates, n_groups)
-        The rate of each group; NaN where it is undefined.
+        The rates of each group. A rate that is undefined is NaN.
     overall : array-like of shape (n_rates,)
-        The rate of all rows.
+        The rates of the whole sample.
     rates : sequence of str
         Names of the rates.
     group_names : sequence of str
         Names of the groups.
-    low, high : array-like of shape (n_rates, n_groups), default=None
-        Ends of the confidence intervals; None draws none.
-    overall_low, overall_high : array-like of shape (n_rates,), default=None
-        Ends of the confidence intervals of the whole sample.
+    low : array-like of shape (n_rates, n_groups), default=None
+        Lower ends of the confidence intervals. If None, no intervals are drawn.
+    high : array-like of shape (n_rates, n_groups), default=None
+        Upper ends of the confidence intervals. If None, no intervals are drawn.
+    overall_low : array-like of shape (n_rates,), default=None
+        Lower ends of the confidence intervals of the whole sample.
+    overall_high : array-like of shape (n_rates,), default=None
+        Upper ends of the confidence intervals of the whole sample.
     n_samples : array-like of shape (n_groups,), default=None
-        Number of rows of each group, written below its name.
+        Number of rows of each group, which is written below its name.
     n_overall : int, default=None
-        Number of rows of the whole sample; the sum of ``n_samples`` unless groups overlap.
+        Number of rows of the whole sample. It is the sum of ``n_samples``, unless groups overlap.
     confidence : float, default=None
-        Coverage of the intervals, written on the axis.
+        Confidence level of the intervals, which is written on the axis.
     reference : str, default=None
-        Name of the reference group. ``values`` are then the differences of the other groups' rates
-        from its rates, and ``overall`` those of the reference group itself, which are 0.
+        Name of the reference group. If given, ``values`` are the differences between the rates of
+        the other groups and the rates of the reference group, and ``overall`` is 0.
 
     Attributes
     ----------
     artists_ : list of matplotlib ErrorbarContainer or BarContainer
-        One per rate; the last row in each is the whole sample, or the reference group.
+        The points or bars of each rate. The last row of each is the whole sample or the reference
+        group.
     overall_lines_ : list of matplotlib Line2D
-        The line at the rate of all rows, or of the reference group, one per rate.
+        The line at the rate of the whole sample, or of the reference group, for each rate.
     undefined_ : list of matplotlib Text
-        A note for each rate that is undefined.
+        Text that marks each undefined rate.
 
     See Also
     --------
-    skfair.metrics.group_report : The numbers as a table.
+    skfair.metrics.group_report : Compute the rates as a table.
 
     Examples
     --------
@@ -152,21 +158,23 @@ class GroupRatesDisplay(Display):
         pos_label: ClassLabel = None,
         **kwargs: Any,
     ) -> Self:
-        """Predict with a fitted classifier and draw the rates of each group.
+        """Compute predictions with a fitted classifier and draw the rates of each group.
 
         Parameters
         ----------
         estimator : object
-            A fitted classifier. If its ``predict`` takes ``sensitive_features``, it gets them.
+            A fitted classifier. If its ``predict`` takes ``sensitive_features``, they are passed to
+            it.
         X : array-like of shape (n_samples, n_features)
-            The rows to predict.
+            The rows for which labels are predicted.
         y : array-like of shape (n_samples,) or None
-            True labels; None if ``rates`` needs none.
+            True labels. They may be None if ``rates`` do not need them.
         pos_label : label, default=None
-            The class that counts as positive; None is that of the estimator, mostly
-            the second of its two classes.
+            The class that counts as positive. If None, the positive class of the estimator is used,
+            which is usually the second of its two classes.
         **kwargs
-            Passed to :meth:`from_predictions`: ``rates``, ``interval``, ``name``, ``ax``, ...
+            Further arguments of :meth:`from_predictions`, such as ``rates``, ``interval``, ``name``
+            and ``ax``.
         """
         groups = cls._groups(estimator, X, sensitive_features, sensitive)
         return cls.from_predictions(
@@ -198,40 +206,44 @@ class GroupRatesDisplay(Display):
         ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the rates of each group, given predicted labels.
+        """Draw the rates of each group from predicted labels.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            True labels; None if ``rates`` is ``"selection_rate"`` alone, which needs none.
+            True labels. They may be None if only ``"selection_rate"`` is drawn.
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
         rates : str or sequence of str, default=None
-            Among ``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``,
-            ``"positive_predictive_value"``, ``"negative_predictive_value"``, ``"accuracy"`` and
-            ``"base_rate"``. By default, these are the selection rate and, with ``y_true``, the true
-            and false positive rates.
+            The rates to draw, among ``"selection_rate"``, ``"true_positive_rate"``,
+            ``"false_positive_rate"``, ``"positive_predictive_value"``,
+            ``"negative_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. If None, the
+            selection rate is drawn, and with ``y_true`` also the true and false positive rates.
         intersectional : bool, default=True
-            Whether several attributes are crossed, or listed one after the other.
+            If True, groups are the intersections of all attributes. If False, the groups of each
+            attribute are listed one after the other.
         pos_label : label, default=None
-            The class that counts as positive. None is for labels that say it themselves: 0 and 1,
-            -1 and 1, and booleans. Others, such as 1 and 2 or text, need it.
+            The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1,
+            or booleans. It is required for other labels, such as 1 and 2 or strings.
         interval : {"wilson", "bootstrap"} or None, default="wilson"
-            How the intervals are found.
+            How intervals are computed: by Wilson's formula for a proportion or from percentiles of
+            resampled tables. If None, no intervals are drawn.
         confidence : float, default=0.95
-            Coverage of the intervals.
+            Confidence level of the intervals.
         n_bootstrap : int, default=500
             Number of resampled tables.
         random_state : int, RandomState instance or None, default=None
             Seed of the bootstrap.
         reference : group or dict, default=None
-            The group that others are compared with, such as ``"male"``, or a level of each
-            attribute. Draws the differences from its rates: below 0 a group is lower.
+            The group with which other groups are compared, such as ``"male"``, or a dict with one
+            level of each attribute. If given, differences from its rates are drawn, which are
+            negative for groups with lower rates.
         units : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as the person of each visit, so that intervals count
-            people. Without units every row is taken for another person.
+            Labels of rows that belong together, for example the person behind each visit. Intervals
+            are then based on the number of people. Without ``units``, every row is treated as a
+            different person.
         **kwargs
-            Passed to :meth:`plot`: ``kind``, or options of the points or bars.
+            Further arguments of :meth:`plot`, such as ``kind`` or options of the points or bars.
         """
         cls._needs_matplotlib("from_predictions")
         groups: Any = {"sensitive_features": sensitive_features, "reference": reference}
@@ -263,12 +275,13 @@ class GroupRatesDisplay(Display):
         Parameters
         ----------
         report : Report
-            What :func:`skfair.metrics.group_report` returned, without strata: also one of Dask
-            collections. With a reference group the differences from its rates are drawn.
+            The report, as returned by :func:`skfair.metrics.group_report`, without strata. It may
+            describe Dask collections. If it has a reference group, differences from its rates are
+            drawn.
         rates : str or sequence of str, default=None
-            As in :meth:`from_predictions`.
+            The rates to draw, as in :meth:`from_predictions`.
         **kwargs
-            Passed to :meth:`plot`: ``kind``, or options of the points or bars.
+            Further arguments of :meth:`plot`, such as ``kind`` or options of the points or bars.
         """
         cls._needs_matplotlib("from_report")
         chosen, places = _read_rates(rates, report), report.attrs.get("reference_rows", [])
@@ -307,13 +320,15 @@ class GroupRatesDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure, as tall as the groups need. Axes that show
-            the same groups for another model are continued, with other markers. The legend stands
-            to the right of the axes and needs a figure with ``layout="constrained"``.
+            Axes to draw on. If None, a new figure of suitable height is created. On axes that show
+            the same groups for another model, other markers are used. The legend is placed to the
+            right of the axes, which requires a figure with ``layout="constrained"``.
         kind : {"point", "bar"}, default="point"
-            Points with intervals, which can be continued, or bars.
+            Whether to draw points with intervals or bars. Only points can be added to the axes of
+            another model.
         **kwargs
-            Passed to ``errorbar`` or ``barh`` of matplotlib.
+            Options of the points or bars, which are passed to ``errorbar`` or ``barh`` of
+            matplotlib.
         """
         if kind not in ("point", "bar"):
             raise ValueError(f"kind must be 'point' or 'bar', got {kind!r}.")

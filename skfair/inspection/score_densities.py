@@ -23,13 +23,13 @@ from skfair.utils.validation import check_names, check_numbers, check_scores, ch
 
 @documented
 class GroupScoreDisplay(ScoreDisplay):
-    """Densities of the scores of each group, the percentile interval shaded.
+    """Densities of the scores of each group.
 
-    The shaded parts are the members of each group that are contested: those whose rank within
-    their own group, counted from the top, lies in the interval. Under partial statistical parity
-    the shaded parts of all groups look alike and lie above each other.
+    If a percentile interval is given, the scores of rows whose rank within their group, counted
+    from the top, lies in the interval are shaded. Under partial statistical parity, the shaded
+    parts of all groups have the same shape and cover the same scores.
 
-    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+    It is recommended to create the display with :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
@@ -40,25 +40,26 @@ class GroupScoreDisplay(ScoreDisplay):
     weights : sequence of array-like, default=None
         Weights of the scores of each group.
     interval : sequence of array-like of shape (n_intervals, 2), default=None
-        The percentile interval, or union of intervals, of each group; None shades nothing.
+        The percentile interval, or union of intervals, of each group. If None, no interval is
+        shaded.
     bounds : (float, float), default=None
-        The range that scores can take, (0, 1) for probabilities; no density is drawn outside.
+        The range of possible scores, such as (0, 1) for probabilities. No density is drawn outside.
 
     Attributes
     ----------
     score_ranges : list of ndarray of shape (n_intervals, 2), or None
-        The lowest and the highest score of each group inside its interval; infinite where the
-        interval has no end.
+        The lowest and the highest score of each group inside its interval. They are infinite if the
+        interval reaches the bottom or the top of the ranks.
     curves_ : list of matplotlib Line2D or StepPatch
-        The density of each group. Scores that are all equal have none; they are drawn as a
-        vertical line.
+        The density of each group. If all scores of a group are equal, a vertical line is drawn
+        instead.
     shades_ : list of matplotlib artists
         The shaded parts.
 
     See Also
     --------
-    CCDFCurveDisplay : Compares two groups threshold by threshold.
-    skfair.metrics.partial_statistical_parity_gap : What the shading shows, as a number.
+    CCDFCurveDisplay : Compare two groups threshold by threshold.
+    skfair.metrics.partial_statistical_parity_gap : Compute the gap between the shaded parts.
 
     Examples
     --------
@@ -124,19 +125,20 @@ class GroupScoreDisplay(ScoreDisplay):
         Parameters
         ----------
         y_score : array-like of shape (n_samples,)
-            Scores; larger means more positive.
+            Scores, where a larger score speaks more for the positive class.
         interval : (float, float), list of such pairs, or dict, default=None
-            Percentile interval counted from the top: ``(0.05, 0.3)`` are the ranks from the best
-            5% to the best 30% *of each group*. A list is a union of disjoint intervals; a dict
-            maps each group to its own.
+            Percentile interval counted from the top. ``(0.05, 0.3)`` covers the ranks from the best
+            5% to the best 30% *of each group*. A list gives a union of disjoint intervals, and a
+            dict gives each group its own interval.
         intersectional : bool, default=True
-            Whether several attributes are crossed, or drawn one after the other.
+            If True, groups are the intersections of all attributes. If False, the groups of each
+            attribute are drawn one after the other.
         bounds : (float, float), default=None
-            The range that scores can take, (0, 1) for probabilities. Without it a density smears
-            some mass beyond it.
+            The range of possible scores, such as (0, 1) for probabilities. If None, the density may
+            extend beyond the possible scores.
         **kwargs
-            Passed to :meth:`plot`: ``kind``, ``layout``, ``bins``, ``bw_method``, or
-            options of the curves.
+            Further arguments of :meth:`plot`, such as ``kind``, ``layout``, ``bins``, ``bw_method``
+            or options of the curves.
         """
         cls._needs_matplotlib("from_predictions")
         rows = scored_rows(
@@ -170,16 +172,18 @@ class GroupScoreDisplay(ScoreDisplay):
         Parameters
         ----------
         kind : {"density", "hist"}, default="density"
-            A kernel density estimate, or a histogram of the same area.
+            Whether to draw a kernel density estimate or a histogram of the same area.
         layout : {"overlay", "rows"}, default="overlay"
-            All groups above each other, or one row per group, clearer for more than three groups.
-            Rows need axes of their own.
+            Whether to draw all groups on top of each other or in separate rows, which is clearer
+            for more than three groups. With "rows", the axes must not show other scores.
         bins : int, str or sequence, default=30
-            Bins of the histogram, the same for all groups; as in ``numpy.histogram_bin_edges``.
+            Bins of the histogram, as in ``numpy.histogram_bin_edges``. They are the same for all
+            groups.
         bw_method : {"scott", "silverman"} or float, default="scott"
             Bandwidth of the density, as in ``scipy.stats.gaussian_kde``.
         **kwargs
-            Passed to ``plot`` (density) or ``stairs`` (histogram) of matplotlib.
+            Options of the curves, which are passed to ``plot`` (density) or ``stairs`` (histogram)
+            of matplotlib.
         """
         if kind not in ("density", "hist") or layout not in ("overlay", "rows"):
             raise ValueError(

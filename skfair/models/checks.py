@@ -17,20 +17,21 @@ _DIRECTIONS, _ENOUGH = 8, 6
 
 
 def check_score_model(model: ScoreFunction, X: Rows, *, random_state: int = 0) -> None:
-    """Raise an ``AssertionError`` that says what a score model does not keep.
+    """Check whether a score model can be used as ``model=`` of estimators.
 
-    Shapes, seeds, scores that depend on their own row alone, gradients against differences, tapes
-    that outlive later passes, and copies.
+    An ``AssertionError`` is raised for the first requirement that the model does not meet. The
+    checks cover shapes, seeds, and copies. A score may depend only on its own row, gradients must
+    agree with finite differences, and a tape must stay valid after later passes.
 
     Parameters
     ----------
     model : object
-        With ``n_parameters``, ``start``, ``forward`` and ``pullback``, see
-        :class:`~skfair.models.ScoreFunction`.
+        The score model, which has ``n_parameters``, ``start``, ``forward`` and ``pullback`` as
+        described in :class:`~skfair.models.ScoreFunction`.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        A few rows, 4 at least.
+        Some rows to try the model on, at least 4.
     random_state : int, default=0
-        Seed of the trials.
+        Seed of the checks.
 
     Examples
     --------

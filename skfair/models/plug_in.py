@@ -18,7 +18,10 @@ from skfair.models.units import Units
 
 
 class ScoreFunction(Protocol):
-    """What ``model=`` of an estimator must have; :func:`check_score_model` tries it.
+    """Interface of a score model that can be passed as ``model=`` to an estimator.
+
+    A score model computes the scores of rows from a vector of parameters, and gradients by these
+    parameters. Use :func:`check_score_model` to check a model of your own.
 
     Attributes
     ----------
@@ -54,30 +57,31 @@ class ScoreFunction(Protocol):
         Parameters
         ----------
         rng : RandomState
-            Source of random numbers: the same one gives the same parameters.
+            Source of random numbers. The same state must give the same parameters.
 
         Returns
         -------
         theta : ndarray of shape (n_parameters,)
-            A new array.
+            The parameters, in a new array.
         """
 
     def forward(self, theta: FloatArray, X: Any) -> tuple[NDArray[Any], Any]:
-        """Return the scores of rows, and what :meth:`pullback` needs.
+        """Return the scores of rows, and a tape for :meth:`pullback`.
 
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,)
             The parameters.
         X : ndarray or CSR matrix of shape (n_rows, n_features)
-            Some rows, as the estimator was given them.
+            Some rows, in the form in which the estimator received them.
 
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            A score depends on its row and the parameters alone.
+            The scores. Each score may depend only on its row and the parameters.
         tape : object
-            Handed to :meth:`pullback`, once, several times, or never; also after later passes.
+            Any object that :meth:`pullback` needs. It may be passed to :meth:`pullback` once,
+            several times or never, and also after later forward passes.
         """
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
@@ -86,14 +90,14 @@ class ScoreFunction(Protocol):
         Parameters
         ----------
         tape : object
-            Of a forward pass.
+            The tape of a forward pass.
         slopes : ndarray of shape (n_rows,)
-            Derivatives by the scores.
+            Derivatives of the function with respect to the scores.
 
         Returns
         -------
         gradient : ndarray of shape (n_parameters,)
-            Derivatives by the parameters.
+            Derivatives of the function with respect to the parameters.
         """
 
 

@@ -18,36 +18,37 @@ if TYPE_CHECKING:
 
 
 class TorchScore:
-    """Scores by a module of PyTorch, for ``model=`` of estimators.
+    """Score model that wraps a PyTorch module, for ``model=`` of estimators.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Turns rows, (n_rows, n_features) in the type of its parameters, into one score each: an
-        output of shape (n_rows,) or (n_rows, 1). It is copied, and used in its evaluation mode:
-        dropout is off, and batch norms keep their statistics.
+        The module, which returns one score for each row. Its input has shape (n_rows, n_features)
+        and the type of its parameters, and its output has shape (n_rows,) or (n_rows, 1). The
+        module is copied and used in evaluation mode, so dropout is off and batch norms keep their
+        statistics.
     start : {"random", "module"}, default="random"
-        Where a fit starts: at parameters that the layers draw anew, by the seed of the estimator,
-        or at those that the module has.
+        Parameters from which a fit starts. "random" lets the layers draw new parameters, with the
+        seed of the estimator, and "module" starts from the parameters of the module.
     device : str, default="cpu"
-        Where it computes.
+        Device on which the module is evaluated.
 
     Attributes
     ----------
     module : torch.nn.Module
-        The copy. Fits leave its parameters as they are; see :meth:`module_with`.
+        The copy of the module. Fits do not change its parameters (see :meth:`module_with`).
     n_parameters : int
-        Number of parameters that need gradients, all tensors together.
+        Total number of parameters that need gradients.
 
     See Also
     --------
-    skfair.models.check_score_model : Tries whether a model keeps what is asked of it.
+    skfair.models.check_score_model : Check whether a score model meets all requirements.
 
     Notes
     -----
-    Parameters that need no gradient (``requires_grad_(False)``) stay as they are, for fine-tuning.
-    For strict bounds that are close, use ``module.double()``: thresholds keep a distance from the
-    scores that covers the rounding of single precision.
+    Parameters that need no gradient (``requires_grad_(False)``) are not changed, which allows
+    fine-tuning. Use ``module.double()`` if limits are strict and close: with single precision,
+    thresholds keep a distance from the scores that covers rounding errors.
 
     Examples
     --------
@@ -92,12 +93,13 @@ class TorchScore:
         Parameters
         ----------
         rng : RandomState
-            Gives PyTorch its seed; PyTorch's own generator stays as it is.
+            Source of random numbers that seeds PyTorch. The global generator of PyTorch is not
+            changed.
 
         Returns
         -------
         theta : ndarray of shape (n_parameters,)
-            The parameters, tensor after tensor.
+            The parameters of all tensors, one tensor after the other.
         """
         import torch
 
@@ -113,21 +115,21 @@ class TorchScore:
         return self._flat(drawn)
 
     def forward(self, theta: FloatArray, X: NDArray[Any]) -> tuple[NDArray[Any], Any]:
-        """Return the scores of rows, and what :meth:`pullback` needs.
+        """Return the scores of rows, and a tape for :meth:`pullback`.
 
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,)
             The parameters.
         X : ndarray of shape (n_rows, n_features)
-            Dense rows.
+            The rows, as a dense array.
 
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            In the precision of the module.
+            The scores in the precision of the module.
         tape : object
-            For :meth:`pullback`.
+            The tape, which :meth:`pullback` needs.
         """
         import torch
 
@@ -147,14 +149,14 @@ class TorchScore:
         Parameters
         ----------
         tape : object
-            Of a forward pass.
+            The tape of a forward pass.
         slopes : ndarray of shape (n_rows,)
-            Derivatives by the scores.
+            Derivatives of the function with respect to the scores.
 
         Returns
         -------
         gradient : ndarray of shape (n_parameters,)
-            Derivatives by the parameters.
+            Derivatives of the function with respect to the parameters.
         """
         import torch
 
@@ -163,29 +165,29 @@ class TorchScore:
         return np.concatenate([part.cpu().numpy().ravel() for part in parts]).astype(np.float64)
 
     def state_dict(self, theta: FloatArray) -> dict[str, torch.Tensor]:
-        """Return parameters as the module's state.
+        """Return parameters as a state dict of the module.
 
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,)
-            For example ``parameters_`` of a fitted estimator.
+            The parameters, for example ``parameters_`` of a fitted estimator.
 
         Returns
         -------
         state : dict of str to tensor
-            For ``load_state_dict`` of a module like this one.
+            State that can be passed to ``load_state_dict`` of a module of the same architecture.
         """
         tensors = self._tensors(theta, needs_gradient=False)
         state = {name: value.clone() for name, value in self.module.state_dict().items()}
         return state | dict(zip(self._names, tensors, strict=True))
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Take the parameters of a state; fits start from them.
+        """Set the parameters from a state dict, so that fits start from them.
 
         Parameters
         ----------
         state : dict of str to tensor
-            Of a module like this one.
+            State of a module of the same architecture.
         """
         self.module.load_state_dict(state)
         self.starts_from = "module"
@@ -196,12 +198,12 @@ class TorchScore:
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,)
-            For example ``parameters_`` of a fitted estimator.
+            The parameters, for example ``parameters_`` of a fitted estimator.
 
         Returns
         -------
         module : torch.nn.Module
-            In its evaluation mode.
+            The copy, in evaluation mode.
         """
         module = deepcopy(self.module)
         module.load_state_dict(self.state_dict(theta))

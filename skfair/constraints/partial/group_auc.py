@@ -85,7 +85,12 @@ class GroupAUCMoment(RankedMoment):
 
 @CONSTRAINTS.register("group_auc")
 class GroupAUC(OneLimit):
-    """Inside the interval no group ranks above another, Definition A.1; needs a compact step."""
+    """Bound the distance of group AUCs inside the interval from 1/2.
+
+    A limit of 0 means that no group ranks above another inside the interval (Definition A.1 of
+    partial_fairness_idca). The smooth step must have a bounded width, as "ramp" and "smoothstep"
+    have.
+    """
 
     tasks = frozenset({"intervals"})
     ranked = GroupAUCMoment

@@ -18,22 +18,24 @@ RankWithin = Literal["group", "class"]
 
 
 class IntervalConstraint(Constraint):
-    """A constraint within percentile intervals, with what its name alone does not say.
+    """Constraint within percentile intervals, with options that its name alone does not set.
 
     Parameters
     ----------
     constraint : str or Constraint, default="statistical_parity"
-        As ``constraint`` of :class:`skfair.classification.PartialParityClassifier`.
+        The constraint, as in :class:`skfair.classification.PartialParityClassifier`.
     rank_within : {"class", "group"}, default="class"
-        For constraints on positives or classes: whether ranks are taken within the rows that count,
-        (50) and (56), or among all rows of a group (Definitions A.2 and A.3), as
-        :mod:`skfair.metrics` does by default. The latter is kept by "repair" and "al_lbfgs", not by
-        the algorithms of the paper.
+        The rows among which ranks are taken, for constraints on the positive class or on each
+        class. "class" takes ranks among the rows of the group and class, as in (50) and (56).
+        "group" takes ranks among all rows of a group (Definitions A.2 and A.3), which is the
+        default of :mod:`skfair.metrics`. "group" is supported by the solvers "repair" and
+        "al_lbfgs", but not by the algorithms of the paper.
     surrogate : {"smoothstep", "ramp", "sigmoid"} or Surrogate, default="smoothstep"
-        Smooth step that stands for "above the threshold" in the solvers; "ramp" is the paper's.
+        Smooth step that approximates "above the threshold" in the solvers. "ramp" is the one of the
+        paper.
     n_percentiles : int, default=10
-        Percentiles at which smooth statistical parity is imposed. More leave less between them and
-        cost more.
+        Number of percentiles at which smooth statistical parity is imposed. More percentiles
+        approximate the constraint more closely and cost more.
 
     Examples
     --------
@@ -68,7 +70,7 @@ class IntervalConstraint(Constraint):
 
     @property
     def subset(self) -> str | Subset:  # type: ignore[override]
-        """Rows that count: those of the constraint."""
+        """Rows that enter the rates, which are the same as for the constraint."""
         return self.inner.subset
 
     @property
@@ -84,7 +86,7 @@ class IntervalConstraint(Constraint):
 
     @property
     def classes(self) -> tuple[int, ...]:
-        """The classes within which rates are taken, one by one; empty for those of all rows."""
+        """The classes within which rates are taken, or an empty tuple for rates over all rows."""
         subset = make_subset(self.subset)
         if not isinstance(subset, AllRows | OfClasses):
             raise ValueError(
@@ -95,28 +97,28 @@ class IntervalConstraint(Constraint):
 
     @property
     def ranks_whole_groups(self) -> bool:
-        """Whether ranks are taken among all rows of a group where classes are told apart."""
+        """Whether ranks are taken among all rows of a group although classes are compared."""
         tells_classes = self.ranked.limits_decisions and bool(self.classes)
         return tells_classes and self.rank_within == "group"
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures it; None if there is none."""
+        """Name of the function of skfair.metrics that measures the constraint, or None."""
         return self.ranked.metrics[len(self.classes)] if self.ranked.metrics else None
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
+        """Limit of the constraint, which overrides the limit of the estimator, or None."""
         return self.inner.own_limit
 
     def compared(self) -> Comparison:
-        """Return how the constraint compares groups."""
+        """Return the comparison of groups."""
         return self.inner.compared()
 
     def moments(
         self, rows: TrainingRows, surrogate: Surrogate, *, printed: bool = False
     ) -> list[RankedMoment]:
-        """Return its moment on rows, in all its forms or in that in which the paper prints it."""
+        """Return the moment on rows, in all of its forms or in the form of the paper."""
         whole = self.ranks_whole_groups
         return list(self.ranked.forms(rows, surrogate, self.classes, whole, printed))
 

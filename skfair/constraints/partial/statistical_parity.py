@@ -94,7 +94,11 @@ class StatisticalParityMoment(RankedMoment):
 
 @CONSTRAINTS.register("statistical_parity")
 class StatisticalParity(OneLimit):
-    """Scores inside the interval have the same distribution in all groups, Definition 4.2."""
+    """Bound the difference of positive rates inside the interval at every threshold.
+
+    A limit of 0 means that scores inside the interval have the same distribution in all groups
+    (Definition 4.2 of partial_fairness_idca).
+    """
 
     tasks = frozenset({"intervals"})
     ranked = StatisticalParityMoment
