@@ -199,6 +199,7 @@ def docstrings(thing):
     yield "", inspect.getdoc(thing) or ""
     if inspect.isclass(thing):
         for name, member in inspect.getmembers(thing, callable):
-            if name.startswith("_") or not (member.__module__ or "").startswith("skfair"):
+            module = getattr(member, "__module__", None) or ""  # methods of C have none
+            if name.startswith("_") or not module.startswith("skfair"):
                 continue
             yield f".{name}", inspect.getdoc(member) or ""
