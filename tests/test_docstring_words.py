@@ -13,8 +13,6 @@ STILL_TO_READ = {
     "model_selection",
     "monitoring",
     "papers",
-    "ranking",
-    "regression",
     "report",
     "solvers",
 }

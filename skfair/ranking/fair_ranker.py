@@ -38,84 +38,114 @@ from skfair.utils.warn import warn_user
 
 @documented
 class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
-    r"""Ranker of the documents of queries, under a limit on pair errors for each query.
+    r"""Learning to rank under a limit on the pair errors between groups in each query.
 
-    Learns scores :math:`h_\theta(x)` from pairs of a better and a worse document of the same query,
+    The ranker learns a score for each document, and the documents of a query are sorted by this
+    score. A pair error is a worse document that is ranked above a better one of the same query. For
+    each query and any two groups a and b, two error rates are compared: of the pairs in which the
+    better document belongs to a and the worse one to b, and of the opposite pairs. Their difference
+    is at most ``max_disparity``, as measured by :func:`skfair.metrics.pair_error_gap`. Predictions
+    do not need the group.
+
+    The scores :math:`h_\theta(x)` solve the problem
 
     .. math:: \min_\theta \; \text{mean of } \ell(h_\theta(x_i) - h_\theta(x_j))
        \text{ over pairs with } y_i > y_j \; + \; \frac{\alpha}{2} \lVert \theta \rVert^2,
 
-    where all queries count alike, under one constraint for each query and each two groups a, b: the
-    error rate on pairs whose better document is in a and whose worse one is in b differs from that
-    of the opposite pairs by at most ``max_disparity``, as :func:`skfair.metrics.pair_error_gap`
-    measures it. That holds for ``share_within_`` of the training queries; new ones have about the
-    same mean disparity and are not limited one by one. Scores do not need the group.
+    subject to these constraints, where all queries have the same weight. The limit holds for a
+    fraction ``share_within_`` of the training queries. New queries have about the same disparity on
+    average, but a single one may exceed the limit.
 
     Parameters
     ----------
     max_disparity : float or dict, default=0.15
-        Limit on the disparity of a query; a dict has one for each attribute, None for none, and
-        needs ``Sensitive(crossed=False)`` if there are several. A query of 100 documents has about
-        0.07 by chance: much smaller limits learn the chance of the training queries.
+        The limit on the disparity of each query. A dict sets one limit for each attribute, which
+        may be None for an attribute without a limit. Several attributes require
+        ``Sensitive(crossed=False)``. A query of 100 documents has a disparity of about 0.07 by
+        chance, so much smaller limits fit the noise of the training queries.
     query_share : float or None, default=0.95
-        Share of the training queries that are to satisfy the limit, which those of few documents
-        may not be able to. None solves the problem with smooth errors once and promises nothing, as
-        the papers do.
+        Fraction of the training queries that must satisfy the limit. Queries with few documents may
+        be unable to satisfy it. If None, one problem with smooth errors is solved, as in the
+        papers, and the limit is not enforced strictly.
     model : "linear" or tuple of int, default="linear"
-        Linear scores, or hidden layers such as ``(64, 32)``.
+        Model of the scores. A tuple such as ``(64, 32)`` sets the hidden layers of a network.
     loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
-        Loss of a difference of scores, which should be positive.
+        Loss of the score of the better document minus the score of the worse one.
     alpha : float or None, default=None
-        Weight of the penalty on the weights; None is 1 / n_samples.
+        Weight of the L2 penalty. Larger values mean stronger regularisation. If None, 1 / n_samples
+        is used.
     solver : str or solver object, default="auto"
-        "auto" is "al_lbfgs" which, if ``query_share`` is below 1, gives up queries that would cost
-        the others too much. Or "multiplier_model", "plada", "plada_stochastic", "alm" and others of
+        Algorithm that solves the constrained problem. If "auto", "al_lbfgs" is used. If
+        ``query_share`` is below 1, it also gives up queries whose limit would cost too much. Other
+        choices are "multiplier_model", "plada", "plada_stochastic", "alm" and further solvers of
         :mod:`skfair.solvers`.
     max_iter : int or None, default=None
-        Most steps of one run of the solver; None for 100 with "auto", else for its own.
+        Maximum number of iterations in each run of the solver. If None, it is 100 for "auto", and
+        other solvers use their own default.
     tol : float, default=1e-3
-        Largest residual of the first-order conditions.
+        Tolerance of the solver for the residual of the first-order optimality conditions.
     query_column : str, int or None, default=None
-        Column of X that holds the queries, for work without metadata routing; it is kept out of the
-        model. Positions in ``sensitive`` count the columns without it.
+        Name or position of the column of X that holds the queries, as an alternative to
+        ``query_id``. The model does not use this column as a feature. Positions in ``sensitive``
+        refer to the columns without it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the pairs, of hidden layers and of stochastic solvers.
+        Seed of the sampled pairs, of the initial weights of hidden layers and of stochastic
+        solvers. Pass an int for reproducible results.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights of linear scores.
-    coefs_, intercepts_ : list of ndarray
-        Layers of a network.
+        Coefficients of a linear model.
+    coefs_ : list of ndarray
+        Weights of the layers of a network.
+    intercepts_ : list of ndarray
+        Intercepts of the layers of a network.
     disparity_by_query_ : ndarray of shape (n_queries,)
-        Disparity of each training query, of the worst two groups; NaN where it is undefined.
-    train_disparity_, share_within_ : float
-        The largest of them, and the share of queries within the limit.
+        Disparity of each training query. With more than two groups, it is the largest disparity of
+        two groups. It is NaN if the disparity of a query is undefined.
+    train_disparity_ : float
+        Largest disparity of a training query.
+    share_within_ : float
+        Fraction of the training queries that satisfy the limit.
     queries_ : ndarray of shape (n_queries,)
-        Names of the training queries.
+        Identifiers of the training queries.
     n_pairs_ : int
-        Number of pairs that were learned from.
-    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
-        What the objective loses per unit of a tighter limit, and what each constraint compares.
-    objective_, kkt_residual_ : float
-        Mean loss plus penalty, and residual of the last smooth problem.
-    n_iter_, n_solves_ : int
-        Steps of the solver in the best round, and number of problems.
+        Number of pairs of documents in the training loss.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Lagrange multipliers. Each one is the increase of the objective per unit by which the limit
+        is tightened.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        Names of the constraints that ``multipliers_`` belong to.
+    objective_ : float
+        Mean loss plus penalty.
+    kkt_residual_ : float
+        Residual of the first-order optimality conditions in the smooth problem whose solution is
+        the model.
+    n_iter_ : int
+        Number of iterations of the solver in this problem.
+    n_solves_ : int
+        Number of problems that were solved.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
-    history_ : dict of ndarray
-        Objective, violation and costs of each step of that round.
+        Result of the fit.
+
+        - "converged": At least a fraction ``query_share`` of the queries satisfies the limit. If
+          ``query_share`` is None, the solver converged.
+        - "max_iter": The solver reached ``max_iter`` before it converged.
+        - "stopped": A callback stopped the fit.
+        - "infeasible": Too few queries satisfy the limit.
+    history_ : dict of str to ndarray
+        Progress of the solver, for example "iteration" and "objective".
     n_features_in_ : int
-        Number of columns of X without the query column.
+        Number of columns of X in ``fit``, without the query column.
 
     See Also
     --------
-    skfair.metrics.pair_error_gap : What is limited.
-    skfair.datasets.make_ranking_queries : Queries to try it on.
+    skfair.metrics.pair_error_gap : The disparity that is limited.
+    skfair.datasets.make_ranking_queries : Synthetic queries for a first try.
 
     Notes
     -----
-    A step costs O(nnz(X) + pairs), whatever the number of queries.
+    An iteration costs O(nnz(X) + n_pairs), regardless of the number of queries.
 
     References
     ----------
@@ -131,14 +161,15 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     ...     6000, n_documents=100, n_features=40, n_informative=5, bias=2, random_state=0
     ... )
     >>> seen = query_id < 30
-    >>> model = FairRanker(max_disparity=0.2, random_state=0)
-    >>> model = model.fit(X[seen], y[seen], query_id[seen], sensitive_features=groups[seen])
-    >>> print(f"{model.share_within_:.0%} of the training queries are within the limit")
-    100% of the training queries are within the limit
     >>> new = dict(query_id=query_id[~seen], sensitive_features=groups[~seen])
-    >>> gap = pair_error_gap(y[~seen], model.predict(X[~seen]), **new)
-    >>> print(f"mean disparity of new queries: {gap:.2f}")
-    mean disparity of new queries: 0.09
+    >>> for limit in (1.0, 0.2):
+    ...     model = FairRanker(max_disparity=limit, random_state=0)
+    ...     model = model.fit(X[seen], y[seen], query_id[seen], sensitive_features=groups[seen])
+    ...     gap = pair_error_gap(y[~seen], model.predict(X[~seen]), **new)
+    ...     ndcg = model.score(X[~seen], y[~seen], query_id[~seen])
+    ...     print(f"limit {limit}: mean disparity of new queries {gap:.2f}, nDCG {ndcg:.2f}")
+    limit 1.0: mean disparity of new queries 0.26, nDCG 0.90
+    limit 0.2: mean disparity of new queries 0.09, nDCG 0.90
     """
 
     # With metadata routing on, meta-estimators deliver queries and groups without requests.
@@ -196,19 +227,19 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         *,
         sensitive_features: ColumnsLike | None = None,
     ) -> Self:
-        """Learn scores from pairs of documents of the same query.
+        """Fit the scores on pairs of documents of the same query.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features of the documents.
         y : array-like of shape (n_samples,)
-            Grades of relevance: numbers, larger for better documents.
+            Relevance of the documents. Better documents have larger numbers.
         query_id : array-like of shape (n_samples,), default=None
-            The query of each document. None for ``query_column``, or a single query if there is
-            none.
+            Identifier of the query of each document. If None, the query is read from
+            ``query_column``. If ``query_column`` is also None, all documents belong to one query.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each document.
+            Sensitive attributes, which define the group of each document.
         """
         check_aligned(X=X, y=y, query_id=query_id, sensitive_features=sensitive_features)
         if query_id is None and self.query_column is None:
@@ -234,12 +265,13 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:
-        """Return the scores of documents; only their order within a query means something.
+        """Return the score of each document.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Larger for documents that should come first.
+            The scores. Documents with larger scores come first within their query. Scores of
+            different queries are not comparable.
         """
         check_is_fitted(self)
         X, _ = self._split_query(X, None)
@@ -249,20 +281,20 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         return product(rows, self.coef_)
 
     def rank(self, X: MatrixLike, query_id: ColumnLike | None = None) -> IntArray:
-        """Return the place of each document within its query, from 1.
+        """Return the rank of each document within its query.
 
-        ``X[np.argsort(model.rank(X))]`` sorts the documents of one query. Of tied documents the
-        one that stands first in X comes first.
+        ``X[np.argsort(model.rank(X))]`` sorts the documents of one query. If documents are tied,
+        the one that comes first in X has the better rank.
 
         Parameters
         ----------
         query_id : array-like of shape (n_samples,), default=None
-            The query of each document, as in :meth:`fit`; queries may be new.
+            Identifier of the query of each document, as in :meth:`fit`. The queries may be new.
 
         Returns
         -------
         places : ndarray of shape (n_samples,)
-            1 for the best document of each query.
+            The ranks. The best document of each query has rank 1.
         """
         scores = self.predict(X)
         _, query_id = self._split_query(X, query_id)
@@ -281,14 +313,15 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Grades of relevance, at least 0.
+            Relevance of the documents, which must be at least 0.
         query_id : array-like of shape (n_samples,), default=None
-            The query of each document, as in :meth:`fit`.
+            Identifier of the query of each document, as in :meth:`fit`.
 
         Returns
         -------
         ndcg : float
-            Between 0 and 1, larger is better.
+            Mean normalised discounted cumulative gain of the queries. It lies between 0 and 1, and
+            larger is better.
         """
         check_aligned(X=X, y=y, query_id=query_id)
         scores = self.predict(X)

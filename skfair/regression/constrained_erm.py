@@ -34,88 +34,140 @@ from skfair.utils.threads import one_blas_thread
 
 @documented
 class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
-    r"""Linear or neural regressor that is trained under limits on the disparity between groups.
+    r"""Linear or neural regressor that is trained under fairness constraints.
 
-    Use it where predictions may not depend on the group. It minimises the mean loss plus a penalty,
-    :math:`\frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i) + \frac{\alpha}{2} \lVert \theta
-    \rVert^2`, under the constraints. They hold for its predictions on the training rows; unseen
-    data may miss them in either direction by about one standard error.
+    The training loss is minimised subject to limits on the disparity between groups. Predictions do
+    not need the group. Use :class:`FairDecisionRegressor` for other kinds of regressors, and if
+    predictions may use the group.
+
+    The problem that is solved is
+
+    .. math:: \min_\theta \; \frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i)
+       + \frac{\alpha}{2} \lVert \theta \rVert^2,
+
+    subject to the constraints, where :math:`h_\theta` is the prediction, :math:`w_i` the weight of
+    a row and W the sum of all weights. The limits hold for the predictions on the training rows. On
+    new data the disparity may lie above or below the limit by about one standard error.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="mean_score_parity"
-        "mean_score_parity" (differences of mean predictions), "loss_parity" (differences of mean
-        losses), "bounded_group_loss" (largest mean loss of a group), "excess_loss" and
-        "mean_excess_loss" (largest and mean excess of the losses of groups over that of all rows),
-        or objects of :mod:`skfair.constraints`.
+        The fairness constraint, or a list of constraints that all have to hold.
+
+        - "mean_score_parity" limits the difference of mean predictions between groups.
+        - "loss_parity" limits the difference of mean losses between groups.
+        - "bounded_group_loss" limits the largest mean loss of a group.
+        - "excess_loss" and "mean_excess_loss" limit how much the mean loss of a group exceeds the
+          mean loss of all rows, for the worst group or on average over the groups.
+
+        Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own.
     max_disparity : float, default=0.05
-        The limit, in units of y for mean predictions, and of the mean squared (or absolute) error
-        for losses, as :func:`skfair.metrics.largest_group_loss` measures them.
+        The limit on the disparity. Its unit is the unit of y for mean predictions. For losses it is
+        the mean squared (or absolute) error, as in :func:`skfair.metrics.largest_group_loss`.
     enforce : {"strict", "surrogate"}, default="strict"
-        Whether the limit holds exactly, or up to ``tol`` and smoothing.
+        If "strict", the limit holds exactly. If "surrogate", it holds up to ``tol`` and the
+        smoothing of the loss.
     model : "linear", tuple of int or score model, default="linear"
-        Linear predictions, hidden layers such as ``(64, 32)``, or a
-        :class:`~skfair.models.ScoreFunction` such as ``TorchScore(module)``.
+        Model of the predictions. A tuple such as ``(64, 32)`` sets the hidden layers of a network.
+        Pass a :class:`~skfair.models.ScoreFunction`, such as ``TorchScore(module)``, for another
+        model.
     loss : {"squared_error", "absolute_error"}, default="squared_error"
-        Half the squared error, or the absolute error, smoothed within 5% of the standard deviation
-        of y.
+        Loss function. "squared_error" is half the squared error. "absolute_error" is smoothed
+        around 0, within 5% of the standard deviation of y.
     alpha : float or None, default=None
-        Weight of the penalty; None is 1 / n_samples, ``alpha=1`` of Ridge. With absolute errors it
-        is divided by the standard deviation of y, so that the unit of y does not matter.
+        Weight of the L2 penalty. Larger values mean stronger regularisation. If None, 1 / n_samples
+        is used, which is the same penalty as with ``alpha=1`` in ``Ridge``. For absolute errors the
+        penalty is divided by the standard deviation of y, so that the unit of y does not matter.
     fit_intercept : bool, default=True
-        Whether predictions have an intercept.
+        If True, the predictions have an intercept.
     solver : str or solver object, default="auto"
-        As in :class:`skfair.classification.ConstrainedERMClassifier`.
+        Algorithm that solves the constrained problem. The names are the same as in
+        :class:`skfair.classification.ConstrainedERMClassifier`.
     max_iter : int or None, default=None
-        Most steps of one run of the solver; None for its own.
+        Maximum number of iterations in each run of the solver. If None, the solver uses its own
+        default.
     tol : float, default=1e-6
-        Largest residual of the first-order conditions, for standardised targets.
-    confidence : float, default=None
-        How sure the limits on means are to hold for the population, such as 0.95. None: the
-        population exceeds them in about half of the fits.
+        Tolerance of the solver for the residual of the first-order optimality conditions, with
+        standardised targets.
+    confidence : float or Certificate, default=None
+        Confidence level at which limits on means are certified for the population, for example
+        0.95. Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
+        training rows only. The disparity in the population then exceeds them in about half of the
+        fits.
     random_state : int, RandomState instance or None, default=None
-        Seed of stochastic solvers and hidden layers.
+        Seed of stochastic solvers and of the initial weights of hidden layers. Pass an int for
+        reproducible results.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
-        A linear model; 0 for the columns of ``sensitive``.
-    coefs_, intercepts_ : list of ndarray
-        Layers of a network.
-    model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
-        With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
-    train_disparity_, train_disparities_ : float, dict of str to float
-        Largest disparity on the training rows, and that of each constraint.
+    coef_ : ndarray of shape (1, n_features_in_)
+        Coefficients of a linear model. They are 0 for the columns of ``sensitive``.
+    intercept_ : ndarray of shape (1,)
+        Intercept of a linear model.
+    coefs_ : list of ndarray
+        Weights of the layers of a network.
+    intercepts_ : list of ndarray
+        Intercepts of the layers of a network.
+    model_ : ScoreFunction
+        The object passed as ``model``, if there is one. The predictions for rows X are then
+        ``score_scale_ * model_.forward(parameters_, X)[0] + score_shift_``.
+    parameters_ : ndarray
+        Fitted parameters of ``model_``.
+    score_scale_ : float
+        Factor of the scores of ``model_``.
+    score_shift_ : float
+        Intercept of the scores of ``model_``.
+    train_disparity_ : float
+        Disparity of the predictions on the training rows. With several constraints, it is the
+        largest disparity.
+    train_disparities_ : dict of str to float
+        Disparity of the predictions on the training rows for each constraint.
     changes_ : dict of str to Change
-        By "mean prediction", what the limits change on the training rows: ``before`` is the mean by
-        the same model without the limits, ``after`` the mean with them, ``by_group`` has both for
-        each group, and ``rows_up`` and ``rows_down`` are the numbers of rows that are predicted
-        higher and lower. Empty with ``enforce="surrogate"``, and if a callback stopped the fit.
+        Changes of the predictions on the training rows that are caused by the limits. The key "mean
+        prediction" holds an object with the attributes ``before`` (the mean prediction of the same
+        model without limits), ``after`` (the mean with limits), ``by_group`` (both means for each
+        group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down`` (the
+        number of rows with a lower prediction). The dict is empty with ``enforce="surrogate"``,
+        and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
-        Distance of each group from the overall mean prediction or loss.
-    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
-        What the objective loses per unit of a tighter limit; what each compares.
+        Difference between the mean prediction (or loss) of each group and the overall mean.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Lagrange multipliers. Each one is the increase of the objective per unit by which the limit
+        is tightened.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        Names of the constraints that ``multipliers_`` belong to.
     objective_ : float
         Mean loss plus penalty.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified" or
-        "no_solution".
-    kkt_residual_, temperature_ : float
-        Residual of the last problem; 1.
-    n_iter_, n_solves_ : int
-        Steps of the solver, and number of problems.
-    history_ : dict of ndarray
-        Objective, violation and costs of each step.
+        Result of the fit.
+
+        - "converged": The solver converged, and the limits are satisfied.
+        - "max_iter": The solver reached ``max_iter`` before it converged.
+        - "stopped": A callback stopped the fit.
+        - "infeasible": A limit is violated on the training rows.
+        - "certified": The limits are certified for the population.
+        - "no_solution": No model could be certified.
+    kkt_residual_ : float
+        Residual of the first-order optimality conditions in the problem whose solution is the
+        model.
+    temperature_ : float
+        Always 1, because there are no rates of decisions that have to be smoothed.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_solves_ : int
+        Number of problems that were solved.
+    history_ : dict of str to ndarray
+        Progress of the solver, for example "iteration", "objective" and "max_violation".
 
     See Also
     --------
-    skfair.classification.ConstrainedERMClassifier : The same for two classes.
+    FairDecisionRegressor : Post-processing of any regressor.
+    skfair.classification.ConstrainedERMClassifier : The same method for two classes.
 
     Notes
     -----
-    "mean_score_parity" with a convex loss is a convex problem and is solved to optimality. Loss
-    parity and excess losses are not convex, and solutions are stationary points: the best that
-    nine starts lead to, at the cost of about one solve for squared errors of linear models.
+    With "mean_score_parity" and a convex loss, the problem is convex and solved to optimality. With
+    "loss_parity" and excess losses the problem is not convex, so solutions are stationary points.
 
     Examples
     --------
@@ -125,10 +177,12 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     >>> sex = rng.choice(["f", "m"], 300)
     >>> X = rng.normal(size=(300, 2)) + (sex == "m")[:, None] * [1, 0]
     >>> y = 10 * X[:, 0] + rng.normal(size=300)
-    >>> model = ConstrainedERMRegressor(max_disparity=2.0).fit(X, y, sensitive_features=sex)
-    >>> means = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
-    >>> print(f"means of the groups: {means[0]:.1f} and {means[1]:.1f}")
-    means of the groups: 4.0 and 6.0
+    >>> for limit in (100.0, 2.0):
+    ...     model = ConstrainedERMRegressor(max_disparity=limit).fit(X, y, sensitive_features=sex)
+    ...     means = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
+    ...     print(f"limit {limit}: group means {means[0]:.1f} and {means[1]:.1f}")
+    limit 100.0: group means 0.1 and 9.2
+    limit 2.0: group means 4.0 and 6.0
     """
 
     def __init__(
@@ -179,9 +233,10 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Real targets.
+            The target values.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, in the loss and in the constraints.
+            Weights of the samples, which count in the loss and in the constraints. If None, all
+            samples have the same weight.
         """
         metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -204,12 +259,12 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         return report.store(self, attributes)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Predict the targets of rows.
+        """Predict the target of each sample.
 
         Returns
         -------
         predictions : ndarray of shape (n_samples,)
-            The predictions.
+            The predicted values.
         """
         check_is_fitted(self)
         rows = read_features(self, X, **ROW_CHECKS)

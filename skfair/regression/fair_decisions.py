@@ -55,84 +55,104 @@ NEARLY_CONSTANT = 0.01
 class FairDecisionRegressor(
     WrapsEstimator, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
-    r"""Any regressor with predictions that satisfy a fairness limit on the training rows.
+    r"""Post-process any regressor so that its predictions satisfy a fairness constraint.
 
-    The regressor is fitted as it is, on folds, so that every training row has a prediction from a
-    model that has not seen it. Then these are moved by one monotone map for each group:
+    The regressor is fitted on folds, and its out-of-fold predictions are then changed by one
+    monotone map per group, as little as possible. The regressor itself does not change. Use
+    :class:`ConstrainedERMRegressor` to train a linear model or a network under constraints instead.
+
+    The prediction is
 
     .. math:: \hat y(x) = \sum_g P(g | x) \, T_g(h(x))
 
-    where the probabilities are 0 and 1 if groups are known. For the whole distribution the maps
-    lead to the barycentre of the groups, all the way or as far as the limit asks for.
+    where h is the regressor and :math:`T_g` the map of group g. The probability P is 0 or 1 if the
+    group is known, and estimated from the other columns if it may not be used. With
+    ``constraint="wasserstein"``, the maps move the distribution of each group towards the
+    Wasserstein barycentre of the groups, as far as the limit requires.
 
     Parameters
     ----------
     estimator : regressor, default=None
-        The regressor; None stands for ``LinearRegression()``.
+        The regressor. If None, a ``LinearRegression()`` is used.
     constraint : str or Constraint, default="wasserstein"
-        What is limited, between any two groups: "wasserstein" and "kolmogorov" the distance of
-        the distributions of predictions, "mean_score_parity" the difference of mean predictions,
-        "mean_residual_parity" of mean residuals, "loss_parity" of mean squared errors; or such an
-        object, of :mod:`skfair.constraints` or :mod:`skfair.constraints.scores`.
+        The fairness constraint, which limits a difference between any two groups.
+
+        - "wasserstein" and "kolmogorov" limit a distance between the distributions of the
+          predictions.
+        - "mean_score_parity" limits the difference of mean predictions.
+        - "mean_residual_parity" limits the difference of mean residuals.
+        - "loss_parity" limits the difference of mean squared errors.
+
+        Pass an object from :mod:`skfair.constraints` or :mod:`skfair.constraints.scores` for more
+        options, such as a limit of its own.
     max_disparity : float or dict, default=0.05
-        The limit: for "kolmogorov" a share, for "loss_parity" in units of y squared, else in those
-        of y. A dict has one for each attribute, None for no limit; several need
-        ``Sensitive(crossed=False)``.
+        The limit on the disparity. For "kolmogorov" it is a fraction, for "loss_parity" its unit is
+        the square of the unit of y, and otherwise it is the unit of y. A dict sets one limit for
+        each attribute, which may be None for an attribute without a limit. Several attributes
+        require ``Sensitive(crossed=False)``.
     group_aware : bool, default=False
-        Whether predictions may use the group of a row. Otherwise it is estimated from the other
-        columns, and no group is needed to predict.
+        If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
+        under the law. If False, the group is estimated from the other columns.
     group_estimator : classifier, default=None
-        Estimates the group if it may not be used. None for a small model of the columns as the
-        transformers of ``estimator`` return them: logistic regression if ``estimator`` is linear
-        or the columns are sparse, else gradient boosting.
+        Classifier that estimates the group if predictions may not use it. It gets the columns as
+        the transformers of ``estimator`` return them. If None, a logistic regression is used if
+        ``estimator`` is linear or the columns are sparse, otherwise gradient boosting.
     cv : int, splitter, iterable or "prefit", default=5
-        The folds. For a number of folds, the rows of each group are sorted by y and dealt out in
-        turn, so the order in which they are passed does not matter; splitters of
-        :mod:`skfair.model_selection` get the groups. "prefit" takes a
-        fitted ``estimator`` as it is: pass rows it has not seen.
+        Folds on which the regressor is fitted.
+
+        - int: The number of folds. The rows of each group are sorted by y and assigned to the folds
+          in turn, so their order in the data does not matter.
+        - splitter or iterable: The splits are used as they are. Splitters of
+          :mod:`skfair.model_selection` receive the groups.
+        - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
+          to it.
     unseen : {"error", "overall"}, default="error"
-        What is done with a group at prediction that was not there in fit: an error, or the mean
-        of the maps of all groups.
+        Treatment of a group at prediction that did not occur in ``fit``. If "error", an error is
+        raised. If "overall", the maps of all groups are averaged.
     n_jobs : int, default=None
-        Folds that are fitted at the same time.
+        Number of fits that run in parallel. If None, the fits are made one after another.
 
     Attributes
     ----------
     estimators_ : list of regressors
-        The models of the folds; their predictions are averaged.
+        Regressors that were fitted on the folds. Their predictions are averaged.
     group_estimators_ : list of lists of classifiers
-        For each attribute the models of groups, if these are estimated and limits bind.
+        Models of the group for each attribute, one per fold. The list is empty if the group does
+        not have to be estimated.
     steps_ : list of Step
-        The maps of the groups, and the attribute that each belongs to, in their order.
+        Maps of the predictions in the order in which they are applied. Each step holds an attribute
+        and the maps of its groups.
     train_predictions_ : ndarray of shape (n_samples,)
-        Predictions of the training rows, by models that have not seen them: what limits hold for.
+        Out-of-fold predictions on the training rows, for which the limits hold.
     train_disparity_ : float
-        Disparity of these, the largest of all attributes.
+        Disparity of ``train_predictions_``. With several attributes, it is the largest disparity.
     train_disparities_ : ndarray of shape (n_attributes,)
-        Disparity of each attribute.
+        Disparity of ``train_predictions_`` for each attribute.
     changes_ : dict of str to Change
-        By "mean prediction", what the limits change on the training rows: ``before`` is the mean by
-        the same model without the limits, ``after`` the mean with them, ``by_group`` has both for
-        each group, and ``rows_up`` and ``rows_down`` are the numbers of rows that are predicted
-        higher and lower.
+        Changes of the predictions on the training rows that are caused by the limits. The key "mean
+        prediction" holds an object with the attributes ``before`` (the mean prediction of the same
+        model without limits), ``after`` (the mean with limits), ``by_group`` (both means for each
+        group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down`` (the
+        number of rows with a lower prediction).
     price_of_fairness_ : float
-        Mean squared error that is given up on the training rows; below 0 if the maps make
-        predictions better.
+        Increase of the mean squared error on the training rows that is caused by the limits. It is
+        negative if the maps improve the predictions.
     status_ : str
-        "converged", or "infeasible" if a limit is missed.
+        Result of the fit, which is "converged" if all limits hold for ``train_predictions_``, and
+        "infeasible" if a limit is violated.
     is_group_aware_ : bool
-        Whether predictions need the group.
+        True if ``predict`` needs the group.
 
     See Also
     --------
-    ConstrainedERMRegressor : A linear model or network that is trained under the limit.
-    skfair.classification.FairDecisionClassifier : The same for decisions.
+    ConstrainedERMRegressor : Linear or neural regressor that is trained under constraints.
+    skfair.classification.FairDecisionClassifier : The same method for classification.
 
     Notes
     -----
-    Limits hold for the training rows; unseen rows may miss them in either direction by about one
-    standard error. The maps cost O(n log n) for each of their steps, and one step is enough for one
-    known attribute.
+    The limits hold exactly for ``train_predictions_``. On new data the disparity may lie above or
+    below the limit by about one standard error. Each step of the maps costs O(n log n), and one
+    step is enough for a single known attribute.
 
     Examples
     --------
@@ -143,11 +163,14 @@ class FairDecisionRegressor(
     >>> sex = rng.choice(["f", "m"], 600)
     >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None]
     >>> y = X @ [1.0, 0.5, 0.0] + rng.normal(size=600)
-    >>> model = FairDecisionRegressor(max_disparity=0.1, group_aware=True)
-    >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> gap = wasserstein_gap(y, model.predict(X, sensitive_features=sex), sensitive_features=sex)
-    >>> bool(model.train_disparity_ <= 0.1), round(gap, 1)
-    (True, 0.1)
+    >>> for limit in (10.0, 0.1):
+    ...     model = FairDecisionRegressor(max_disparity=limit, group_aware=True)
+    ...     model = model.fit(X, y, sensitive_features=sex)
+    ...     predictions = model.predict(X, sensitive_features=sex)
+    ...     gap = wasserstein_gap(y, predictions, sensitive_features=sex)
+    ...     print(f"limit {limit}: distance of the distributions {gap:.2f}")
+    limit 10.0: distance of the distributions 1.45
+    limit 0.1: distance of the distributions 0.10
     """
 
     __metadata_request__fit = {"groups": True}
@@ -212,12 +235,13 @@ class FairDecisionRegressor(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows, in whatever form the regressor takes.
+            The training samples, in any form that the regressor accepts.
         y : array-like of shape (n_samples,)
-            The numbers to predict.
+            The target values.
         **fit_params : dict
-            What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
-            columns are cut to the folds. With metadata routing, what it has requested.
+            Further arguments of ``estimator.fit``, such as ``reg__sample_weight`` for a pipeline.
+            Arguments with one value per row are split into the folds. With metadata routing
+            enabled, these are the arguments that ``estimator`` has requested.
         """
         inner = self._inner()
         constraint, limit = _checked(self.constraint, self.max_disparity, inner)
@@ -274,12 +298,12 @@ class FairDecisionRegressor(
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> FloatArray:
-        """Predict the numbers of rows.
+        """Predict the target of each sample under the limits.
 
         Returns
         -------
         predictions : ndarray of shape (n_samples,)
-            The predictions of the regressor, moved by the maps.
+            The predictions of the regressor after the maps of the groups.
         """
         check_is_fitted(self)
         codes = groups_of_new_rows(self, X, sensitive_features)
@@ -300,16 +324,15 @@ class FairDecisionRegressor(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
+            The test samples.
         y : array-like of shape (n_samples,)
-            Their true numbers.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            The true target values.
 
         Returns
         -------
         score : float
-            1 for predictions without error, 0 for those of the mean.
+            The R2 score, which is 1 for perfect predictions and 0 for a model that always predicts
+            the mean.
         """
         groups = {"sensitive_features": sensitive_features}
         check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
