@@ -48,38 +48,44 @@ TEST_SHARE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class FairnessPath:
-    """Models fitted under stricter and stricter bounds; made by :func:`fairness_path`.
+    """Models that were fitted under several limits, as returned by :func:`fairness_path`.
 
     Parameters
     ----------
     max_disparities : ndarray of shape (n_models,)
-        The limits, from the loosest to the strictest; multiples of ``limits`` if there are any.
+        The limits, from the loosest to the strictest. They are multiples of ``limits`` if these are
+        given.
     estimators : list of estimators
-        The model fitted under each bound.
+        The fitted model for each limit.
     train_disparities : ndarray of shape (n_models,)
-        What the models reached on the training sample: their ``train_disparity_``.
+        Disparity of each model on the training sample, which is its ``train_disparity_``.
     train_scores : ndarray of shape (n_models,)
-        Their scores on the training sample, larger is better.
-    test_disparities, test_scores : ndarray of shape (n_models,) or None, default=None
-        The same on the test sample, if there was one.
+        Score of each model on the training sample. Larger is better.
+    test_disparities : ndarray of shape (n_models,) or None, default=None
+        Disparity of each model on the test sample, if there is one.
+    test_scores : ndarray of shape (n_models,) or None, default=None
+        Score of each model on the test sample, if there is one.
     score_name : str, default="score"
-        What the scores are.
+        Name of the score.
     limits : dict of str to float or None, default=None
-        The limit of each attribute that bounds and disparities are multiples of: a disparity of 1
-        keeps them all, and one of them exactly.
-    split_disparities, split_scores : ndarray of shape (n_splits, n_models) or None, default=None
-        The disparities and scores on the test part of each random split, whose means are
-        ``test_disparities`` and ``test_scores``.
+        The limit of each attribute, if limits and disparities are given as multiples of these. At a
+        disparity of 1, all limits are satisfied and one of them is reached exactly.
+    split_disparities : ndarray of shape (n_splits, n_models) or None, default=None
+        Disparity on the test part of each random split. The means over the splits are
+        ``test_disparities``.
+    split_scores : ndarray of shape (n_splits, n_models) or None, default=None
+        Score on the test part of each random split. The means over the splits are ``test_scores``.
 
     Attributes
     ----------
     nondominated : ndarray of bool of shape (n_models,)
-        Models of which no other has at least their score and at most their disparity: on the test
-        sample if there was one, else on the training sample.
+        True for each model that no other model dominates. A model is dominated if another one has
+        at least its score and at most its disparity. Test values are used if there are any,
+        otherwise training values.
 
     See Also
     --------
-    skfair.inspection.FairnessPathDisplay : Draws it.
+    skfair.inspection.FairnessPathDisplay : Plot of the path.
 
     Examples
     --------
@@ -127,7 +133,7 @@ class FairnessPath:
 
     @property
     def nondominated(self) -> NDArray[np.bool_]:
-        """Models that no other one dominates."""
+        """Models that no other model dominates."""
         disparities, scores = self._judged_by
         return metrics.nondominated(disparities, scores)
 
@@ -139,22 +145,25 @@ class FairnessPath:
         return self.test_disparities, self.test_scores
 
     def select(self, *, max_disparity: float) -> Any:
-        """Return the model with the best score among those within a limit.
+        """Return the model with the best score whose disparity is within a limit.
 
-        The limit is compared with what the models reached, not with the limits that they were
-        fitted under: on the test sample if there was one, else on the training sample.
+        The limit is compared with the measured disparity of each model, not with the limit under
+        which the model was fitted. Test values are used if there are any, otherwise training
+        values.
 
         Parameters
         ----------
         max_disparity : float or dict
-            The largest disparity allowed. If the path has ``limits``, it may be a limit for each
-            attribute, too: the largest multiple of ``limits`` that is within these counts.
+            The largest disparity that is allowed. If the path has ``limits``, a dict with one limit
+            per attribute is also accepted. It is converted to the largest multiple of ``limits``
+            that satisfies all of them.
 
         Returns
         -------
         estimator : estimator
-            The fitted model; of equal scores that of the strictest bound. If none is within the
-            limit a ``NoFeasibleModelWarning`` says so and the one closest to it is returned.
+            The fitted model. If several models have the same score, it is the one with the
+            strictest limit. If no model is within the limit, a ``NoFeasibleModelWarning`` is raised
+            and the closest model is returned.
         """
         if isinstance(max_disparity, Mapping):
             max_disparity = multiple_within(max_disparity, self.limits)
@@ -184,57 +193,63 @@ def fairness_path(
     n_splits: int | None = None,
     random_state: Seed = None,
 ) -> FairnessPath:
-    """Fit an estimator under each of several limits on the disparity.
+    """Fit an estimator under several limits to show the trade-off between score and disparity.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier or regressor with the parameter ``max_disparity`` and, once fitted, the
-        attribute ``train_disparity_``, or a pipeline that ends in one. It is cloned, never fitted
-        itself.
+        A classifier or regressor with the parameter ``max_disparity`` and the fitted attribute
+        ``train_disparity_``, or a pipeline whose last step is such an estimator. It is cloned
+        before each fit.
     X : array-like of shape (n_samples, n_features)
-        Training rows.
+        The training samples.
     y : array-like of shape (n_samples,)
-        Their targets.
+        The targets of the training samples.
     max_disparities : array-like of float, default=(0.32, 0.16, 0.08, 0.04, 0.02, 0.01)
-        The limits, at least 0, in any order and in the units of the estimator's constraint. The
-        default suits differences of rates; losses and scores have units of their own. If the
-        estimator has a limit for each attribute, ``max_disparity={"sex": 0.05, "age": 0.08}``,
-        these are multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the
-        path, in which constraints with a limit of their own do not count.
+        The limits in the units of the constraint, in any order. The default is meant for
+        differences of rates. For losses and scores, other values are needed. If the estimator has
+        one limit per attribute, such as ``max_disparity={"sex": 0.05, "age": 0.08}``, the values
+        are multiples of these limits, for example ``(4, 2, 1, 0.5)``. The disparities of the path
+        are then multiples too, and they do not include constraints with a limit of their own.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
-        The groups of the training rows, unless the estimator takes them from columns of X.
+        Sensitive attributes of the training samples. They are needed unless the estimator reads
+        them from columns of X.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the training rows, for fits and training scores.
-    X_test, y_test : array-like, default=None
-        A second sample to measure every model on.
+        Weights of the training samples, which count in the fits and in the training scores.
+    X_test : array-like, default=None
+        Samples of a test set on which every model is measured.
+    y_test : array-like, default=None
+        The targets of the test set.
     sensitive_features_test : array-like, default=None
-        Its groups, unless the estimator takes them from columns of X.
+        Sensitive attributes of the test set. They are needed unless the estimator reads them from
+        columns of X.
     metric : callable, default=None
-        What measures the disparity on the second sample: a metric of :mod:`skfair.metrics` that is
-        0 at parity, or a function called like one. Bind its options with ``functools.partial``.
-        None is the metric of the estimator's ``constraint``; of several constraints or classes, the
-        largest disparity counts. Constraints within strata and constraints without a metric need
-        one here.
+        Metric of the disparity on the test set. It is a metric of :mod:`skfair.metrics` that is 0
+        at parity, or a function with the same arguments. Set its options with
+        ``functools.partial``. If None, the metric of the estimator's ``constraint`` is used, and
+        with several constraints or classes the largest disparity. For constraints within strata
+        and constraints without a metric, it must be given.
     scoring : str or callable, default="accuracy"
-        What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
+        Score of the models, as the name of a scorer of scikit-learn or as a scorer.
     n_splits : int, default=None
-        Number of random splits in which the path is fitted again to three quarters of the rows and
-        measured on the rest, stratified by group and class. The means over the splits are then what
-        ``test_disparities`` and ``test_scores`` hold, and the display draws how much they vary.
-        The models of the path are fitted to all rows. Not together with ``X_test``.
+        Number of random splits that replace a test set. In each split, the path is fitted on three
+        quarters of the rows and measured on the rest, stratified by group and class. The means over
+        the splits are stored as ``test_disparities`` and ``test_scores``, and the display shows
+        their variation. The models of the path itself are fitted on all rows. It cannot be combined
+        with ``X_test``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the splits.
+        Seed of the splits. Pass an int for reproducible results.
 
     Returns
     -------
     path : FairnessPath
-        The fitted models with their disparities and scores, from the loosest bound on.
+        The fitted models with their disparities and scores, from the loosest to the strictest
+        limit.
 
     See Also
     --------
-    best_within : The same choice by cross-validation, with ``GridSearchCV``.
-    skfair.inspection.FairnessPathDisplay : Draws the path.
+    best_within : Selection by cross-validation with ``GridSearchCV``.
+    skfair.inspection.FairnessPathDisplay : Plot of the path.
 
     Examples
     --------
@@ -244,17 +259,16 @@ def fairness_path(
     >>> from skfair.model_selection import fairness_path
     >>> y, scores, groups = make_group_scores(400, random_state=0)
     >>> X = np.column_stack([scores, groups == "a"])
-    >>> path = fairness_path(
-    ...     ConstrainedERMClassifier(constraint="demographic_parity"),
-    ...     X,
-    ...     y,
-    ...     max_disparities=[0.2, 0.05],
-    ...     sensitive_features=groups,
-    ... )
-    >>> bool(np.all(path.train_disparities <= path.max_disparities))
-    True
+    >>> model = ConstrainedERMClassifier("demographic_parity")
+    >>> limits = [0.2, 0.1, 0.05]
+    >>> path = fairness_path(model, X, y, max_disparities=limits, sensitive_features=groups)
+    >>> for disparity, score in zip(path.train_disparities, path.train_scores):
+    ...     print(f"disparity {disparity:.2f}, accuracy {score:.2f}")
+    disparity 0.20, accuracy 0.73
+    disparity 0.10, accuracy 0.72
+    disparity 0.04, accuracy 0.71
     >>> path.select(max_disparity=0.1).max_disparity
-    0.05
+    0.1
     """
     limited, prefix = _limited(estimator)
     parameters = _parameters(limited)

@@ -26,7 +26,7 @@ Limit = float | tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class BestWithin:
-    """The callable that :func:`best_within` makes; picklable, and shown by its arguments.
+    """Rule for ``refit`` of a search, as made by :func:`best_within`. It can be pickled.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class BestWithin:
         Returns
         -------
         best_index : int
-            Position of the candidate.
+            Index of the candidate in ``cv_results``.
         """
         scores = _mean_scores(cv_results, self.score)
         excess = np.zeros(scores.size)
@@ -81,34 +81,40 @@ class BestWithin:
 
 
 def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -> BestWithin:
-    """Make a rule for ``GridSearchCV(refit=...)``: the best score within fairness limits.
+    """Select the candidate of a search with the best score within fairness limits.
+
+    Pass the result as ``GridSearchCV(refit=...)`` of a search with several scores. The candidate
+    with the best ``score`` among all candidates within the limits is then refitted.
 
     Parameters
     ----------
     score : str
-        The score to maximise, one of the keys of ``scoring``.
+        The score to maximise, which is one of the keys of ``scoring``.
     limit : dict
-        For each fairness score (a key of ``scoring``) its largest value, in the units of the
-        metric: ``{"demographic_parity_difference": 0.05}``. A pair ``(low, high)``, either of which
-        may be None, bounds it from both sides: ``{"demographic_parity_ratio": (0.8, None)}``. The
-        sign of negated scorers is ignored. For a limit of each attribute, make a scorer of each
+        The limit for each fairness score. The keys are keys of ``scoring``, and the values are the
+        largest values that are allowed, such as ``{"demographic_parity_difference": 0.05}``. A pair
+        ``(low, high)`` sets a lower and an upper limit, each of which may be None. For example,
+        ``{"demographic_parity_ratio": (0.8, None)}`` is the four-fifths rule. The sign of negated
+        scorers is ignored. To limit each attribute separately, use one scorer per attribute, made
         with ``sensitive=``.
     slack : float, default=0.0
-        How far a limit may be exceeded, for instance one standard error of the metric.
+        Amount by which a limit may be exceeded, such as one standard error of the metric.
 
     Returns
     -------
     rule : BestWithin
-        A picklable callable. It warns (``NoFeasibleModelWarning``) when no candidate is within the
-        limits and then returns the one closest to them.
+        A callable that returns the index of the selected candidate. If no candidate is within the
+        limits, it raises a ``NoFeasibleModelWarning`` and selects the closest one.
 
     Notes
     -----
-    The limits hold for the means over the folds, so on new data they are exceeded about every
-    second time by some sampling noise; ask for a stricter limit if that matters.
+    The limits apply to the means over the folds. On new data they are therefore exceeded in about
+    half of the cases, because of sampling noise. Use a stricter limit to avoid this.
 
     Examples
     --------
+    The first candidate has the best accuracy, but it exceeds the limit, so the second is selected.
+
     >>> from skfair.model_selection import best_within
     >>> rule = best_within(score="accuracy", limit={"gap": 0.05})
     >>> rule({"mean_test_accuracy": [0.9, 0.8, 0.7], "mean_test_gap": [-0.2, -0.04, -0.01]})

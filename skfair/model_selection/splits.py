@@ -59,13 +59,19 @@ class _StratifiedSensitive(BaseCrossValidator):
 
         Parameters
         ----------
-        X, y, groups, sensitive_features : object
-            Not used; searches pass them.
+        X : object
+            Not used, present for API consistency by convention.
+        y : object
+            Not used, present for API consistency by convention.
+        groups : object
+            Not used, present for API consistency by convention.
+        sensitive_features : object
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         n_splits : int
-            The number of splits.
+            Number of splits.
         """
         return self.n_splits
 
@@ -77,23 +83,27 @@ class _StratifiedSensitive(BaseCrossValidator):
         *,
         sensitive_features: ColumnsLike | None = None,
     ) -> Iterator[Split]:
-        """Generate train and test indices.
+        """Generate the indices of the training rows and the test rows of each split.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data; read only if ``sensitive`` is set.
+            The samples. Their values are only used if ``sensitive`` is set.
         y : array-like of shape (n_samples,), default=None
-            Classes to stratify by; None or a continuous target stratifies by group only.
+            Class labels for the stratification. If it is None or continuous, the splits are
+            stratified by group only.
         groups : object
-            Not used; exists for compatibility.
+            Not used, present for API consistency by convention.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several attributes are crossed.
+            Sensitive attributes, which define the group of each sample. With several attributes,
+            the groups are their intersections.
 
         Yields
         ------
-        train, test : ndarray
-            Row indices.
+        train : ndarray
+            Indices of the training rows.
+        test : ndarray
+            Indices of the test rows.
         """
         cells = self._cells(X, y, sensitive_features)
         yield from self._deal(cells)
@@ -128,28 +138,31 @@ class _StratifiedSensitive(BaseCrossValidator):
 
 
 class StratifiedSensitiveKFold(_StratifiedSensitive):
-    """K folds, each with the same share of every group-class cell.
+    """K-fold cross-validation that is stratified by group and class.
+
+    Each fold has the same share of every group within every class, so that the rates of small
+    groups can be measured in all folds.
 
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds, at least 2.
+        Number of folds. It must be at least 2.
     shuffle : bool, default=False
-        Whether to shuffle the rows within each cell first.
+        If True, the rows of each group and class are shuffled before they are split.
     random_state : int, RandomState instance or None, default=None
-        Seed of the shuffling.
+        Seed of the shuffling. Pass an int for reproducible results.
     sensitive : str, int or list of them, default=None
-        Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
-        searches deliver when metadata routing is on.
+        Names or positions of the columns of X that hold the groups. If None, the groups are passed
+        to ``split`` as ``sensitive_features``. Searches do this if metadata routing is enabled.
 
     See Also
     --------
-    StratifiedSensitiveShuffleSplit : Random splits of a chosen size.
+    StratifiedSensitiveShuffleSplit : Random splits with a given number of test rows.
 
     Notes
     -----
-    A cell with m rows has ``floor(m / n_splits)`` or one more in every fold, also if
-    ``m < n_splits``. O(n log n).
+    If m rows have the same group and class, each fold contains ``floor(m / n_splits)`` of them or
+    one more, even if m is smaller than ``n_splits``. The splits cost O(n log n).
 
     Examples
     --------
@@ -196,28 +209,31 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
 
 @documented
 class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
-    """Random splits whose test part has the right share of every group-class cell.
+    """Random train and test splits that are stratified by group and class.
+
+    The test part of each split has the same share of every group within every class as the data.
 
     Parameters
     ----------
     n_splits : int, default=10
         Number of splits.
     test_size : float or int, default=0.1
-        Share or number of test rows.
+        Fraction of the rows in the test part, or their number.
     train_size : float or int, default=None
-        Share or number of training rows; None takes all that are not in the test part.
+        Fraction of the rows in the training part, or their number. If None, it consists of all rows
+        that are not in the test part.
     sensitive : str, int or list of them, default=None
-        Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
-        searches deliver when metadata routing is on.
+        Names or positions of the columns of X that hold the groups. If None, the groups are passed
+        to ``split`` as ``sensitive_features``. Searches do this if metadata routing is enabled.
 
     See Also
     --------
-    StratifiedSensitiveKFold : Folds that cover the data.
+    StratifiedSensitiveKFold : Folds in which each row is tested once.
 
     Notes
     -----
-    Each cell's number of test rows is within one of its exact share, and the total is exact.
-    O(n log n) per split.
+    The number of test rows with the same group and class differs from the exact share by at most
+    one, and the total number of test rows is exact. Each split costs O(n log n).
 
     Examples
     --------

@@ -26,21 +26,25 @@ MOST_ROWS = 2**53
 
 
 class Alarm(NamedTuple):
-    """An alarm: the pair of groups whose disparity exceeds its limit.
+    """An alarm for the pair of groups whose disparity exceeds its limit.
 
     Attributes
     ----------
     batch : int, str, date or datetime
-        The batch after which the evidence was enough.
+        The batch after which the alarm was raised.
     since : int, str, date or datetime
-        The batch with which the change probably began.
+        The batch in which the change probably began.
     rate : str
-        The rate that differs.
-    higher, lower : str
-        The groups with the higher and the lower rate.
-    disparity, standard_error : float
-        The difference since then; with ``reference_batches`` how much larger it is than before,
-        with ``min_ratio`` the ratio of the lower to the higher rate.
+        Name of the rate that differs.
+    higher : str
+        The group with the higher rate.
+    lower : str
+        The group with the lower rate.
+    disparity : float
+        The difference of the rates since the change. With ``reference_batches`` it is the increase
+        of this difference, and with ``min_ratio`` the ratio of the lower to the higher rate.
+    standard_error : float
+        Standard error of ``disparity``.
     """
 
     batch: Any

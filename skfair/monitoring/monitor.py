@@ -40,95 +40,111 @@ _SETTINGS = (
 
 
 class DisparityMonitor:
-    """Monitor a deployed model: raise an alarm when the disparity of its decisions exceeds a limit.
+    """Monitor a deployed model and raise an alarm if the disparity of its decisions is too large.
 
-    It may be looked at after every batch. As long as the disparity is within the limit, the chance
-    that it ever raises an alarm is at most 1 - ``confidence``.
+    The monitor reads the decisions batch by batch, and you may look at it after every batch. As
+    long as the disparity in the population is within the limit, the probability that it ever raises
+    an alarm is at most 1 - ``confidence``.
 
     Parameters
     ----------
     constraint : str, default="demographic_parity"
-        The constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
+        The fairness constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "false_negative_parity" or "equalized_odds".
     max_disparity : float, dict, str or path-like, default=None
-        The limit on the difference of rates; None is 0.05 unless ``min_ratio`` is given. A dict has
-        a limit for each attribute, ``{"sex": 0.05, "age": 0.08}``, None for no limit: groups are
-        then compared within each attribute. The decision memo of a committee, as the path of its
-        JSON file or as the dict in it, stands for the limit that was chosen; it must be about the
-        same ``constraint``.
+        The limit on the difference of rates. If None, it is 0.05 unless ``min_ratio`` is given. A
+        dict such as ``{"sex": 0.05, "age": 0.08}`` sets one limit for each attribute, which may be
+        None for an attribute without a limit. Groups are then compared within each attribute. The
+        decision memo of a committee can be passed as the path of its JSON file, or as the dict in
+        this file. The limit that the committee chose is then used. The memo must be about the same
+        ``constraint``.
     confidence : float, default=0.95
-        1 minus the chance of a false alarm, over the whole life of the monitor.
+        Confidence level. The probability of a false alarm over the whole life of the monitor is at
+        most 1 - ``confidence``.
     groups : sequence or dict, default=None
-        The groups that are expected; None for those of the first batch. With a limit for each
-        attribute, a dict of the groups of each. A group that comes later is compared from then on.
+        Names of the expected groups. If there is one limit per attribute, pass a dict with the
+        groups of each attribute. If None, the groups of the first batch are expected. A group that
+        occurs later is compared from its first batch on.
     horizon : int, default=1000
-        About how many batches are expected. Changes within it are found soonest; the memory is
-        proportional to it and to the number of pairs of groups.
+        Expected number of batches. Changes within the horizon are found fastest. The memory of the
+        monitor is proportional to the horizon and to the number of pairs of groups.
     min_rows : int, default=50
-        Rows of each group that are collected before they are compared.
+        Number of rows of each group that are collected before groups are compared.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the positive class is unambiguous,
+        which is so for labels 0/1, -1/1 or booleans. Other labels, such as 1/2 or text, require it.
     reference_batches : int, default=None
-        If given, the limit is on the change of the disparity: what comes after a batch is compared
-        with this many batches before it, at most ``horizon``. None limits the disparity itself.
+        If given, the limit applies to the change of the disparity. The batches after a change are
+        compared with this number of batches before it, which must be at most ``horizon``. If None,
+        the limit applies to the disparity itself.
     min_ratio : float or dict, default=None
-        In place of ``max_disparity``: the limit on the ratio of the lower to the higher rate, such
-        as 0.8 for the four-fifths rule.
+        The limit on the ratio of the lower to the higher rate, as an alternative to
+        ``max_disparity``. For example, 0.8 is the four-fifths rule.
     reference : group or dict, default=None
-        The group that each other group is compared with, such as ``"male"``; with a limit for each
-        attribute ``{"sex": "male"}``. Disparities then have a sign: below 0 the other group is
-        lower. None compares all pairs.
+        The group with which each other group is compared, such as ``"male"``. If there is one limit
+        per attribute, pass a dict such as ``{"sex": "male"}``. Disparities then have a sign, and
+        they are negative if the rate of the other group is lower. If None, all pairs of groups are
+        compared.
 
     Attributes
     ----------
     alarm_ : Alarm or None
-        The first alarm: when, since when, which groups, and how large the difference is.
+        The first alarm, or None if there was no alarm. Its attributes say when it was raised, when
+        the change probably began, which groups differ, and by how much.
     evidence_ : float
-        Evidence against the limit, natural logarithm; an alarm is raised at
+        Natural logarithm of the evidence against the limit. An alarm is raised if it reaches
         ``-log(1 - confidence)``.
     status_ : {"pass", "fail", "inconclusive"}
-        "fail" after an alarm. "pass" if it is shown that the disparity, as a mean since the first
-        batch, is within the limit; the chance that it is ever shown wrongly is at most 1 -
-        ``confidence``. With ``reference_batches`` it is never "pass".
+        Result so far.
+
+        - "pass": The data show that the mean disparity since the first batch is within the limit.
+          The probability that this is ever wrong is at most 1 - ``confidence``. This status does
+          not occur with ``reference_batches``.
+        - "fail": There was an alarm.
+        - "inconclusive": Neither has been shown.
     rates_ : dict of str to dict of str to float
-        Each rate of each group, over all rows.
+        Each rate of each group, computed from all rows.
     impact_ratios_ : dict of str to dict of str to float
-        Each rate over that of the reference group, or without one over the highest rate.
+        Each rate of each group, divided by the rate of the reference group. If there is no
+        reference group, it is divided by the highest rate.
     new_groups_ : list of (batch, attribute, group)
-        The groups that came later than the first batch and were not named by ``groups``.
-    n_rows_, n_batches_ : int
-        What has been read.
+        Groups that first occurred after the first batch and are not listed in ``groups``.
+    n_rows_ : int
+        Number of rows that have been read.
+    n_batches_ : int
+        Number of batches that have been read.
     history_ : list of (batch, disparity, standard error, evidence, attribute)
-        At most 512 batches over time; the disparity is that of about the last ten blocks, with
-        ``min_ratio`` the ratio. With a limit for each attribute, a batch has one entry for each;
-        otherwise the attribute is "".
+        Course of the monitor for at most 512 batches. The disparity (or the ratio, with
+        ``min_ratio``) is computed from about the last ten blocks of rows. If there is one limit per
+        attribute, each batch has one entry for each attribute. Otherwise the attribute is an empty
+        string.
 
     See Also
     --------
-    skfair.metrics.disparity_test : The test for a sample of fixed size.
-    skfair.inspection.MonitorDisplay : Draws ``history_``.
+    skfair.metrics.disparity_test : Test for a single sample.
+    skfair.inspection.MonitorDisplay : Plot of ``history_``.
 
     Notes
     -----
-    Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
-    an approximation. Memory does not depend on the length of the stream, but with ``units`` the
-    monitor and its stored state keep a number for each unit. A change to twice the
-    limit, or to the square of ``min_ratio``, is what the monitor is tuned for. With
-    ``reference_batches`` nothing is found before this many batches have been read, and a disparity
-    that grows slowly, by less than the limit within them, is not found. A group that comes later
-    has no evidence against it, and it takes part in what is bet from its first batch on, so it
-    makes no false alarm more likely.
+    Groups are compared in blocks of at least ``min_rows`` rows. The differences of rates in these
+    blocks are treated as normally distributed, which is an approximation. The monitor is tuned to
+    find a change to twice the limit, or to the square of ``min_ratio``. With ``reference_batches``,
+    no change is found before this number of batches has been read, and a disparity that grows by
+    less than the limit within these batches is not found. There is no evidence against a new group
+    at first, so new groups do not increase the probability of a false alarm.
 
-    With ``units`` a change is found by the people who are new since then: a panel of the same
-    people says no more about the population after its first batch. The decisions of 300 people who
-    stayed, a tenth of whom were replaced each month, led to a false alarm in 55% of streams of 60
-    months without units, and in 0.3% with them. To count a person anew each year, pass units such
-    as person and year: false alarms were 6% then if nobody was replaced, and the more often people
-    count anew, the more there are. If the limit is on a change (``reference_batches``) and always
-    the same people are watched, units are better left out, since what people are like cancels.
-    Units are kept as hashes, which do not hide who they are from somebody who knows their names, so
-    the stored state is personal data.
+    Memory does not depend on the length of the stream. With ``units``, however, the monitor and its
+    stored state keep a number for each unit. This number is a hash, which does not hide a person
+    from somebody who knows the name, so the stored state is personal data.
+
+    With ``units``, only people who were not seen before count as evidence, because the same people
+    add no information about the population. In a simulation with 300 people, a tenth of whom were
+    replaced each month, there was a false alarm in 55% of the streams of 60 months without units,
+    and in 0.3% with units. To count each person again every year, pass units that combine person
+    and year. If nobody was replaced, false alarms then occurred in 6% of the streams, and they
+    become more frequent if people are counted more often. Do not pass units if the limit is on a
+    change (``reference_batches``) and the same people are observed all the time, because their
+    differences then cancel.
 
     References
     ----------
@@ -138,6 +154,9 @@ class DisparityMonitor:
 
     Examples
     --------
+    The selection rate of one group rises by 15 points in batch 20. The monitor names the group and
+    the batch.
+
     >>> import numpy as np
     >>> from skfair.monitoring import DisparityMonitor
     >>> rng = np.random.default_rng(0)
@@ -147,8 +166,9 @@ class DisparityMonitor:
     ...     is_higher = (sex == "m") & (batch >= 20)
     ...     y_pred = (rng.random(1000) < 0.3 + 0.15 * is_higher).astype(int)
     ...     _ = monitor.update(None, y_pred, sex)
-    >>> monitor.alarm_.higher, abs(monitor.alarm_.since - 20) <= 2, monitor.alarm_.batch < 30
-    ('m', True, True)
+    >>> alarm = monitor.alarm_
+    >>> print(f"{alarm.higher} is higher since batch {alarm.since}, found in batch {alarm.batch}")
+    m is higher since batch 20, found in batch 23
     """
 
     def __init__(
@@ -196,17 +216,17 @@ class DisparityMonitor:
 
     @property
     def n_rows_(self) -> int:
-        """How many rows were read."""
+        """Number of rows that have been read."""
         return self._seen.n_rows
 
     @property
     def n_batches_(self) -> int:
-        """How many batches were read."""
+        """Number of batches that have been read."""
         return self._seen.n_batches
 
     @property
     def status_(self) -> Literal["pass", "fail", "inconclusive"]:
-        """Whether the limit is kept: "pass", "fail" or "inconclusive"."""
+        """Result so far, which is "pass", "fail" or "inconclusive"."""
         windows = self._seen.windows
         if self.alarm_ is not None:
             return "fail"
@@ -217,12 +237,12 @@ class DisparityMonitor:
 
     @property
     def rates_(self) -> dict[str, dict[str, float]]:
-        """Each rate of each group, over all rows."""
+        """Each rate of each group, computed from all rows."""
         return self._seen.rates_by_name()
 
     @property
     def impact_ratios_(self) -> dict[str, dict[str, float]]:
-        """Each rate of each group over that of the reference group, or else the highest one."""
+        """Each rate of each group, divided by the reference rate or the highest rate."""
         return self._seen.impact_ratios()
 
     def _settings(self) -> dict[str, Any]:
@@ -237,30 +257,32 @@ class DisparityMonitor:
         batch: Batch = None,
         units: ColumnLike | None = None,
     ) -> Alarm | None:
-        """Read a batch.
+        """Read the decisions of a batch.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            True labels; None if the constraint does not use them.
+            True labels. They may be None if the constraint does not use them.
         y_pred : array-like of shape (n_samples,)
-            Decisions.
+            Predicted labels, which are the decisions.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; with a limit for each attribute, named columns.
+            Sensitive attributes, which define the group of each row. If there is one limit per
+            attribute, pass a table with named columns.
         batch : int, str, date or datetime, default=None
-            Number or time of the batch, larger than those before; None counts from 0. A batch
-            without rows is counted.
+            Number or time of the batch, which must be larger than for earlier batches. If None,
+            batches are numbered from 0. A batch without rows also counts as a batch.
         units : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as the person of each decision. The rows of a unit are
-            evidence in the first batch that has it, and count as the number of independent rows
-            that are as informative. Later rows of the unit count in ``rates_``,
-            ``impact_ratios_`` and ``n_rows_`` only. If units are not given, every row is taken for
-            another person, which makes false alarms likely where people repeat.
+            Identifier of the unit that each row belongs to, such as a person with several
+            decisions. The rows of a unit count as evidence only in the first batch in which the
+            unit occurs. There they count as the number of independent rows with the same
+            information. Later rows of the unit only count in ``rates_``, ``impact_ratios_`` and
+            ``n_rows_``. If None, each row is treated as a different person, which makes false
+            alarms likely if people occur repeatedly.
 
         Returns
         -------
         alarm : Alarm or None
-            The first alarm of the monitor's life, if there has been one.
+            The first alarm of the monitor, or None if there has been no alarm.
         """
         uses_y_true = LABEL_METRICS[f"{self.constraint}_difference"].uses_y_true
         if uses_y_true and y_true is None:
@@ -291,23 +313,24 @@ class DisparityMonitor:
         *,
         units: ColumnLike | None = None,
     ) -> Self:
-        """Note decisions whose true labels are not known yet.
+        """Store decisions whose true labels are not known yet.
 
         Parameters
         ----------
         ids : array-like of shape (n_samples,)
-            What identifies each row.
+            Unique identifiers of the rows.
         y_pred : array-like of shape (n_samples,)
-            Decisions.
+            Predicted labels, which are the decisions.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; with a limit for each attribute, named columns.
+            Sensitive attributes, which define the group of each row. If there is one limit per
+            attribute, pass a table with named columns.
         units : array-like of shape (n_samples,), default=None
-            Which rows belong together, as in :meth:`update`.
+            Identifier of the unit that each row belongs to, as in :meth:`update`.
 
         Returns
         -------
         self : DisparityMonitor
-            The monitor; it keeps these rows until their labels are added.
+            The monitor, which keeps these rows until their labels are added.
         """
         if not is_empty(ids, y_pred, sensitive_features):
             self._pending.note(ids, y_pred, sensitive_features, self._seen.limit, units)
@@ -316,21 +339,21 @@ class DisparityMonitor:
     def add_labels(
         self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
     ) -> Alarm | None:
-        """Read the true labels of rows that were noted before, as one batch.
+        """Read the true labels of stored decisions as one batch.
 
         Parameters
         ----------
         ids : array-like of shape (n_samples,)
-            What identifies each row.
+            Identifiers of the rows, as in :meth:`add_predictions`.
         y_true : array-like of shape (n_samples,)
-            Their true labels.
+            True labels of these rows.
         batch : int, str, date or datetime, default=None
-            Number or time of the batch.
+            Number or time of the batch, as in :meth:`update`.
 
         Returns
         -------
         alarm : Alarm or None
-            The first alarm, if there has been one.
+            The first alarm of the monitor, or None if there has been no alarm.
         """
         names = one_dimensional(ids, "ids", may_be_empty=True).tolist()
         y_pred, groups, units = self._pending.rows(names)
@@ -340,22 +363,24 @@ class DisparityMonitor:
         return alarm
 
     def merge(self, other: DisparityMonitor) -> DisparityMonitor:
-        """Return a monitor of the rows of both, which watched the same time side by side.
+        """Merge two monitors that observed the same period in parallel.
 
-        The rows of both together decide whether there is an alarm. Alarms of the two are not taken
-        over: each of these has a chance of 1 - ``confidence`` to be false, and together more.
+        The combined rows decide if there is an alarm. Alarms of the two monitors are not kept,
+        because each of them is false with a probability of up to 1 - ``confidence``, and the
+        probability that one of the two is false is larger.
 
         Parameters
         ----------
         other : DisparityMonitor
-            A monitor with the same settings; batches of the same number belong together. A group
-            that only one of them knows is compared with the rows of that one. Rows of a unit that
-            both have read are evidence twice, of which it is warned.
+            A monitor with the same settings. Batches with the same number are combined. A group
+            that occurs in only one monitor is compared with the rows of this monitor. If both
+            monitors have read rows of the same unit, these count twice as evidence, and a warning
+            is raised.
 
         Returns
         -------
         merged : DisparityMonitor
-            A new monitor.
+            A new monitor with the rows of both.
         """
         if self._settings() != other._settings():
             raise ValueError(
@@ -376,13 +401,13 @@ class DisparityMonitor:
         return made
 
     def to_prometheus(self) -> str:
-        """Return the state as text for Prometheus.
+        """Return the state in the text format of Prometheus.
 
         Returns
         -------
         text : str
-            One gauge in a line. With a limit for each attribute, ``skfair_disparity`` and
-            ``skfair_max_disparity`` have the label ``attribute``; with ``min_ratio`` they are
+            Text with one gauge per line. If there is one limit per attribute, ``skfair_disparity``
+            and ``skfair_max_disparity`` have the label ``attribute``. With ``min_ratio``, they are
             called ``skfair_ratio`` and ``skfair_min_ratio``.
         """
         lines = stored.gauges(self, len(self._pending))
@@ -394,7 +419,8 @@ class DisparityMonitor:
         Returns
         -------
         text : str
-            What :meth:`from_json` reads: everything, also predictions that wait for their labels.
+            The complete state for :meth:`from_json`, which includes predictions that wait for
+            their labels.
         """
         state = {
             "settings": self._settings(),
@@ -407,12 +433,14 @@ class DisparityMonitor:
         return stored.write_text(state | self._seen.to_dict())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, which is replaced as a whole or not at all.
+        """Write the state to a file for :meth:`load`.
+
+        An existing file is replaced completely. If the writing fails, it stays as it was.
 
         Parameters
         ----------
         path : str or path-like
-            The file that :meth:`load` reads; one that ends in ``.gz`` is compressed.
+            Path of the file. It is compressed if the name ends in ``.gz``.
         """
         stored.write_file(path, self.to_json())
 
@@ -423,12 +451,12 @@ class DisparityMonitor:
         Parameters
         ----------
         path : str or path-like
-            What :meth:`save` wrote.
+            Path of a file that :meth:`save` wrote.
 
         Returns
         -------
         monitor : DisparityMonitor
-            It goes on where the other one stopped.
+            A monitor that continues from the saved state.
         """
         return cls.from_json(stored.read_file(path))
 
@@ -439,12 +467,12 @@ class DisparityMonitor:
         Parameters
         ----------
         text : str
-            What :meth:`to_json` returned.
+            The text that :meth:`to_json` returned.
 
         Returns
         -------
         monitor : DisparityMonitor
-            It goes on where the other one stopped.
+            A monitor that continues from the stored state.
         """
         state = stored.read_text(text)
         try:
