@@ -50,7 +50,7 @@ if os.environ.get("SKFAIR_DOC_INTERSPHINX"):
 
 root_doc = "index"
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "generated/examples", "gallery_header.rst"]
+exclude_patterns = ["_build", "generated/examples", "gallery_header.rst", "paper"]
 default_role = "py:obj"
 smartquotes = False  # default="worst" is code
 toc_object_entries_show_parents = "hide"
@@ -108,6 +108,7 @@ TAUGHT_ORDER = {
         "graph",
     ),
     "in_use": (
+        "from_fairlearn",
         "monitor",
         "stream",
         "dask",
@@ -119,7 +120,7 @@ SECTIONS = {
     "limit": ("Limit a model", "Decisions, models and certificates."),
     "ranks": ("Ranks and rankings", "Shortlists, admission, search results."),
     "clusters": ("Clusters", "Balanced k-means and spectral clustering."),
-    "in_use": ("In use", "Monitors, streams, clusters of machines, solvers."),
+    "in_use": ("In use", "From fairlearn, monitors, streams, clusters of machines, solvers."),
 }
 
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that

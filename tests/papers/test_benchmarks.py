@@ -342,3 +342,13 @@ def test_the_readme_is_short_and_says_what_the_records_say():
     column = next(i for i, name in enumerate(metrics.columns) if name.startswith("CPU"))
     assert min(float(row[column]) for row in metrics.rows) > 300
     assert "less than 1/300 of the CPU time" in text
+
+
+def test_the_paper_quotes_the_record():
+    text = (DOC.parent / "paper" / "paper.md").read_text()
+    visits = harness.read("persons")["results"]["certificates"]
+    (cell,) = (row for row in visits if row["alike"] and not row["constant"])
+    for way in ("rows", "people"):
+        counts = [family[way] for family in cell["families"].values()]
+        exceeded, certified = (sum(c[key] for c in counts) for key in ("exceeded", "certified"))
+        assert f"{exceeded} of {certified}" in " ".join(text.split())
