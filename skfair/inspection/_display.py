@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
@@ -20,7 +22,7 @@ from skfair.groups.sensitive import sensitive_of
 from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
 from skfair.utils.docs import PARAGRAPHS, described, documenter
 from skfair.utils.response import get_response, layers, response_method_of
-from skfair.utils.text import listed
+from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _Checked = TypeVar("_Checked")
 
 AxesOrNone: TypeAlias = "Axes | None"
+OneOrMoreAxes: TypeAlias = "Axes | Sequence[Axes] | NDArray[Any] | None"
 SCORE_METHODS = ("decision_function", "predict_proba")
 
 
@@ -82,12 +85,13 @@ class Display:
         X: MatrixLike | None,
         sensitive_features: ColumnsLike | None,
         sensitive: ColumnNames | None,
+        method: str = "from_estimator",
     ) -> Any:
         """Return the sensitive features that ``from_estimator`` is given, or columns of X.
 
         Without either, the columns that the estimator's own ``sensitive`` names are used.
         """
-        caller = cls._needs_matplotlib("from_estimator")
+        caller = cls._needs_matplotlib(method)
         if sensitive_features is not None:
             if sensitive is not None:
                 raise ValueError(
@@ -131,6 +135,39 @@ class Display:
             label_rows(ax, *rows)
         self.ax_, self.figure_ = ax, ax.figure
         return ax, start
+
+    def _panels(
+        self,
+        ax: OneOrMoreAxes,
+        names: Sequence[object],
+        kind: str,  # of what the panels show, such as "column"
+        figsize: tuple[float, float],
+        n_columns: int = 1,
+        alone: str = "",  # the message for axes that show something, if the display continues none
+    ) -> list[Any]:
+        """Return one Axes per name: the given ones, or those of a new figure."""
+        if ax is None:
+            check_matplotlib(f"{type(self).__name__}.plot")
+            import matplotlib.pyplot as plt
+
+            options: dict[str, Any] = {"figsize": figsize, "layout": "constrained"}
+            options |= {"sharex": True, "sharey": n_columns > 1, "squeeze": False}
+            grid = plt.subplots(-(-len(names) // n_columns), n_columns, **options)[1].ravel()
+            panels = [*grid[: len(names)]]
+            for empty in grid[len(names) :]:
+                empty.remove()
+        else:
+            panels = [axes_for(self, panel) for panel in np.ravel(np.asarray(ax, dtype=object))]
+        if len(panels) != len(names):
+            raise ValueError(
+                f"ax has {len(panels)} Axes but {plural(len(names), kind)} are drawn: "
+                f"{listed(names)}. Pass one Axes per {kind}, such as the ax_ of an earlier display."
+            )
+        if alone and any(map(n_series, panels)):
+            raise ValueError(alone)
+        self.ax_ = panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
+        self.figure_ = panels[0].figure
+        return panels
 
     def _check_same_length(self, entry: str, *names: str) -> None:
         """Raise unless the attributes of these names have one value per entry, or are None."""

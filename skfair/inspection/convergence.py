@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.inspection._display import (
     Display,
+    OneOrMoreAxes,
     check_same_length,
     chosen_names,
     documented,
     fitted_attribute,
 )
-from skfair.inspection._style import axes_for, check_matplotlib, draw_line, look, n_series
-from skfair.utils.text import listed, plural
+from skfair.inspection._style import draw_line, look, n_series
+from skfair.utils.text import listed
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class ConvergenceDisplay(Display):
     def plot(
         self,
         *,
-        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
+        ax: OneOrMoreAxes = None,
         x: Axis = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
@@ -149,9 +150,7 @@ class ConvergenceDisplay(Display):
         """
         self.columns_ = self._check_columns(columns)
         steps = self._steps(x)
-        panels = self._panels(ax, len(self.columns_))
-        self.ax_ = panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
-        self.figure_ = panels[0].figure
+        panels = self._panels(ax, self.columns_, "column", (6.4, 1.4 + 2.2 * len(self.columns_)))
         self.lines_ = []
         model = self.name if name is None else name
         for panel, column in zip(panels, self.columns_, strict=True):
@@ -201,24 +200,6 @@ class ConvergenceDisplay(Display):
             )
         n_iter = next(iter(self.history.values())).size
         return np.arange(1, n_iter + 1, dtype=np.float64)
-
-    def _panels(self, ax: Axes | Sequence[Axes] | NDArray[Any] | None, n_panels: int) -> list[Axes]:
-        """Return one Axes per column: the given ones, or those of a new figure."""
-        if ax is None:
-            check_matplotlib(f"{type(self).__name__}.plot")
-            import matplotlib.pyplot as plt
-
-            size = (6.4, 1.4 + 2.2 * n_panels)
-            options: dict[str, Any] = {"figsize": size, "layout": "constrained"}
-            return list(plt.subplots(n_panels, sharex=True, squeeze=False, **options)[1][:, 0])
-        panels = [axes_for(self, panel) for panel in np.ravel(np.asarray(ax, dtype=object))]
-        if len(panels) != n_panels:
-            raise ValueError(
-                f"ax has {len(panels)} Axes but {plural(n_panels, 'column')} are drawn: "
-                f"{listed(self.columns_)}. Pass one Axes per column, such as the ax_ of an "
-                "earlier display, or choose with columns=."
-            )
-        return panels
 
 
 def _scale_towards_zero(ax: Axes) -> None:

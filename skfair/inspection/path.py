@@ -1,186 +1,244 @@
-"""Scores of one estimator against its disparities: the cost of stricter limits."""
+"""Rates of groups before and after: what stricter and stricter limits do to people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from skfair.inspection._display import AxesOrNone, Display, documented, if_given
-from skfair.inspection._style import GREY, draw_line, look
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
+from skfair.groups.sensitive import sensitive_of
+from skfair.inspection import _style
+from skfair.inspection._display import (
+    Display,
+    OneOrMoreAxes,
+    check_same_length,
+    documented,
+    if_given,
+)
+from skfair.inspection.rates import read_rates
+from skfair.metrics.reports import group_report
+from skfair.utils.response import get_response, positive_class
 from skfair.utils.validation import check_scores
 
-# What a path holds: numbers of each model, and others.
-_OF_MODELS = ("train_disparities", "train_scores", "test_disparities", "test_scores")
-_OF_PATHS = ("max_disparities", "score_name", "limits", "split_disparities", "split_scores")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Panels beside each other: of four, the numbers at the dots of two groups run into each other.
+_MOST_COLUMNS = 3
+_LEGEND: Any = {"loc": "outside lower center", "ncols": 2}
 
 
 @documented
 class FairnessPathDisplay(Display):
-    """Score against disparity along a path of stricter and stricter limits.
+    """Rates of each group before and after, with a panel for each limit of a path.
 
-    Filled markers show the models on the training sample, and hollow markers show the same models
-    on the test sample. Lines join neighbours on the path. If a hollow marker lies to the right of
-    the limit of its model, the limit is satisfied on the training sample but not on unseen data.
+    Each group has a row. A hollow dot is the rate of the group before, a full dot is its rate with
+    the limit, and the bar is the confidence interval of the full dot. Above each panel stand the
+    largest difference between the rates of two groups and, if true labels are given, the accuracy.
 
-    It is recommended to create the display with :meth:`from_path`. To compare two paths, draw the
-    second one on the axes of the first with ``from_path(other, name="other", ax=first.ax_)``.
+    It is recommended to create the display with :meth:`from_path`.
 
     Parameters
     ----------
-    train_disparities : array-like of shape (n_models,)
-        Disparities of the models on the training sample, in the order of the path.
-    train_scores : array-like of shape (n_models,)
-        Scores of the models on the training sample, in the order of the path.
-    test_disparities : array-like of shape (n_models,), default=None
-        Disparities on a test sample. Pass them together with ``test_scores``.
-    test_scores : array-like of shape (n_models,), default=None
-        Scores on a test sample. Pass them together with ``test_disparities``.
-    max_disparities : array-like of shape (n_bounds,), default=None
+    reports : sequence of Report of length n_models + 1
+        The table of rates of the decisions before, and the table of each model in the order of the
+        path, as :func:`skfair.metrics.group_report` returns them for the same rows.
+    max_disparities : array-like of shape (n_models,), default=None
         The limits of the models.
-    score_name : str, default="score"
-        Name of the score, for the vertical axis.
     limits : dict of str to float or None, default=None
-        The limit of each attribute, if disparities and ``max_disparities`` are multiples of these
-        limits.
-    split_disparities : array-like of shape (n_splits, n_models), default=None
-        Disparities on the test part of each random split. A band around the hollow line shows one
-        standard deviation over the splits.
-    split_scores : array-like of shape (n_splits, n_models), default=None
-        Scores on the test part of each random split. Pass them together with
-        ``split_disparities``.
+        The limit of each attribute, if ``max_disparities`` are multiples of these limits.
 
     Attributes
     ----------
-    train_line_ : matplotlib Line2D
-        The models on the training sample.
-    test_line_ : matplotlib Line2D or None
-        The models on the test sample. It is None if there is no test sample.
-    bounds_ : matplotlib LineCollection or None
-        The limits. It is None if they are not drawn.
-    bands_ : list of matplotlib PolyCollection
-        The bands of standard deviations of scores and disparities. The list is empty without
-        splits.
+    ax_ : matplotlib Axes, or ndarray of them
+        The panels drawn on. If there is one panel, this is the Axes itself.
+    before_ : list of matplotlib Line2D
+        The hollow dots of each panel.
+    after_ : list of matplotlib ErrorbarContainer
+        The full dots of each panel, with their intervals.
 
     See Also
     --------
     skfair.model_selection.fairness_path : Fit the models of a path.
-    FairnessFrontDisplay : Draw models that do not lie on a path.
+    FairnessFrontDisplay : Draw scores of models against their disparities.
+    GroupRatesDisplay : Draw several rates of one model.
 
     Examples
     --------
     >>> from skfair.inspection import FairnessPathDisplay
-    >>> display = FairnessPathDisplay(
-    ...     train_disparities=[0.2, 0.1, 0.05], train_scores=[0.85, 0.84, 0.8]
-    ... ).plot()
-    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ('Disparity (lower is better)', 'Score (higher is better)')
+    >>> from skfair.metrics import group_report
+    >>> group = ["a", "a", "b", "b"]
+    >>> before, after = (
+    ...     group_report(None, decisions, sensitive_features=group)
+    ...     for decisions in ([1, 1, 0, 0], [1, 1, 1, 0])
+    ... )
+    >>> display = FairnessPathDisplay(reports=[before, after], max_disparities=[0.5]).plot()
+    >>> print(display.ax_.get_title(loc="left"))
+    limit 0.5
+    gap 50.0 points
     """
 
     def __init__(
         self,
         *,
-        train_disparities: ArrayLike,
-        train_scores: ArrayLike,
-        test_disparities: ArrayLike | None = None,
-        test_scores: ArrayLike | None = None,
+        reports: Sequence[pd.DataFrame],
         max_disparities: ArrayLike | None = None,
-        score_name: str = "score",
         limits: Mapping[str, float | None] | None = None,
-        split_disparities: ArrayLike | None = None,
-        split_scores: ArrayLike | None = None,
         name: str | None = None,
     ) -> None:
-        if (test_disparities is None) != (test_scores is None):
-            raise ValueError(
-                "test_disparities and test_scores go together, got only one of them. Pass both or "
-                "neither."
-            )
-        self.train_disparities = check_scores(train_disparities, "train_disparities")
-        self.train_scores = check_scores(train_scores, "train_scores")
-        self.test_disparities = if_given(check_scores, test_disparities, "test_disparities")
-        self.test_scores = if_given(check_scores, test_scores, "test_scores")
-        self._check_same_length("model", *_OF_MODELS)
         self.max_disparities = if_given(check_scores, max_disparities, "max_disparities")
-        self.score_name, self.limits, self.name = score_name, limits, name
-        self.split_disparities, self.split_scores = split_disparities, split_scores
+        self.reports, self.limits, self.name = list(reports), limits, name
+        models = self.reports[1:]
+        if not models:
+            raise ValueError(
+                f"reports has {len(self.reports)} tables. Pass one of the decisions before and at "
+                "least one of a model."
+            )
+        for table in self.reports:
+            read_rates("selection_rate", table)
+        if any(not table.index.equals(self.reports[0].index) for table in models):
+            raise ValueError("The reports have different groups. Make them of the same rows.")
+        check_same_length("model", reports=models, max_disparities=self.max_disparities)
 
     @classmethod
     def from_path(
-        cls, path: Any, *, name: str | None = None, ax: AxesOrNone = None, **kwargs: Any
+        cls,
+        path: Any,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive: ColumnNames | None = None,
+        before: object = None,
+        units: ColumnLike | None = None,
+        name: str | None = None,
+        ax: OneOrMoreAxes = None,
+        **kwargs: Any,
     ) -> Self:
-        """Draw a path.
+        """Predict with each model of a path and draw the rates of each group.
 
         Parameters
         ----------
         path : FairnessPath
             The path, as returned by :func:`skfair.model_selection.fairness_path`.
+        X : array-like of shape (n_samples, n_features)
+            The rows to predict. Rates on rows that the models have not seen in ``fit`` show how
+            well their limits hold on new data.
+        y : array-like of shape (n_samples,), default=None
+            The true labels, for accuracies and for rates other than the selection rate.
+        before : estimator or array-like of shape (n_samples,), default=None
+            The decisions that the models are compared with: a fitted model that predicts for X, or
+            the labels of its rows. By default, the model with the largest limit is used.
+        units : array-like of shape (n_samples,), default=None
+            Labels of rows that belong together, for example the person behind each visit. Intervals
+            are then based on the number of people. Without ``units``, every row is treated as a
+            different person.
+        ax : matplotlib Axes or sequence of them, default=None
+            The axes to draw on, as in :meth:`plot`.
         **kwargs
-            Further arguments of :meth:`plot`, such as ``show_bounds`` or options of the lines.
+            Further arguments of :meth:`plot`, such as ``rate`` or options of the full dots.
         """
         cls._needs_matplotlib("from_path")
-        if not hasattr(path, "train_disparities"):
+        if not hasattr(path, "max_disparities"):
             raise TypeError(f"path must be a FairnessPath, got {path!r}.")
-        parts: dict[str, Any] = {
-            part: getattr(path, part, None) for part in (*_OF_MODELS, *_OF_PATHS)
-        }
-        return cls(**parts, name=name).plot(ax=ax, **kwargs)
+        first = path.estimators[0]
+        groups = cls._groups(first, X, sensitive_features, sensitive, method="from_path")
+        options: Any = {"sensitive_features": groups, "pos_label": positive_class(first)}
+        options |= {"units": units, "intersectional": sensitive_of(first).crossed}
+        reports = []
+        for source in (first if before is None else before, *path.estimators):
+            labels: Any = source
+            if hasattr(source, "predict"):
+                labels = get_response(source, X, "predict", sensitive_features=groups)
+            reports.append(group_report(y, labels, **options))
+        limited = {"max_disparities": path.max_disparities, "limits": path.limits}
+        return cls(reports=reports, **limited, name=name).plot(ax=ax, **kwargs)
 
     def plot(
         self,
         *,
-        ax: AxesOrNone = None,
-        show_bounds: bool = False,
+        ax: OneOrMoreAxes = None,
+        rate: str = "selection_rate",
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the path.
+        """Draw the rates of each group before and after.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on. If None, a new figure is created. Axes that show another path keep
-            their labels.
-        show_bounds : bool, default=False
-            Whether to draw a vertical line at each of ``max_disparities``.
+        ax : matplotlib Axes or sequence of them, default=None
+            Empty axes to draw on, one for each model. If None, a new figure is created. The legend
+            is placed below all axes, which requires a figure with ``layout="constrained"``.
+        rate : str, default="selection_rate"
+            The rate to draw, named as in :class:`GroupRatesDisplay`.
         **kwargs
-            Options of both lines, which are passed to ``plot`` of matplotlib.
+            Options of the full dots, which are passed to ``errorbar`` of matplotlib.
         """
-        if show_bounds and self.max_disparities is None:
-            raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")
-        ax, start = self._start(ax)
-        style = look(start)
-        options: dict[str, Any] = {"marker": style.marker, "lw": 1.5}
-        train = (self.train_disparities, self.train_scores)
-        options["label"] = self._label(name, "train")
-        self.train_line_ = draw_line(ax, *train, style, kwargs, **options)
-        self.test_line_ = None
-        if self.test_disparities is not None and self.test_scores is not None:
-            test = (self.test_disparities, self.test_scores)
-            self.test_line_ = draw_line(ax, *test, style, kwargs, **options)
-            # Of the same colour and marker, but hollow and thin, and no series of its own.
-            width, label = self.train_line_.get_linewidth() / 2, self._label(name, "test")
-            self.test_line_.set(fillstyle="none", linewidth=width, label=label, gid=None)
-        self.bands_: list[Any] = []
-        if self.split_disparities is not None and self.split_scores is not None:
-            shade = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
-            splits = np.array([self.split_disparities, self.split_scores], np.float64)
-            (x, y), (x_sd, y_sd) = splits.mean(axis=1), splits.std(axis=1)
-            self.bands_ = [
-                ax.fill_between(x, y - y_sd, y + y_sd, **shade),
-                ax.fill_betweenx(y, x - x_sd, x + x_sd, **shade),
-            ]
-        self.bounds_ = None
-        if show_bounds and self.max_disparities is not None:
-            options = {"colors": GREY, "linewidth": 0.8, "alpha": 0.4, "zorder": 0}
-            options |= {"transform": ax.get_xaxis_transform(), "label": self._label(name, "bounds")}
-            self.bounds_ = ax.vlines(self.max_disparities, 0, 1, **options)
-        if not start:
-            unit = "" if self.limits is None else " as a multiple of the limits"
-            ax.set_xlabel(f"Disparity{unit} (lower is better)")
-            score = self.score_name.replace("_", " ")
-            ax.set_ylabel(f"{score[:1].upper()}{score[1:]} (higher is better)")
-        ax.legend()
+        before, *models = self.reports
+        (rate,) = read_rates(rate, before)
+        names, limits = [*map(str, before.index[:-1])], self.max_disparities
+        n_rows = -(-len(models) // _MOST_COLUMNS)
+        n_columns = -(-len(models) // n_rows)
+        unit = " times the limits" if self.limits else ""
+        titles = [f"model {k}" for k in range(len(models))]
+        if limits is not None:
+            titles = [f"limit {bound:g}{unit}" for bound in limits]
+        width = _style.LETTER * _style.longest_line([*map(_style.plain, names), "n = 10,000"])
+        size = (width + 2.7 * n_columns, 0.5 + (0.85 + 0.45 * len(names)) * n_rows)
+        alone = "ax already shows something else. Pass empty axes, one for each model."
+        panels = self._panels(ax, titles, "model", size, n_columns, alone)
+        ends = [table.get(f"{rate}_high", table[rate]).max() for table in self.reports]
+        self.before_: list[Any] = []
+        self.after_: list[Any] = []
+        for k, (panel, table) in enumerate(zip(panels, models, strict=True)):
+            _style.label_rows(panel, names, [f"n = {n:,.0f}" for n in before["n"].iloc[:-1]])
+            self._draw_dots(panel, table, rate, kwargs)
+            panel.set_title(f"{titles[k]}\n{_reached(table, rate)}", loc="left", size="medium")
+            panel.set_xlim(0, 1.12 * (np.nanmax([0.0, *ends]) or 1.0))
+            if k >= len(panels) - n_columns:  # some stand above a place without a panel
+                panel.tick_params(labelbottom=True)
+                panel.set_xlabel(rate.replace("_", " "))
+        level = before.attrs.get("confidence")
+        interval = "" if level is None else f", {_style.percent(level)} interval"
+        self.before_[0].set_label(f"{self._label(name, 'before')}: {_reached(before, rate)}")
+        self.after_[0].set_label(f"{self._label(name, 'with the limit')}{interval}")
+        self.figure_.legend(handles=[self.before_[0], self.after_[0]], **_LEGEND)
         return self
+
+    def _draw_dots(self, panel: Axes, table: pd.DataFrame, rate: str, overrides: Any) -> None:
+        """Draw for each group a dot where it was, a dot where it is, and the way between them."""
+        from matplotlib.lines import Line2D
+
+        low, new, high = (
+            table.get(f"{rate}{end}", table[rate]).to_numpy(np.float64)[:-1]
+            for end in ("_low", "", "_high")
+        )
+        old, rows = self.reports[0][rate].to_numpy(np.float64)[:-1], range(len(new))
+        panel.hlines(rows, old, new, color=_style.GREY, lw=1.5, alpha=0.6, zorder=1)
+        hollow: Any = {"ms": 7, "mfc": "white", "color": _style.GREY, "zorder": 1.5}
+        self.before_ += panel.plot(old, rows, "o", **hollow)
+        _style.as_series(self.before_[-1])
+        options = {"fmt": "o", "ms": 8, "color": _style.PALETTE[0], "elinewidth": 2}
+        options = _style.with_options(Line2D, options, overrides)
+        lengths = np.maximum([new - low, high - new], 0)
+        self.after_.append(panel.errorbar(new, rows, xerr=lengths, **options))
+        note: Any = {"textcoords": "offset points", "ha": "center", "size": "small"}
+        for row, share in enumerate(new):
+            text, place = (f"{share:.0%}", share) if np.isfinite(share) else ("undefined", 0)
+            panel.annotate(text, (place, row), (0, 7), **note)
+        panel.xaxis.set_major_formatter("{x:.0%}")
+
+
+def _reached(table: pd.DataFrame, rate: str) -> str:
+    """Return the largest difference between two groups and the accuracy, as far as they exist."""
+    texts, rates, n_rows = [], table[rate].iloc[:-1].dropna(), table["n"].iloc[:-1].sum()
+    # Groups of several attributes overlap, and have no gap in common.
+    if n_rows == table["n"].iloc[-1] and len(rates) > 1:
+        texts.append(f"gap {100 * np.ptp(rates):.1f} points")
+    if "accuracy" in table:
+        texts.append(f"accuracy {table['accuracy'].iloc[-1]:.1%}")
+    return ", ".join(texts)

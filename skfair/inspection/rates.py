@@ -1,4 +1,4 @@
-"""Rates of each group with confidence intervals, as points or bars."""
+"""Rates of each group with confidence intervals."""
 
 from __future__ import annotations
 
@@ -89,9 +89,8 @@ class GroupRatesDisplay(Display):
 
     Attributes
     ----------
-    artists_ : list of matplotlib ErrorbarContainer or BarContainer
-        The points or bars of each rate. The last row of each is the whole sample or the reference
-        group.
+    artists_ : list of matplotlib ErrorbarContainer
+        The points of each rate. The last row of each is the whole sample or the reference group.
     overall_lines_ : list of matplotlib Line2D
         The line at the rate of the whole sample, or of the reference group, for each rate.
     undefined_ : list of matplotlib Text
@@ -243,7 +242,7 @@ class GroupRatesDisplay(Display):
             are then based on the number of people. Without ``units``, every row is treated as a
             different person.
         **kwargs
-            Further arguments of :meth:`plot`, such as ``kind`` or options of the points or bars.
+            Further arguments of :meth:`plot`, such as options of the points.
         """
         cls._needs_matplotlib("from_predictions")
         groups: Any = {"sensitive_features": sensitive_features, "reference": reference}
@@ -281,10 +280,10 @@ class GroupRatesDisplay(Display):
         rates : str or sequence of str, default=None
             The rates to draw, as in :meth:`from_predictions`.
         **kwargs
-            Further arguments of :meth:`plot`, such as ``kind`` or options of the points or bars.
+            Further arguments of :meth:`plot`, such as options of the points.
         """
         cls._needs_matplotlib("from_report")
-        chosen, places = _read_rates(rates, report), report.attrs.get("reference_rows", [])
+        chosen, places = read_rates(rates, report), report.attrs.get("reference_rows", [])
         if len(places) > 1:
             raise ValueError(
                 f"The picture has one reference group, but the report has {len(places)}: one of "
@@ -311,7 +310,6 @@ class GroupRatesDisplay(Display):
         self,
         *,
         ax: AxesOrNone = None,
-        kind: Literal["point", "bar"] = "point",
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -323,38 +321,27 @@ class GroupRatesDisplay(Display):
             Axes to draw on. If None, a new figure of suitable height is created. On axes that show
             the same groups for another model, other markers are used. The legend is placed to the
             right of the axes, which requires a figure with ``layout="constrained"``.
-        kind : {"point", "bar"}, default="point"
-            Whether to draw points with intervals or bars. Only points can be added to the axes of
-            another model.
         **kwargs
-            Options of the points or bars, which are passed to ``errorbar`` or ``barh`` of
-            matplotlib.
+            Options of the points, which are passed to ``errorbar`` of matplotlib.
         """
-        if kind not in ("point", "bar"):
-            raise ValueError(f"kind must be 'point' or 'bar', got {kind!r}.")
         n_rates, n_rows = len(self.rates), len(self.group_names) + 1
         row_height = max(0.5, 0.2 * n_rates + 0.15)
-        bars_cover = (
-            "ax already shows rates, and bars would cover them. Use kind='point', or axes of "
-            "their own."
-        )
         sizes = None
         if self.n_samples is not None:
             sizes = [f"n = {count:,}" for count in [*self.n_samples.tolist(), self.n_overall]]
         ax, n_models = self._start(
             ax,
             (7.5, max(2.4, 0.9 + n_rows * row_height)),
-            alone=bars_cover if kind == "bar" else "",
             rows=([*self.group_names, self.reference or "overall"], sizes),
         )
         self.artists_: list[Any] = []
         self.overall_lines_: list[Any] = []
         self.undefined_: list[Any] = []
-        step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
+        step = min(0.2, 0.8 / n_rates)
         for i in range(n_rates):
             # Models on the same axes stand below each other.
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * 0.08
-            self._draw_rate(i, rows, step if kind == "bar" else None, n_models, name, kwargs)
+            self._draw_rate(i, rows, n_models, name, kwargs)
         for row in range(n_rows - 1):  # the whole sample is set off more strongly
             ax.axhline(row + 0.5, color=_style.GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
         what = _style.plain(f"Difference from {self.reference} (below 0: lower)")
@@ -371,15 +358,12 @@ class GroupRatesDisplay(Display):
         self,
         i: int,
         rows: NDArray[np.floating],
-        height: float | None,  # of bars; None draws points
         model: int,
         name: str | None,
         overrides: dict[str, Any],
     ) -> None:
         """Draw a rate of all rows with its intervals, and a line at that of the whole sample."""
         from matplotlib.lines import Line2D
-        from matplotlib.patches import Rectangle
-        from matplotlib.patheffects import withStroke
 
         ax, rate, values = self.ax_, self.rates[i], np.append(self.values[i], self.overall[i])
         known = _KNOWN_RATES.index(rate) if rate in _KNOWN_RATES else len(_KNOWN_RATES) + i
@@ -388,21 +372,13 @@ class GroupRatesDisplay(Display):
         options: dict[str, Any] = {"color": style.color, "label": label}
         options["xerr"] = _errors(values, *ends, rate=i)
         line = {"color": style.color, "linestyle": style.linestyle, "lw": 1, "zorder": 0.6}
-        if height is None:
-            fill = _FILLS[model % len(_FILLS)]
-            options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
-            options |= {"capsize": 3, "markerfacecoloralt": "white"}
-            artist = ax.errorbar(values, rows, **_style.with_options(Line2D, options, overrides))
-        else:
-            options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
-            options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
-            artist = ax.barh(rows, values, **_style.with_options(Rectangle, options, overrides))
-            # In front of the bars, with an edge that sets it off from them.
-            edge = [withStroke(linewidth=3, foreground="white")]
-            line |= {"zorder": 2.5, "path_effects": edge}
+        fill = _FILLS[model % len(_FILLS)]
+        options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
+        options |= {"capsize": 3, "markerfacecoloralt": "white"}
+        artist = ax.errorbar(values, rows, **_style.with_options(Line2D, options, overrides))
         self.artists_.append(artist)
         if i == 0:  # one mark per model
-            _style.as_series(artist.lines[0] if height is None else artist.patches[0])
+            _style.as_series(artist.lines[0])
         self.overall_lines_.append(ax.axvline(self.overall[i], **line))
         note = {"color": style.color, "size": "x-small", "va": "center"}
         undefined = rows[np.isnan(values)]
@@ -435,7 +411,7 @@ def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dic
     return numbers
 
 
-def _read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
+def read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
     """Return the names of the rates; those that the report does not have raise."""
     is_flat = isinstance(report, pd.DataFrame) and report.index.nlevels == 1
     known = [rate for rate in _KNOWN_RATES if is_flat and rate in report]

@@ -85,7 +85,8 @@ class FairnessPath:
 
     See Also
     --------
-    skfair.inspection.FairnessPathDisplay : Plot of the path.
+    skfair.inspection.FairnessPathDisplay : Plot of the rates of each group for each limit.
+    skfair.inspection.FairnessFrontDisplay : Plot of scores against disparities.
 
     Examples
     --------
@@ -124,6 +125,9 @@ class FairnessPath:
             "test_disparity": self.test_disparities,
             f"test_{self.score_name}": self.test_scores,
         }
+        if self.split_disparities is not None and self.split_scores is not None:
+            columns["test_disparity_std"] = self.split_disparities.std(axis=0)
+            columns[f"test_{self.score_name}_std"] = self.split_scores.std(axis=0)
         table = pd.DataFrame(
             {name: column for name, column in columns.items() if column is not None}
         )
@@ -234,8 +238,8 @@ def fairness_path(
     n_splits : int, default=None
         Number of random splits that replace a test set. In each split, the path is fitted on three
         quarters of the rows and measured on the rest, stratified by group and class. The means over
-        the splits are stored as ``test_disparities`` and ``test_scores``, and the display shows
-        their variation. The models of the path itself are fitted on all rows. It cannot be combined
+        the splits are stored as ``test_disparities`` and ``test_scores``, and the path prints
+        their standard deviations. The models of the path itself are fitted on all rows. It cannot be combined
         with ``X_test``.
     random_state : int, RandomState instance or None, default=None
         Seed of the splits. Pass an int for reproducible results.
@@ -249,7 +253,8 @@ def fairness_path(
     See Also
     --------
     best_within : Selection by cross-validation with ``GridSearchCV``.
-    skfair.inspection.FairnessPathDisplay : Plot of the path.
+    skfair.inspection.FairnessPathDisplay : Plot of the rates of each group for each limit.
+    skfair.inspection.FairnessFrontDisplay : Plot of scores against disparities.
 
     Examples
     --------

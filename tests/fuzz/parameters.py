@@ -26,6 +26,7 @@ from skfair.monitoring import DisparityMonitor
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 from tests.registries import CONSTRAINTS, INTERVAL_SOLVERS, LOSSES, SOLVERS
 
+REPORT = metrics.group_report([1, 0], [1, 0], sensitive_features=["a", "b"])
 BOOLEAN = ([True, False], [2, "yes", np.True_])
 NUMBER = ([0.5, 0.1, 1.0], [-0.5, 7, 1e9])
 COUNT = ([1, 2, 3, 5], [-3, 0, 2.0, np.int8(2), 40])
@@ -73,7 +74,8 @@ def watched(sample):
 
 
 def path_of(sample):
-    return FairnessPath(np.array([0.2, 0.1]), [0, 1], np.array([0.1, 0.05]), np.array([0.8, 0.7]))
+    models = [DummyClassifier(strategy="prior").fit(sample.X, sample.y) for _ in range(2)]
+    return FairnessPath(np.array([0.2, 0.1]), models, np.array([0.1, 0.05]), np.array([0.8, 0.7]))
 
 
 MODELS = [
@@ -319,8 +321,7 @@ ARGUMENTS = {
     },
     "ax": ([None], []),
     "name": WORD,
-    "kind": options("point", "bar"),
-    "GroupScoreDisplay.plot.kind": options("density", "hist"),
+    "kind": options("density", "hist"),
     "rates": ([None, "selection_rate"], ["nonsense", ["selection_rate", "selection_rate"], []]),
     "layout": options("overlay", "rows"),
     "bins": ([5, "auto"], [0, -1, [0, 1, 2]]),
@@ -332,12 +333,12 @@ ARGUMENTS = {
     "bounds": ([None, (0, 1)], [(1, 0), (0,), (float("nan"), 1), (-1e9, 1e9)]),
     "GroupRatesDisplay.reference": ([None, "g0"], []),
     "report": (
-        [metrics.group_report([1, 0], [1, 0], sensitive_features=["a", "b"])],
+        [REPORT],
         [None, [1, 2], 3.0],
     ),
     "GroupRatesDisplay.from_predictions.reference": ([None, "g0"], ["zz", {"zz": 1}, ["g0"]]),
     "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
-    **dict.fromkeys(["show_knee", "show_bounds", "larger_is_fairer"], BOOLEAN),
+    **dict.fromkeys(["show_knee", "larger_is_fairer"], BOOLEAN),
     "columns": ([None, "objective"], [["objective", "zz"], []]),
     "ConvergenceDisplay.plot.x": options("iteration", "passes", "seconds"),
     "history": (
@@ -349,8 +350,9 @@ ARGUMENTS = {
     **dict.fromkeys(["x_label", "y_label", "score_name"], (["a name"], [""])),
     **dict.fromkeys(["x_better", "y_better"], options("lower", "higher")),
     "FairnessPathDisplay.limits": ([None, {"sex": 0.05, "age": None}], [{}]),
-    "FairnessPathDisplay.split_disparities": ([None], [[0.1], "zz"]),
-    "FairnessPathDisplay.split_scores": ([None], [[0.1], "zz"]),
+    "FairnessPathDisplay.reports": ([[REPORT] * 3], [[REPORT], [], [REPORT, None]]),
+    "FairnessPathDisplay.max_disparities": ([None, [0.2, 0.1]], ODD_VECTORS),
+    "FairnessPathDisplay.plot.rate": (["selection_rate", "accuracy"], ["base", 0.3]),
     "point_names": ([None, list("abcd")], [["a"], [1, 2, 3, 4]]),
     "selected": ([None, 0, 3], [4, -1, "zz"]),
     "values": (pairs((1, 2)), ODD_MATRICES),
@@ -380,10 +382,6 @@ ARGUMENTS = {
     "cluster_names": ([["0", "1", "2"]], [["0"], [0, 1, 2]]),
     "sizes": ([[3, 4, 5]], [[3], [0, 0, 0], [-1, 1, 2]]),
     "attribute_of_group": ([None, [0, 0]], [[0, 1], [0], [5, 7]]),
-    **dict.fromkeys(
-        ["train_disparities", "train_scores", "test_disparities", "test_scores"],
-        (pairs(3), ODD_VECTORS),
-    ),
     "path": (path_of, []),
     **{
         f"{name}.from_estimator.estimator": (fitted, MODELS)

@@ -57,7 +57,7 @@ MAKERS = {
     ),
     "ranking_estimator": lambda: RankingGapDisplay.from_estimator(None, None, None, query_id=None),
     "convergence_estimator": lambda: ConvergenceDisplay.from_estimator(None),
-    "path": lambda: FairnessPathDisplay.from_path(None),
+    "path": lambda: FairnessPathDisplay.from_path(None, None),
     "certificate": lambda: CertificateDisplay.from_estimator(None),
     "monitor": lambda: MonitorDisplay.from_monitor(None),
 }
@@ -245,12 +245,6 @@ CONTINUED = {
     "front": (
         lambda **o: FairnessFrontDisplay.from_classifiers([0.9, 0.8], [0.2, 0.1], **o),
         "line_",
-    ),
-    "path": (
-        lambda name=None, **o: FairnessPathDisplay(
-            train_disparities=[0.2, 0.1], train_scores=[0.9, 0.8], name=name
-        ).plot(**o),
-        "train_line_",
     ),
     "convergence": (
         lambda name=None, **o: ConvergenceDisplay(history={"loss": [3.0, 1.0]}, name=name).plot(

@@ -46,20 +46,14 @@ def wilson(rate, n):
     return np.sort(np.roots([1 + z2 / n, -2 * rate - z2 / n, rate**2]))
 
 
-@pytest.mark.parametrize("kind", ["point", "bar"])
-def test_what_is_drawn_equals_plain_counts(sample, legend_of, kind):
+def test_what_is_drawn_equals_plain_counts(sample, legend_of):
     y_true, y_pred, group = sample
-    display = draw(y_true, y_pred, group, rates=ALL_RATES, kind=kind)
+    display = draw(y_true, y_pred, group, rates=ALL_RATES)
     assert len(display.artists_) == len(display.overall_lines_) == len(ALL_RATES)
     rows = [group == "a", group == "b", group == "c", np.ones(300, bool)]
     for i, rate in enumerate(ALL_RATES):
         expected = [naive_rate(rate, y_true[row], y_pred[row]) for row in rows]
-        artist = display.artists_[i]
-        if kind == "bar":
-            drawn = [bar.get_width() for bar in artist]
-            heights = [bar.get_y() + bar.get_height() / 2 for bar in artist]
-        else:
-            drawn, heights = artist.lines[0].get_data()
+        drawn, heights = display.artists_[i].lines[0].get_data()
         assert_allclose(drawn, expected)
         # Each rate has its place within the rows.
         assert_array_equal(np.round(heights), [0, 1, 2, 3])
@@ -150,8 +144,6 @@ def test_sizes_that_differ_between_models_are_not_written(sample):
 def test_what_does_not_fit_the_axes_is_refused(sample):
     y_true, y_pred, group = sample
     ax = draw(y_true, y_pred, group).ax_
-    with pytest.raises(ValueError, match="bars would cover them. Use kind='point'"):
-        draw(y_true, y_pred, group, kind="bar", ax=ax)
     with pytest.raises(ValueError, match="ax already shows the rows.*but this display has"):
         draw(y_true, y_pred, group == "a", ax=ax)
 
@@ -172,11 +164,10 @@ def test_two_attributes(sample):
 
 def test_undefined_rates_are_said_to_be():
     y_true, y_pred = [1, 1, 0, 1, 0, 0], [1, 0, 1, 1, 0, 0]
-    for kind in ("point", "bar"):
-        display = draw(y_true, y_pred, list("aabbcc"), kind=kind)
-        notes = [(note.get_text(), round(note.get_position()[1])) for note in display.undefined_]
-        # No positive row in c, no negative row in a.
-        assert notes == [("undefined", 2), ("undefined", 0)]
+    display = draw(y_true, y_pred, list("aabbcc"))
+    notes = [(note.get_text(), round(note.get_position()[1])) for note in display.undefined_]
+    # No positive row in c, no negative row in a.
+    assert notes == [("undefined", 2), ("undefined", 0)]
 
 
 def test_one_group_called_overall(sample):
@@ -256,7 +247,6 @@ def test_plain_numbers_with_rates_of_ones_own():
         ({"rates": "tpr"}, "rates has 'tpr'; the rates are selection_rate. Others"),
         ({"rates": []}, "rates has no entry"),
         ({"rates": ["selection_rate", "accuracy"]}, "'accuracy'; the rates are .*pass y_true"),
-        ({"kind": "line"}, "kind must be 'point' or 'bar', got 'line'"),
     ],
 )
 def test_wrong_arguments(sample, options, said):
