@@ -239,8 +239,8 @@ def fairness_path(
         Number of random splits that replace a test set. In each split, the path is fitted on three
         quarters of the rows and measured on the rest, stratified by group and class. The means over
         the splits are stored as ``test_disparities`` and ``test_scores``, and the path prints
-        their standard deviations. The models of the path itself are fitted on all rows. It cannot be combined
-        with ``X_test``.
+        their standard deviations. The models of the path itself are fitted on all rows. It cannot
+        be combined with ``X_test``.
     random_state : int, RandomState instance or None, default=None
         Seed of the splits. Pass an int for reproducible results.
 
