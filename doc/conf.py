@@ -102,6 +102,7 @@ TAUGHT_ORDER = {
         "ranking",
     ),
     "clusters": (
+        "points",
         "fair_front",
         "segments",
         "fair_spectral",
