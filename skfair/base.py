@@ -161,7 +161,8 @@ class SensitiveFeaturesMixin:
     n_features_in_ : int
         Number of columns of X in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns of X in ``fit``. The attribute exists only if all names are strings.
+        Names of the columns of X in ``fit``. The attribute exists only if X has names that are all
+        strings.
 
     Examples
     --------

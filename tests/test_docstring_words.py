@@ -12,7 +12,6 @@ STILL_TO_READ = {
     "cluster",
     "papers",
     "report",
-    "solvers",
 }
 
 

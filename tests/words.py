@@ -47,7 +47,7 @@ _EITHER = "|".join(sorted(NOUNS))
 VERB_IN_CONTEXT = re.compile(
     rf"\b(?:it|they|that|which|who|this|each|X|and|or|not|also|then|always|never|only|to|you|we)"
     rf" (?:{_EITHER})\b|\b(?:{_EITHER}) "
-    rf"(?:the|a|an|one|no|as|over|it|its|their|this|that|all|both|every|each|more|less|X)\b"
+    rf"(?:the|a|an|one|no|as|from|over|it|its|their|this|that|all|both|every|each|more|less|X)\b"
     r"|\bmean (?:stronger|larger|smaller)\b",
     re.IGNORECASE,
 )

@@ -70,7 +70,8 @@ class PartialParityClassifier(
         - "statistical_parity" limits the difference between the distributions of the scores.
         - "demographic_parity", "equal_opportunity", "false_positive_parity" and "equalized_odds"
           limit differences of rates of the decisions.
-        - "group_auc" limits how often the rows of one group are ranked above another group.
+        - "group_auc" limits how far the probability that a row of one group is ranked above a row
+          of another group is from 1/2.
         - "group_auc_quadratic", "inter_group_pairwise" and "intra_group_pairwise" are the
           constraints that the paper [1]_ compares with. They do not use the interval.
 

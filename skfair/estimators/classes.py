@@ -79,8 +79,9 @@ class PositiveClass:
     Parameters
     ----------
     pos_label : int, float, bool or str, default=None
-        The class that counts as positive in the limits. If None, the last class in sorted order is
-        used, with a warning if the result depends on this choice.
+        The class that counts as positive in the limits. If None, it is the last class in sorted
+        order. A warning is raised if the result depends on this choice, unless the labels are 0/1,
+        -1/1 or booleans.
 
     Attributes
     ----------

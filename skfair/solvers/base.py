@@ -123,21 +123,25 @@ class Run(NamedTuple):
 
 
 class Solver(ABC):
-    """What callers may ask of a solver.
+    """Interface of the solvers of constrained risk minimisation.
 
     Attributes
     ----------
     needs : tuple of str
-        What the problem must offer, see :data:`skfair.problems.protocol.Offer`.
+        Names of the methods that the problem must offer, see
+        :data:`skfair.problems.protocol.Offer`.
     is_stochastic : bool
-        Whether it draws random batches; strict enforcement then makes fewer rounds.
+        True if the solver draws random batches. Strict enforcement then makes fewer rounds.
     is_precise : bool
-        Whether a KKT residual of 1e-9 is cheap for it; strict enforcement of linear models then
-        asks for that, so that the model depends neither on the solver nor on the order of the rows.
+        True if the solver reaches a KKT residual of 1e-9 at a low cost. Strict enforcement of
+        linear models then requires it, so that the model depends neither on the solver nor on the
+        order of the rows.
     can_advance : bool
-        Whether training can stop and go on with other rows, as ``partial_fit`` does.
-    default_tol, default_max_iter : float, int
-        Used where :meth:`solve` is not told otherwise.
+        True if the training can be continued on other rows, as in ``partial_fit``.
+    default_tol : float
+        Tolerance if :meth:`solve` is called without ``tol``.
+    default_max_iter : int
+        Maximum number of iterations if :meth:`solve` is called without ``max_iter``.
 
     Examples
     --------
@@ -172,24 +176,25 @@ class Solver(ABC):
         Parameters
         ----------
         problem : Problem
-            Offers what is in ``needs``.
+            The problem to solve. It must offer everything that is listed in ``needs``.
         theta0 : ndarray of shape (n_parameters,)
-            Where to start.
+            Initial parameters.
         multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from, for solvers that use them.
+            Initial multipliers, for solvers that use them.
         tol : float, default=None
-            Largest KKT residual at which to stop; None for the solver's default.
+            KKT residual at which the solver stops. If None, ``default_tol`` is used.
         max_iter : int, default=None
-            Largest number of iterations; None for the solver's default.
+            Maximum number of iterations. If None, ``default_max_iter`` is used.
         random_state : int, RandomState instance or None, default=None
-            Seed of the generator that draws rows, for stochastic solvers.
+            Seed of the random number generator that draws rows in stochastic solvers.
         callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
+            Function that is called as ``callback(theta)`` after each step. The solver stops if it
+            returns True.
 
         Returns
         -------
         result : SolverResult
-            Parameters, signed multipliers, history.
+            The parameters, the signed multipliers and the history.
         """
         tol = self.default_tol if tol is None else tol
         max_iter = self.default_max_iter if max_iter is None else max_iter
@@ -252,22 +257,22 @@ class IterativeSolver(Solver, Generic[P]):
 
     @abstractmethod
     def steps(self, problem: P, run: Run) -> Iterator[Step]:
-        """Yield where the method has got to, as long as it is asked.
+        """Yield the iterations of the method.
 
-        After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
-        cannot go on returns: its last step is the result.
+        :meth:`solve` asks for iterations until one has a status, or until ``max_iter`` is reached.
+        A method that cannot continue returns, and its last iteration is the result.
 
         Parameters
         ----------
         problem : Problem
-            What is to be solved.
+            The problem to solve.
         run : Run
-            Where it starts, and when it ends.
+            The starting point, the tolerance and the maximum number of iterations.
 
         Yields
         ------
         step : Step
-            The start, if it is to be in the history, and where each iteration led.
+            The starting point, if it should be in the history, and the point after each iteration.
         """
 
 
@@ -286,9 +291,9 @@ def check_needs(solver: Solver, problem: Problem) -> None:
     Parameters
     ----------
     solver : Solver
-        Lists in ``needs`` what not every problem has.
+        The solver, which lists its requirements in ``needs``.
     problem : Problem
-        What is to be solved.
+        The problem to solve.
 
     Examples
     --------

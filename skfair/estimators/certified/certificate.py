@@ -141,9 +141,9 @@ class Certified:
         only available with ``confidence``.
     path_ : dict of str to ndarray
         Course of the search for a certified model, with one entry per step. The models become less
-        strict from step to step, and the last certified one is used. The keys include "disparity",
-        "bound", "p_value", "is_certified" and the score, such as "accuracy". It is only available
-        with ``confidence``.
+        strict from step to step, and the last one before the first failed test is used. The keys
+        include "disparity", "bound", "p_value", "is_certified" and the score, such as "accuracy".
+        It is only available with ``confidence``.
     """
 
     __metadata_request__fit = {"groups": True}

@@ -99,19 +99,26 @@ Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
 @documented
 class ClusteringSolver(BaseEstimator, ABC):
-    """A method of clustering points under constraints; subclasses are dataclasses.
+    """Base class of the methods for clustering under constraints. Subclasses are dataclasses.
 
     Attributes
     ----------
     name : str
-        Shorthand for the solver with its default parameters.
-    takes_weights, takes_overlaps, takes_sparse, has_front : bool
-        Whether it knows sample weights, attributes whose groups overlap, rows that are sparse or
-        in partitions of a Dask collection; whether it finds whole fronts.
-    keeps_balance, keeps_shares : bool
-        Whether its labels keep ``min_balance`` wherever it can be kept, and ``share_bounds``.
+        Name that stands for the solver with its default parameters.
+    takes_weights : bool
+        True if the solver accepts sample weights.
+    takes_overlaps : bool
+        True if the solver accepts several attributes, whose groups overlap.
+    takes_sparse : bool
+        True if the solver accepts sparse rows and rows in the partitions of a Dask collection.
+    has_front : bool
+        True if the solver computes whole fronts.
+    keeps_balance : bool
+        True if the labels satisfy ``min_balance`` whenever this is possible.
+    keeps_shares : bool
+        True if the labels satisfy ``share_bounds``.
     trades_by : str
-        The parameters by which a solver that keeps no limit trades cost against balance.
+        Parameters that set the trade-off between cost and balance if the solver enforces no limit.
     """
 
     name: ClassVar[str]
@@ -132,9 +139,9 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         start : ndarray of shape (n_clusters, n_features)
-            Scaled starting centres.
+            Scaled initial centres.
         settings : RunSettings
-            How long it runs, and who is told.
+            Maximum number of iterations, tolerance, random numbers and callback.
 
         Returns
         -------
@@ -150,16 +157,17 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         problem : RepresentationProblem
-            Points and constraints.
+            The points and their constraints.
         starts : sequence of ndarray
-            Scaled starting centres.
+            Scaled initial centres of each run.
         settings : RunSettings
-            As for :meth:`run`, of each run.
+            Settings of each run, as in :meth:`run`.
 
         Returns
         -------
         clustering : Clustering
-            The one of least standing.
+            The best clustering. Runs are compared by their violation first, and then by their
+            objective.
         """
         runs = [self.run(problem, start, settings) for start in starts]
         return min(runs, key=lambda run: run.standing)
@@ -172,25 +180,27 @@ class ClusteringSolver(BaseEstimator, ABC):
         starts: Starts,
         settings: RunSettings,
     ) -> Front:
-        """Return clusterings all along the front of cost against balance.
+        """Return clusterings along the front of cost against balance.
 
         Parameters
         ----------
         problem : RepresentationProblem
-            The points; its own constraints are not used.
+            The points. The constraints of this problem are not used.
         constraints_of : callable
-            Makes the constraints of a balance in [0, 1], as a share of the data's.
+            Function that returns the constraints for a balance in [0, 1], which is a fraction of
+            the balance of the data.
         targets : ndarray
-            Balances to ask for, increasing.
+            Balances to aim at, in increasing order.
         starts : callable
-            Draws scaled starting centres; the second of every pair starts from the fair end.
+            Function that draws scaled initial centres. The second of every pair starts from the
+            fair end of the front.
         settings : RunSettings
-            ``max_iter`` is for solvers that are not led by targets.
+            Settings of the runs. ``max_iter`` only applies to solvers that do not use targets.
 
         Returns
         -------
         front : Front
-            The clusterings, and the course of the search.
+            The clusterings and the history of the search.
         """
         raise TypeError(f"solver={self.name!r} finds no fronts. Use solver='prices'.")
 

@@ -37,15 +37,18 @@ _LAST_ROUNDS = 2
 @register
 @dataclass
 class Prices(ClusteringSolver):
-    """k-means under limits by prices, the dual variables of the cheapest assignment.
+    """k-means under limits on groups, solved with dual prices of the cheapest assignment.
 
-    Keeps a balance or shares, of several attributes and with weights. Rows may be in partitions.
+    Each pair of a group and a cluster has a price, and each row is assigned to the cluster with the
+    smallest squared distance plus price. The prices are the dual variables of the limits. The
+    solver enforces limits on the balance or on the shares of groups, also for several attributes
+    and with sample weights. Rows may be in the partitions of a Dask collection.
 
     Notes
     -----
-    A round costs a few passes over the rows, O(n K d) each; its steps on the prices look only at
-    the rows near a tie. For K clusters a balance between J groups costs K J (J - 1) multipliers,
-    shares 2 K J.
+    A round costs a few passes over the rows, each of which is O(n K d). The steps on the prices
+    only use the rows near a tie. For K clusters and J groups, a limit on the balance has
+    K J (J - 1) multipliers, and limits on the shares have 2 K J.
 
     Examples
     --------

@@ -26,12 +26,15 @@ from skfair.solvers.parameters import Count
 @EIGEN_SOLVERS.register("arpack")
 @dataclass
 class Arpack(EigenSolver):
-    """Implicitly restarted Lanczos on P M P, one column at a time, to machine precision.
+    """Implicitly restarted Lanczos method of ARPACK, to machine precision.
+
+    It computes the leading eigenvectors of P M P, where M holds the normalised weights of the graph
+    and P projects onto the group constraint.
 
     Parameters
     ----------
     max_iter : int, default=300
-        Largest number of restarts; where eigenvalues lie apart, a few are enough.
+        Maximum number of restarts. A few restarts are enough if the eigenvalues are well separated.
 
     Examples
     --------

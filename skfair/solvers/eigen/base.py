@@ -101,12 +101,12 @@ class EigenSolver(ABC):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield the iterations, ``max_iter`` at most.
+        """Yield at most ``max_iter`` iterations of the method.
 
         Yields
         ------
         step : Step
-            Where the solver has got to.
+            The state of the solver after each iteration.
         """
 
     def solve(
@@ -122,18 +122,19 @@ class EigenSolver(ABC):
         Parameters
         ----------
         problem : GroupCut
-            The weights and the constraint.
+            The problem with its weights and its group constraint.
         n_vectors : int
-            How many vectors.
+            Number of eigenvectors.
         rng : RandomState
-            Source of random numbers.
+            Random number generator.
         callback : callable, default=None
-            ``callback(vectors or None) -> stop``, called after each iteration.
+            Function that is called as ``callback(vectors)`` after each iteration, with None if
+            there are no vectors yet. The solver stops if it returns True.
 
         Returns
         -------
         result : EigenResult
-            The vectors, their values and how the solver ended.
+            The eigenvectors, their eigenvalues and the status of the solver.
         """
         check_parameters(self)
         history, is_stopped = History(), False

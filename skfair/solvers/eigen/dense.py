@@ -25,7 +25,9 @@ from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step, o
 @EIGEN_SOLVERS.register("dense")
 @dataclass
 class DenseEigh(EigenSolver):
-    """Finds the leading eigenvectors directly: O(n^3), or O(n m^2) for a factor.
+    """Direct computation of the leading eigenvectors, for small graphs.
+
+    It costs O(n^3), or O(n m^2) if the weights are given as a factor with m columns.
 
     Examples
     --------

@@ -41,20 +41,23 @@ _ROUNDING = 10
 @EIGEN_SOLVERS.register("lanczos")
 @dataclass
 class Lanczos(EigenSolver):
-    """Thick-restart block Lanczos on P M P.
+    """Thick-restart block Lanczos method for large sparse graphs.
 
-    A step costs one product with ``block_size`` columns and O(n m b) for a basis of m columns.
+    It computes the leading eigenvectors of P M P, where M holds the normalised weights of the graph
+    and P projects onto the group constraint. A step costs one product with ``block_size`` columns,
+    and O(n m b) for a basis of m columns.
 
     Parameters
     ----------
     tol : float, default=3e-3
-        It ends when the residuals ``|P M h - theta h|`` are at most ``tol`` times the largest Ritz
-        value (root mean square over the vectors), and the relaxed cost is within ``0.03 tol`` of
-        its limit as far as its last steps tell; residuals alone say little about a cost near zero.
+        Tolerance of the stopping test. The root mean square of the residuals ``|P M h - theta h|``
+        must be at most ``tol`` times the largest Ritz value. The relaxed cost must also be within
+        ``0.03 tol`` of its estimated limit, because residuals alone say little about a cost near
+        zero.
     max_iter : int, default=300
-        Largest number of steps; there are always enough to hold all vectors.
+        Maximum number of steps. It is increased if it is too small to compute all vectors.
     block_size : int, default=None
-        Columns that are multiplied at a time; None chooses by the weights.
+        Number of columns that are multiplied at a time. If None, it depends on the weights.
 
     Examples
     --------

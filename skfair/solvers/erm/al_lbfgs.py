@@ -26,27 +26,34 @@ from skfair.solvers.parameters import Count, Positive, PositiveOrInf
 @SOLVERS.register("al_lbfgs")
 @dataclass
 class ALLBFGS(IterativeSolver[Problem]):
-    """Augmented Lagrangian with L-BFGS.
+    """Augmented Lagrangian method with L-BFGS.
+
+    It is the default for linear models with many features. Its accuracy is high, and it only needs
+    first derivatives.
 
     Parameters
     ----------
     rho : float, default=10.0
-        First penalty weight.
+        Initial penalty weight.
     rho_growth : float, default=4.0
-        Factor on it when a renewal of the multipliers does not shrink the violation by as much.
+        Factor by which the penalty weight is increased if an update of the multipliers does not
+        reduce the violation by the same factor.
     rho_max : float, default=1e4
-        Largest penalty weight.
+        Maximum penalty weight.
     memory : int, default=50
-        Pairs of steps and gradient changes that L-BFGS keeps.
+        Number of pairs of steps and gradient changes that L-BFGS stores.
     max_multiplier : float, default=inf
-        Largest multiplier. Where a constraint would need a larger one, or cannot be kept, its
-        violation is charged at that rate instead.
+        Maximum multiplier. If a constraint would need a larger one, or cannot be satisfied, its
+        violation is penalised with this weight instead.
 
     Examples
     --------
+    >>> from skfair.classification import ConstrainedERMClassifier
     >>> from skfair.solvers import ALLBFGS
-    >>> ALLBFGS(memory=10).memory
-    10
+    >>> X, y, sex = [[0], [1], [2], [3]] * 30, [0, 0, 1, 1] * 30, ["f", "m", "f", "m"] * 30
+    >>> model = ConstrainedERMClassifier(solver=ALLBFGS(memory=10))
+    >>> model.fit(X, y, sensitive_features=sex).status_
+    'converged'
     """
 
     rho: Positive = 10.0

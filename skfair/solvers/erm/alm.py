@@ -47,36 +47,40 @@ class ALMState(TrainingState):
 @SOLVERS.register("alm")
 @dataclass
 class ALM(GradientSolver[ALMState]):
-    r"""Stochastic augmented Lagrangian with Adam steps.
+    r"""Stochastic augmented Lagrangian method with Adam steps.
+
+    It is the default for networks and for ``partial_fit``, because each step only uses a batch of
+    rows.
 
     Parameters
     ----------
-    tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
     rho : float, default=2.0
-        Penalty weight. A larger one holds the constraints tighter between renewals of the
-        multipliers, and makes the steps noisier.
+        Penalty weight. With larger values, the constraints are satisfied more closely between
+        updates of the multipliers, but the steps are noisier.
     eta : float, default=0.1
-        Step of the multipliers per unit of violation. Above a tenth of ``rho`` and with many
-        constraints they may oscillate.
+        Step size of the multipliers per unit of violation. With many constraints, the multipliers
+        may oscillate if it is above a tenth of ``rho``.
     form : {"projection", "slack"}, default="projection"
-        How bounds enter.
+        Treatment of inequality constraints. If "projection", violations of the bounds are
+        penalised. If "slack", the problem has a slack variable for each constraint, as in the
+        paper.
     max_multiplier : float, default=inf
-        Multipliers whose norm reaches this are set to 0 (lines 6-7 of the algorithm); only with
-        slack variables.
+        Multipliers are reset to 0 if their norm reaches this value (lines 6-7 of the algorithm). It
+        only has an effect with ``form="slack"``.
 
     See Also
     --------
-    SSLALM : the same with a smoothing term.
+    skfair.papers.SSLALM : The same method with a smoothing term.
 
     Notes
     -----
-    One evaluation and one pull-back of a batch per step, whatever the number of constraints. With
-    the defaults 1500 steps end within 2e-3 of the optimum and of the bounds on linear problems
-    like Adult with one constraint and a few groups; with dozens of groups within 1e-2. With
-    hundreds a batch has few rows of each, the noise of its rates is wider than the bounds, and the
-    constraints are kept with room to spare: raise ``max_constraint_rows`` to gain in the objective.
-    Nothing is guaranteed for constraints that are not linear.
+    Each step costs one evaluation and one gradient of a batch, regardless of the number of
+    constraints. With the defaults, 1500 steps end within 2e-3 of the optimum and of the bounds on
+    linear problems like Adult with one constraint and a few groups. With dozens of groups they end
+    within 1e-2. With hundreds of groups, a batch has few rows of each group, and the noise of the
+    rates is larger than the bounds. The constraints are then satisfied with room to spare, and a
+    larger ``max_constraint_rows`` improves the objective. There is no guarantee for nonlinear
+    constraints.
 
     References
     ----------
@@ -97,17 +101,18 @@ class ALM(GradientSolver[ALMState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4; batches differ from the paper.
+        """Return the solver with the parameters of section 4 of the paper.
 
-        Batch sizes are not printed. The algorithm draws rows of the loss, xi, apart from the rows
-        of the constraints, zeta. Here xi is the first batch of zeta where its cells contain all
-        rows and are as large a sample as ``n_loss`` rows, as with loss parity and demographic
-        parity: no rows of the loss are drawn, and the mean loss is still estimated without bias.
+        The batches differ from the paper, which does not state their sizes. The algorithm draws the
+        rows of the loss, xi, separately from the rows of the constraints, zeta. Here xi is the
+        first batch of zeta if its cells contain all rows and are at least as large a sample as
+        ``n_loss`` rows, which is so for loss parity and demographic parity. No rows are then drawn
+        for the loss, and the estimate of the mean loss is still unbiased.
 
         Returns
         -------
         solver : ALM
-            The solver.
+            A solver with these parameters.
         """
         return cls(
             averaging=None,

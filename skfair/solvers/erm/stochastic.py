@@ -125,21 +125,26 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     Parameters
     ----------
     n_loss : int, default=128
-        Rows per step for the objective. More make the steps less noisy and slower.
+        Number of rows per step for the objective. With more rows, the steps are less noisy and
+        slower.
     n_per_cell : int, default=128
-        Rows per step for each cell of each constraint: a group, or a class within a group.
+        Number of rows per step for each cell of each constraint. A cell is a group, or a class
+        within a group.
     max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this, but at
-        least one.
+        Maximum number of rows per step for all cells together. With many cells, fewer rows are
+        drawn for each cell, but at least one.
     averaging : float or None, default=3.0
-        The iterate of step t has a weight proportional to t to this power in the mean that is
-        returned: a larger one forgets the beginning sooner. None: iterates are returned themselves.
+        Exponent of the weights in the average of the iterates that is returned. The iterate of step
+        t has a weight proportional to t to this power, so larger values forget the first steps
+        sooner. If None, the iterates are not averaged.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for five evaluations per run.
+        Number of steps between evaluations on all rows. If None, there are five evaluations per
+        run.
     tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
+        Violations up to this value are ignored in the comparison of the evaluations.
     output : {"best", "last"}, default="best"
-        "best" for the best check of the second half of the run, "last" for the last one.
+        The iterate that is returned. If "best", it is the best evaluation of the second half of the
+        run. If "last", it is the last one.
     """
 
     n_loss: Count = 128
@@ -162,40 +167,40 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     def begin(
         self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> S:
-        """Return the state of a training that has made no step yet.
+        """Return the initial state of the training.
 
         Parameters
         ----------
         problem : StochasticProblem
-            The problem.
+            The problem to solve.
         theta0 : ndarray of shape (n_parameters,)
-            Where to start.
+            Initial parameters.
         multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
+            Initial multipliers. If None, they are zero.
 
         Returns
         -------
         state : TrainingState
-            What :meth:`advance` takes.
+            The state for :meth:`advance`.
         """
         return cast(S, self._first_state(problem, theta0, multipliers0))
 
     def advance(
         self, problem: StochasticProblem, state: S, n_steps: int, rng: np.random.RandomState
     ) -> None:
-        """Make steps.
+        """Make several steps of the training.
 
         Parameters
         ----------
         problem : StochasticProblem
-            The one that training began with, or one with the same parameters and constraints on
+            The problem of :meth:`begin`, or a problem with the same parameters and constraints on
             other rows.
         state : TrainingState
-            From :meth:`begin`; changed in place.
+            The state from :meth:`begin`, which is changed in place.
         n_steps : int
             Number of steps.
         rng : RandomState
-            Draws the rows.
+            Random number generator that draws the rows.
         """
         most = self.max_constraint_rows // max(problem.n_cells, 1)
         n_per_cell = max(1, min(self.n_per_cell, most))  # rows of each cell that a step draws
@@ -287,11 +292,13 @@ class GradientSolver(StochasticSolver[S]):
     Parameters
     ----------
     learning_rate : float, default=0.01
-        Rate of the first step.
+        Learning rate of the first step.
     decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
+        Decay of the learning rate, which is ``learning_rate / sqrt(1 + t / decay_steps)`` in step
+        t. Pass ``numpy.inf`` for a constant learning rate.
     optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
+        Kind of the steps. If "adam", they are scaled by Adam. If "sgd", they are plain gradient
+        steps.
     """
 
     learning_rate: Positive = 0.01
