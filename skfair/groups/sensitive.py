@@ -40,10 +40,10 @@ class Sensitive:
         Treatment of rows whose group is missing (None, NaN or NA).
 
         - "raise": ``fit`` raises an error.
-        - "loss": The model learns from these rows, but limits and minimum rates do not count them,
-          so these hold for the rows with a group. A row without the value of one of several
-          attributes counts as a row without any group. If predictions use the group, they average
-          over the groups for such rows.
+        - "loss": The model learns from these rows, but limits, minimum rates and selection rates do
+          not count them, so these hold for the rows with a group. A row without the value of one
+          of several attributes counts as a row without any group. If predictions use the group,
+          they average over the groups for such rows.
 
         Metrics raise an error for missing groups, so drop the rows without a group to check the
         limits.

@@ -58,7 +58,7 @@ class FairDecisionRegressor(
     r"""Post-process any regressor so that its predictions satisfy a fairness constraint.
 
     The regressor is fitted on folds, and its out-of-fold predictions are then changed by one
-    monotone map per group, as little as possible. The regressor itself does not change. Use
+    monotone map per group. The regressor itself does not change. Use
     :class:`ConstrainedERMRegressor` to train a linear model or a network under constraints instead.
 
     The prediction is

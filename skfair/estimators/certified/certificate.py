@@ -46,7 +46,8 @@ class Certificate:
           also the log loss and constraints on differences or ratios of rates.
         - "split": The model is fitted on one part of the rows, and the limits are tested on the
           other part.
-        - "auto": "cross" is used if possible, otherwise "split".
+        - "auto": "cross" is used if possible, otherwise "split". Regressors use "split" for more
+          than 50,000 rows.
 
         Estimators with only one of the two methods require "auto".
     share : float, default=0.5
