@@ -89,6 +89,7 @@ TAUGHT_ORDER = {
         "prices",
         "who_pays_for_a_limit",
         "fairness_path",
+        "committee",
         "overlapping",
         "classes",
         "regression",
@@ -243,7 +244,7 @@ def stage_verdicts():
 
 def stage_audits():
     """Write the pages of audits that the site shows as samples."""
-    from sample_audits import samples
+    from sample_audits import choice, samples
 
     target = HERE / "generated" / "extra"
     target.mkdir(parents=True, exist_ok=True)
@@ -251,6 +252,7 @@ def stage_audits():
         found.to_html(
             target / ("sample_audit.html" if name == "decisions" else f"sample_{name}.html")
         )
+    choice(target / "sample_choice.html")
 
 
 def remove(paths):

@@ -1,7 +1,8 @@
 """Look at audits in a real browser: part of ``make doc-look``.
 
-Audits of decisions, scores, a rule of law, several classes, numbers, and a path of models
-are written as people would write them, and opened dark and light, narrow and wide.
+Audits of decisions, scores, a rule of law, several classes and numbers, and the page on which a
+committee chooses a limit are written as people would write them, and opened dark and light, narrow
+and wide.
 Faults are:
 
 - a message on the console, or a page that asks the network for something;
@@ -17,19 +18,16 @@ Pictures, and the PDF of each, lie in ``doc/_build/look/audits`` for people to l
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from look import AXE, SHOTS, THEMES, WIDER, WIDTHS, browser_of
 from playwright.sync_api import Browser, Page, sync_playwright
-from sample_audits import samples
-from sklearn.preprocessing import StandardScaler
+from sample_audits import choice, samples
 
-from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
-from skfair.model_selection import fairness_path
-from skfair.report import Audit, DataAudit, audit, audit_data
+from skfair.report import audit, audit_data
 
 MOST_SHEETS = 6
 KEYS_TO_ANYTHING = 400
@@ -55,22 +53,17 @@ FIRST_COLUMN = """() => [...document.activeElement.closest('table').tBodies[0].r
   row => row.cells[0].dataset.value ?? row.cells[0].textContent.trim())"""
 
 
-def audits() -> Iterator[tuple[str, Audit | DataAudit]]:
-    """Yield audits of every kind, by name."""
-    yield from samples()
+def writers() -> Iterator[tuple[str, Callable[[Path], object]]]:
+    """Yield what writes a page of each kind, by name."""
+    yield from ((name, one.to_html) for name, one in samples())
     loans = make_loans(4000, random_state=0)
-    X = loans.data.select_dtypes("number").fillna(0)
     y, groups = loans.target, loans.sensitive_features
-    X = StandardScaler().fit_transform(X)
-    fair = ConstrainedERMClassifier("demographic_parity")
-    limits = [0.02, 0.05, 0.1, 0.2]
-    path = fairness_path(fair, X, y, sensitive_features=groups["sex"], max_disparities=limits)
-    yield "path", Audit.from_path(path, X, y, sensitive_features=groups)
     half = np.arange(len(y)) < len(y) // 2
     earlier = {"X": loans.data[half], "sensitive_features": groups[half]}
-    yield "data", audit_data(loans.data[~half], groups[~half], y[~half], earlier=earlier)
+    yield "data", audit_data(loans.data[~half], groups[~half], y[~half], earlier=earlier).to_html
     few = slice(250)  # groups of so few people that some are hidden
-    yield "few", audit(y[few], (y != 1)[few], sensitive_features=groups[few])
+    yield "few", audit(y[few], (y != 1)[few], sensitive_features=groups[few]).to_html
+    yield "choice", choice
 
 
 def presses(page: Page, wanted: str) -> bool:
@@ -83,7 +76,16 @@ def presses(page: Page, wanted: str) -> bool:
 
 
 def keyboard(page: Page) -> Iterator[str]:
-    """Sort a table and move the slider without a mouse."""
+    """Sort a table, or move the slider, without a mouse."""
+    if page.locator("#step").count():
+        shown = page.locator("#step-shown")
+        before = shown.inner_text()
+        if not presses(page, "INPUT step"):
+            yield "the slider cannot be reached by the keyboard"
+        page.keyboard.press("ArrowRight")
+        if shown.inner_text() == before:
+            yield "the slider does not move"
+        return
     if not presses(page, "BUTTON .*head"):
         yield "no table can be reached by the keyboard"
         return
@@ -93,25 +95,14 @@ def keyboard(page: Page) -> Iterator[str]:
         orders.append(page.evaluate(FIRST_COLUMN))
     if orders[0] != orders[1][::-1] or len(orders[0]) < 2:
         yield f"the keyboard does not sort: {orders}"
-    if page.locator("#limit").count():
-        shown, rows = page.locator("#limit-shown"), page.locator("#path tbody tr:visible")
-        before, some = shown.inner_text(), rows.count()
-        if not presses(page, "INPUT limit"):
-            yield "the slider cannot be reached by the keyboard"
-        page.keyboard.press("ArrowLeft")
-        if shown.inner_text() == before:
-            yield "the slider does not move"
-        presses(page, "INPUT all-limits")
-        page.keyboard.press("Space")
-        if not some < rows.count():
-            yield f"all limits show {rows.count()} rows, one limit {some}"
 
 
 def without_script(browser: Browser, address: str) -> Iterator[str]:
     """Yield a fault unless every section and row is there with scripts off."""
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(address)
-    for wanted in ("section", "#path tbody tr", "section > h2", "svg"):
+    shown = "section:not([hidden])"
+    for wanted in (shown, f"{shown} > h2", f"{shown} svg", "article"):
         all_of_them, seen = page.locator(wanted).count(), page.locator(f"{wanted}:visible").count()
         if seen < all_of_them:
             yield f"{seen} of {all_of_them} {wanted} are seen without scripts"
@@ -165,15 +156,15 @@ def main() -> None:
     axe, faults, sizes = AXE.read_text() if AXE.exists() else "", [], {}
     with sync_playwright() as play:
         browser = browser_of(play)
-        for name, one in audits():
+        for name, write in writers():
             file = folder / f"{name}.html"
-            one.to_html(file)
+            write(file)
             sizes[name] = file.stat().st_size
             faults += looked_at(browser, name, file, axe)
         browser.close()
     looks = len(THEMES) * len(AUDIT_WIDTHS)
     largest = max(sizes.values()) / 1e6
-    print(f"{len(sizes)} audits, {looks} looks each, {len(faults)} faults; up to {largest:.2f} MB")
+    print(f"{len(sizes)} pages, {looks} looks each, {len(faults)} faults; up to {largest:.2f} MB")
     print("\n".join(faults))
     sys.exit(1 if faults else 0)
 

@@ -1,13 +1,17 @@
-"""Audits of every kind, whose pages the site shows as samples and ``make doc-look`` looks at."""
+"""Pages of every kind that the site shows as samples and ``make doc-look`` looks at."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
+from skfair.model_selection import fairness_path
 from skfair.report import Audit, audit
 
 
@@ -60,4 +64,34 @@ def samples() -> Iterator[tuple[str, Audit]]:
             reference=reference,
             title="Adverse impact (four-fifths rule)",
         ),
+    )
+
+
+def choice(file: Path) -> None:
+    """Write the page on which a committee chooses one of eight limits, or none."""
+    loans = make_loans(8000, bias=2.0, missing_rate=0.0, random_state=0)
+    X, y, groups = loans.data.select_dtypes("number"), loans.target, loans.sensitive_features
+    train, rest = slice(0, 4000), slice(4000, 8000)
+    today = make_pipeline(StandardScaler(), LogisticRegression())
+    model = FairDecisionClassifier(today, cv=3, random_state=0)
+    limits = [0.25, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02]
+    path, held = (
+        fairness_path(
+            clone(model).set_params(selection_rate=rate),
+            X[train],
+            y[train],
+            sensitive_features=groups["sex"][train],
+            max_disparities=limits,
+        )
+        for rate in (None, "as before")
+    )
+    path.to_html(
+        file,
+        X=X[rest],
+        y=y[rest],
+        sensitive_features=groups[rest],
+        before=today.fit(X[train], y[train]),
+        rate_held=held,
+        decided="granted a loan",
+        title="Loans: which difference do we accept?",
     )

@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "papers.idca": ENFORCEMENT | {"enforcement", "papers"},
     "metrics": READING,  # never constraints: a model is not measured by the code that enforced it
     "datasets": GROUND,
-    "model_selection": READING | {"metrics", "constraints"},
+    "model_selection": READING | {"metrics", "constraints", "report"},
     "monitoring": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
     "report": READING | {"metrics", "inspection"},

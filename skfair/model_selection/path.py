@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from skfair.model_selection.limits import (
 )
 from skfair.model_selection.search import best_within
 from skfair.model_selection.splits import StratifiedSensitiveShuffleSplit
-from skfair.utils.response import GroupsInHand
+from skfair.utils.response import GroupsInHand, get_response, positive_class
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
 
@@ -179,6 +180,126 @@ class FairnessPath:
             "mean_test_disparity": disparities[::-1],
         }
         return self.estimators[::-1][constraint(candidates)]
+
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        X: MatrixLike,
+        y: ColumnLike,
+        sensitive_features: ColumnsLike,
+        before: Any = None,
+        rate_held: FairnessPath | None = None,
+        decided: str = "selected",
+        title: str = "Which limit?",
+        sample_weight: ColumnLike | None = None,
+        units: ColumnLike | None = None,
+        confidence: float = 0.95,
+        suppress_below: float | None = None,
+    ) -> str:
+        """Render the page on which a committee chooses one of the limits.
+
+        A slider moves through the limits. For each of them the page shows the rates of the groups
+        with intervals, the disparity of each attribute, the accuracy, whose decision changes, right
+        and wrong decisions in each group, and whether the limit is certified. A button writes the
+        decision with its reasons as a memo, to print and as JSON. The page is one file that works
+        offline, and without scripts it shows all limits one below the other.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+        X : array-like of shape (n_samples, n_features)
+            Rows to judge the models on, best ones that no model was fitted on.
+        y : array-like of shape (n_samples,)
+            Their labels, of two classes.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups, by the attributes that the page shows.
+        before : estimator or array-like of shape (n_samples,), default=None
+            The fitted model of today, or its decisions. They come first on the slider, as no limit,
+            and changes are counted against them. None counts changes against the model with the
+            largest limit.
+        rate_held : FairnessPath, default=None
+            A second path with the same limits whose models keep the overall rate, such as those
+            fitted with ``selection_rate="as before"``. A switch on the page shows these models.
+        decided : str, default="selected"
+            What a positive decision is in the words of the data, such as "released" or "granted".
+        title : str, default="Which limit?"
+            Title of the page.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        units : array-like of shape (n_samples,), default=None
+            Which rows belong together, as for :func:`skfair.report.audit`.
+        confidence : float, default=0.95
+            Coverage of each interval.
+        suppress_below : float, default=None
+            Smaller groups are not shown, as in :func:`skfair.report.audit`; None is 10.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        from skfair.report.choice import Candidate, Judged, choice_page
+        from skfair.report.reading import RawRows
+
+        paths = [self] if rate_held is None else [self, rate_held]
+        if not np.array_equal(paths[0].max_disparities, paths[-1].max_disparities):
+            raise ValueError(
+                f"rate_held has the limits {paths[-1].max_disparities.tolist()}, but the path has "
+                f"{self.max_disparities.tolist()}. Fit both paths with the same max_disparities."
+            )
+        limited, positive = _limited(self.estimators[0])[0], positive_class(self.estimators[0])
+        if positive is None:
+            raise ValueError(
+                "to_html shows decisions between two classes, but the first model is "
+                f"{self.estimators[0]!r}. FairnessPathDisplay draws paths of other models."
+            )
+        candidates = [own._candidates(X, sensitive_features) for own in paths]
+        if before is not None:
+            if hasattr(before, "predict"):
+                before = get_response(before, X, "predict", sensitive_features=sensitive_features)
+            candidates = [[Candidate("none", before), *own] for own in candidates]
+        options = {"confidence": confidence, "suppress_below": suppress_below}
+        judged = Judged(
+            X,
+            RawRows(y, None, None, None, sample_weight, units),
+            sensitive_features,
+            positive,
+            _compared_metrics(limited),
+            getattr(getattr(limited, "_group_levels", None), "attributes", ()),
+            sensitive_of(limited).crossed,
+            options,
+        )
+        reference = "today" if before is not None else f"with the limit {candidates[0][0].label}"
+        words = {"title": title, "decided": decided, "reference": reference}
+        return choice_page(candidates, judged, words, path)
+
+    def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
+        """Return the decisions of each model, and what its fit says of itself."""
+        from skfair.report.choice import Candidate
+
+        candidates = []
+        for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
+            limited, _ = _limited(model)
+            asked, own = limited.max_disparity, sensitive_of(limited)
+            by_name = asked if isinstance(asked, Mapping) else {"": float(asked)}
+            confidence = getattr(limited, "confidence", None)
+            candidate = Candidate(
+                f"{100 * bound:g}%"
+                if self.limits is None
+                else f"\N{MULTIPLICATION SIGN} {bound:g}",
+                get_response(model, X, "predict", sensitive_features=sensitive_features),
+                {name: limit for name, limit in by_name.items() if limit is not None},
+                holds_overall_rate=getattr(limited, "selection_rate", None) is not None,
+                group_aware=own.keep or bool(getattr(limited, "is_group_aware_", False)),
+                status=getattr(limited, "status_", "fitted"),
+                confidence=getattr(confidence, "confidence", confidence),
+                certified=getattr(limited, "certified_disparity_", None),
+                costs=_costs(limited),
+            )
+            candidates.append(candidate)
+        return candidates
 
 
 def fairness_path(
@@ -469,6 +590,29 @@ def _measurable_constraints(estimator: Estimator, constraint: Any) -> list[Const
     if any(constraint.metric is None or constraint.within_strata for constraint in constraints):
         raise error
     return constraints
+
+
+def _compared_metrics(estimator: Any) -> list[str]:
+    """Return the metrics of the constraints that a path varies; raise unless audits know them."""
+    constraints = _measurable_constraints(estimator, estimator.get_params(deep=False)["constraint"])
+    varied = [constraint for constraint in constraints if constraint.own_limit is None]
+    names = dict.fromkeys(str(constraint.metric) for constraint in varied)
+    is_known = all(name in metrics.labels.LABEL_METRICS for name in names)
+    if not names or not is_known or any(own.reference != "pairwise" for own in varied):
+        raise ValueError(
+            "to_html shows limits on differences and ratios of rates between pairs of groups, such "
+            f"as constraint='demographic_parity'; got {estimator!r}."
+        )
+    return list(names)
+
+
+def _costs(estimator: Any) -> FloatArray | None:
+    """Return the costs that an estimator of two classes minimises, the positive class last."""
+    costs: Any = getattr(estimator, "objective", None)
+    if np.shape(costs) != (2, 2):
+        return None
+    is_first = positive_class(estimator) == estimator.classes_[0]
+    return np.asarray(costs, float)[::-1, ::-1] if is_first else np.asarray(costs, float)
 
 
 def _scores(

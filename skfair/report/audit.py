@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,14 +32,9 @@ from skfair.report.views import find_gaps, rates_table, score_report, signed_tab
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text, visible
-from skfair.utils.validation import check_number, check_scores
+from skfair.utils.validation import check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
-# What a slider shows, if the task has it.
-_SHOWN = (
-    *("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down"),
-    *("share_predicted", "changed", "mean_prediction", "mean_residual", "mean_absolute_error"),
-)
 
 
 @documented
@@ -103,9 +97,6 @@ class Audit(AuditTables):
         How many subgroups were searched, and how many comparisons chance does not explain.
     calibration : DataFrame
         Mean target by mean score of each group, in up to ten bins of about as many of its rows.
-    path : DataFrame
-        Rates of each group under each limit of a fitted path; empty without one. If the models have
-        a limit for each attribute, "limit" is what multiplies them, and "limits" names them.
     preset, rule : str
         The rule of law whose table was asked for, and what it says; empty without one.
     impact : DataFrame
@@ -188,53 +179,6 @@ class Audit(AuditTables):
         own |= dict(options.pop("about", None) or {})
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
         return cls(**audited.fields())
-
-    @classmethod
-    def from_path(
-        cls,
-        path: Any,
-        X: MatrixLike,
-        y: ColumnLike,
-        *,
-        sensitive_features: ColumnsLike,
-        selected: int = -1,
-        **options: Any,
-    ) -> Self:
-        """Audit one model of a fitted path against the loosest, and list what all of them do.
-
-        Parameters
-        ----------
-        path : FairnessPath
-            What :func:`skfair.model_selection.fairness_path` returns.
-        X : array-like of shape (n_samples, n_features)
-            Rows, best ones that no model was fitted on.
-        y : array-like of shape (n_samples,)
-            Their labels or numbers.
-        selected : int, default=-1
-            Position of the model to audit; the last one has the strictest limit.
-
-        Returns
-        -------
-        found : Audit
-            The audit; its page has a slider over the limits.
-        """
-        models, limits = list(path.estimators), np.asarray(path.max_disparities).tolist()
-        check_number(selected, "selected", -len(models), len(models) - 1, Integral)
-        groups: dict[str, Any] = {"sensitive_features": sensitive_features}
-        audited = cls.from_estimator(models[selected], X, y, before=models[0], **groups, **options)
-        predictions = [get_response(model, X, "predict", **groups) for model in models]
-        task: TaskName = "numbers" if is_regressor(models[0]) else options.get("task", "auto")
-        positive = positive_class(models[0], options.get("pos_label"))
-        own: dict[str, Any] = {"task": task, "pos_label": positive, **groups}
-        own |= {name: options.get(name) for name in ("sample_weight", "units")}
-        own["suppress_below"] = audited.suppress_below
-        steps = []
-        for limit, predicted in zip(limits, predictions, strict=True):
-            table = audit(y, predicted, before=predictions[0], n_simulations=1, **own).rates
-            kept = table[table["measure"].str.partition("[")[0].isin(_SHOWN)]
-            steps.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
-        every = pd.concat(steps, ignore_index=True)
-        return cls(**{**audited.fields(), "path": _with_limits(every, limits, models)})
 
     _rendered = render
 
@@ -446,21 +390,8 @@ def audit_table(
         n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,
         calibration=shown.without_hidden(calibration),
-        path=pd.DataFrame(),
         preset=options.preset or "",
         rule=rule_text(options),
         impact=shown.without_hidden(impact_table(sample, views, options)),
         signed=signed_table(views, options, chances),
     )
-
-
-def _with_limits(steps: pd.DataFrame, limits: list[float], models: list[Any]) -> pd.DataFrame:
-    """Add in words what each step limits, if its models have a limit for each attribute."""
-    sentence_of_step = {}
-    for step, model in zip(limits, models, strict=True):
-        asked = getattr(model, "max_disparity", None)
-        if not isinstance(asked, Mapping):
-            return steps
-        words = [f"{name} {limit:.3g}" for name, limit in asked.items() if limit is not None]
-        sentence_of_step[step] = ", ".join(words)
-    return steps.assign(limits=steps["limit"].map(sentence_of_step))

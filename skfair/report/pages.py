@@ -56,7 +56,6 @@ def render(tables: AuditTables, template: str) -> str:
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],
         subgroups=[(measure, rows_of(own)) for measure, own in parts(tables.subgroups, "measure")],
-        steps=_steps(tables.path),
         impact=[_impact(tables.preset, view, rows) for view, rows in parts(tables.impact, "view")],
         rule=rule_of(tables.preset) if tables.preset else None,
         words=_glossary(tables),
@@ -222,22 +221,6 @@ def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
         "densities": density_picture(calibration),
         "rows": rows_of(calibration),
     }
-
-
-def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the table behind the slider: one row per limit and group."""
-    if not len(path):
-        return None
-    measures = list(dict.fromkeys(path["measure"]))
-    if "limits" not in path:
-        path = path.assign(limits=path["limit"].map(number))
-    rows = []
-    for (limit, name, view, group), own in path.groupby(
-        ["limit", "limits", "view", "group"], sort=False
-    ):
-        values = own.set_index("measure")["value"].reindex(measures).tolist()
-        rows.append({"limit": limit, "name": name, "view": view, "group": group, "values": values})
-    return {"measures": measures, "rows": rows, "limits": list(dict.fromkeys(path["limits"]))}
 
 
 def _glossary(tables: AuditTables) -> list[Any]:

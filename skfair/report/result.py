@@ -184,7 +184,7 @@ class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
     _templates = "page.html.j2", "cell.html.j2", "card.md.j2"
-    _schema = "schema.json", "2.1"
+    _schema = "schema.json", "3.0"
 
     task: str
     conditional_on: list[str]
@@ -192,7 +192,6 @@ class AuditTables(PlainTables):
     n_subgroups: int
     n_beyond_chance: int
     calibration: pd.DataFrame
-    path: pd.DataFrame
     preset: str = ""
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -115,17 +115,21 @@ def _has_level(sample: GroupTable, name: str, levels: Collection[str]) -> BoolAr
     return has_level[sample.codes[:, list(sample.levels).index(name)]]
 
 
-def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
-    """Return every measure of every group with its interval, and of all rows."""
+def whole_view(sample: GroupTable) -> View:
+    """Return all rows as one group."""
     codes, n_rows = np.zeros_like(sample.counts, np.int64), sample.counts.sum(keepdims=True)
     whole, units = sample.merged(codes, 1)
     if units is None:
         whole = {measure: cells.whole() for measure, cells in sample.measures.items()}
     n_units = None if units is None else len(units.cells)
-    of_all = View("", [], ["all"], codes, n_rows, "", None, whole, n_units=n_units)
+    return View("", [], ["all"], codes, n_rows, "", None, whole, n_units=n_units)
+
+
+def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
+    """Return every measure of every group with its interval, and of all rows."""
     tables = [
         view.rates(measure, of_groups.means, *of_groups.interval(confidence))
-        for view in (of_all, *views)
+        for view in (whole_view(sample), *views)
         for measure, of_groups in view.measures.items()
     ]
     return pd.concat(tables, ignore_index=True)

@@ -12,9 +12,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skfair import Sensitive, metrics
-from skfair.classification import ConstrainedERMClassifier
-from skfair.model_selection import fairness_path
+from skfair import metrics
 from skfair.report import Audit, audit
 from skfair.report.sentences import number
 from tests.report.schema import breaches
@@ -397,31 +395,6 @@ def test_from_estimator():
     assert rate_of(found.rates, "", "all", "error_change") == 0
 
 
-@pytest.mark.parametrize("positive", [1, "yes"])
-def test_from_path(positive):
-    A, y, _, score = people(600)
-    y = y if positive == 1 else np.array(["no", "yes"])[y]
-    X = np.column_stack([score, (A["sex"] == "f")])
-    path = fairness_path(
-        ConstrainedERMClassifier(),
-        X,
-        y,
-        max_disparities=[0.4, 0.1],
-        sensitive_features=A["sex"],
-    )
-    found = Audit.from_path(path, X, y, sensitive_features=A[["sex"]], n_simulations=50)
-    steps = found.path
-    for limit, model in zip(path.max_disparities, path.estimators, strict=True):
-        p = model.predict(X) == positive
-        for group in ("f", "m"):
-            row = steps[(steps["limit"] == limit) & (steps["group"] == group)]
-            value = row.set_index("measure")["value"]["selection_rate"]
-            assert value == pytest.approx(p[(A["sex"] == group).to_numpy()].mean())
-    assert (steps.loc[steps["limit"] == 0.4, "value"][steps["measure"] == "moved_up"] == 0).all()
-    assert found.value("demographic_parity_difference") <= 0.1 + 1e-9
-    assert breaches(found.to_dict(), Audit.schema()) == []
-
-
 @pytest.mark.parametrize("task", ["binary", "classes", "numbers"])
 def test_json_round_trip(task):
     A, y, p, score = people(300)
@@ -476,25 +449,6 @@ def test_errors(change, message):
     given = {**given, "sensitive_features": ["f", "m", "m"] * 20, **change}
     with pytest.raises((ValueError, TypeError), match=message):
         audit(**given)
-
-
-def test_a_path_with_a_limit_for_each_attribute_says_which():
-    A, y, _, score = people(600)
-    X = np.column_stack([score, A["sex"] == "f"])
-    model = ConstrainedERMClassifier(
-        max_disparity={"sex": 0.1, "age": None},
-        sensitive=Sensitive(crossed=False),
-        enforce="surrogate",
-    )
-    groups = {"sensitive_features": A[["sex", "age"]]}
-    path = fairness_path(model, X, y, max_disparities=[3, 2], **groups)
-    found = Audit.from_path(path, X, y, n_simulations=50, **groups)
-    said = found.path.groupby("limit")["limits"].unique().to_dict()
-    assert {step: one.tolist() for step, one in said.items()} == {2: ["sex 0.2"], 3: ["sex 0.3"]}
-    assert breaches(found.to_dict(), Audit.schema()) == []
-    page = Audit.from_dict(found.to_dict()).to_html()
-    assert '<tr data-limit="sex 0.2">' in page
-    assert "with the largest limit, sex 0.3." in page
 
 
 def test_what_rounding_leaves_of_a_zero_is_written_as_zero():

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from skfair.report import Audit, audit, pages, pictures
+from skfair.report import audit, pages, pictures
 from skfair.utils.text import visible
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -58,7 +58,7 @@ def sample():
 def found(sample):
     A, y, p, score = sample
     within = pd.Series(A["age"] > 1, name="is_old")
-    made = audit(
+    return audit(
         y,
         p,
         score,
@@ -68,16 +68,6 @@ def found(sample):
         title="Loans & more",
         n_simulations=50,
     )
-    steps = pd.DataFrame(
-        {
-            "view": ["", "sex"] * 2,
-            "group": ["all", "f"] * 2,
-            "measure": "selection_rate",
-            "value": [0.4, 0.3, 0.35, 0.34],
-            "limit": [0.1, 0.1, 0.05, 0.05],
-        }
-    )
-    return Audit(**{**made.fields(), "path": steps})
 
 
 def test_the_page_is_sound(found, tmp_path):
@@ -96,9 +86,6 @@ def test_the_page_is_sound(found, tmp_path):
     assert tags.count("caption") == tags.count("table")
     heads = [given for tag, given in page.tags if tag == "th"]
     assert all(given.get("scope") in ("row", "col") for given in heads)
-    labels = {given.get("for") for tag, given in page.tags if tag == "label"}
-    inputs = [g for tag, g in page.tags if tag == "input" and g["type"] == "range"]
-    assert all(given["id"] in labels for given in inputs)
 
 
 def test_a_printed_page_has_numbers_repeated_heads_and_room_for_a_signature(found):
@@ -128,10 +115,7 @@ def test_text_of_the_data_is_escaped(found):
 
 def test_everything_is_readable_without_the_script(found):
     page = Page(found.to_html())
-    hidden = [given["id"] for _, given in page.tags if "hidden" in given]
-    assert hidden == ["slider"]  # the table of all limits stays
-    limits = [given["data-limit"] for tag, given in page.tags if "data-limit" in given]
-    assert limits == ["0.100", "0.100", "0.050", "0.050"]
+    assert not any("hidden" in given for _, given in page.tags)
     for sentence in repr(found).split("\n")[1:]:
         assert sentence in page.text
     assert "It does not say" in page.text

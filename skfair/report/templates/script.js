@@ -47,21 +47,3 @@ for (const table of document.querySelectorAll(".scroll table")) {
 addEventListener("resize", fit);
 document.addEventListener("toggle", fit, true);
 fit();
-const slider = document.getElementById("limit");
-if (slider) {
-  const rows = [...document.querySelectorAll("#path tbody tr")];
-  const limits = [...new Set(rows.map((row) => row.dataset.limit))];
-  const all = document.getElementById("all-limits");
-  const show = () => {
-    const limit = limits[slider.value];
-    document.getElementById("limit-shown").textContent = limit;
-    slider.setAttribute("aria-valuetext", slider.labels[0].firstChild.textContent.trim() + " " + limit);
-    for (const row of rows) row.hidden = !all.checked && row.dataset.limit !== limit;
-  };
-  slider.max = limits.length - 1;
-  slider.value = limits.length - 1;
-  document.getElementById("slider").hidden = false;
-  slider.addEventListener("input", show);
-  all.addEventListener("change", show);
-  show();
-}
