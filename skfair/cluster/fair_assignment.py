@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.cluster.limits import representation_constraints
+from skfair.cluster.limits import limits_of, representation_constraints
 from skfair.cluster.prediction import read_batch
 from skfair.cluster.results import FairClusterMixin, count_attributes, missed_by, warn_of_missed
 from skfair.groups.sensitive import SensitiveLike
@@ -64,6 +64,10 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     share_bounds : float or dict, default=None
         Limits on the share of each group in each cluster, in place of ``min_balance``; as in
         :class:`FairKMeans`.
+    size_bounds : pair (low, high), default=None
+        Smallest and largest total weight of a cluster: shares of the weight of all rows as floats
+        in [0, 1], weights as integers, or an array with one of these for each cluster. If None,
+        sizes are not limited.
     costs : callable, default=None
         ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
         distances to medoids, or of mixed columns. X is then passed on as it is.
@@ -80,6 +84,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         Mean cost of the rows.
     cost_without_limits_ : float
         Mean cost if each row joins its cheapest cluster.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Weight of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Weight of each group in each cluster.
     cluster_balances_ : ndarray of shape (n_clusters,)
@@ -131,6 +137,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
+        "size_bounds": ["array-like", None],
         "costs": [callable, None],
         "random_state": ["random_state"],
         **SensitiveFeaturesMixin._group_constraints,
@@ -143,6 +150,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
+        size_bounds: Any = None,
         costs: CostFunction | None = None,
         sensitive: SensitiveLike = None,
         random_state: Seed = None,
@@ -151,6 +159,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
+        self.size_bounds = size_bounds
         self.costs = costs
         self.sensitive = sensitive
         self.random_state = random_state
@@ -201,6 +210,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self.cost_ = float(np.average(own, weights=problem.weights))
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))
         self.prices_ = problem.group_prices(placement.multipliers)
+        self._size_prices = problem.size_prices(placement.multipliers)
         counts = problem.counts(placement.labels) @ problem.membership.T
         self.__dict__.update(count_attributes(counts, data.groups, problem.constraints))
         self.status_ = self._status(problem, placement)
@@ -253,9 +263,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
 
     def _problem(self, data: TrainingData, n_clusters: int) -> CostProblem:
         """Turn the limits into constraints for rows."""
-        limits = self.min_balance, self.relative_balance, self.share_bounds
         groups, weights = data.groups, data.sample_weight
-        constraints = representation_constraints(groups, n_clusters, limits, weights)
+        constraints = representation_constraints(groups, n_clusters, limits_of(self), weights)
         return CostProblem(groups, constraints, n_clusters, weights)
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
@@ -269,6 +278,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[np.int32]:
         """Assign new rows: at cost plus price if their groups are given, else at least cost.
+
+        With ``size_bounds``, rows without a group pay the price for the size of the cluster.
 
         Parameters
         ----------
@@ -285,6 +296,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
         costs = cost_table(self.clusterer_, read_features(self, X, **self._checks()), self.costs)
+        if codes is None:
+            costs = costs + self._size_prices.T
         for attribute in () if codes is None else codes:
             costs = costs + self.prices_.T[attribute]
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)

@@ -29,6 +29,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.limits import (
     check_enough,
     clustering_problem,
+    limits_of,
     representation_constraints,
     row_checks,
     warn_of_crossing,
@@ -88,9 +89,10 @@ class FairKMeans(
 
     .. math:: \min_{g, g'} \frac{n_{kg}}{n_{kg'}} \ge \beta,
 
-    with :math:`n_{kg}` members of group g, or under bounds on each group's share. The limits hold
-    for ``labels_``, exactly, in whole people; with sample weights each may be missed by less than
-    the largest weight. ``predict`` follows them in the mean.
+    with :math:`n_{kg}` members of group g, or under bounds on each group's share. The sizes of the
+    clusters may be limited as well. The limits hold for ``labels_``, exactly, in whole people; with
+    sample weights each may be missed by less than the largest weight, except for bounds on sizes.
+    ``predict`` follows them in the mean.
 
     Parameters
     ----------
@@ -105,6 +107,11 @@ class FairKMeans(
     share_bounds : float or dict, default=None
         A dict of group -> (lower, upper), or a factor f that keeps every share r of the sample
         within [f r, r / f]; rounded to whole people.
+    size_bounds : pair (low, high), default=None
+        Smallest and largest total weight of a cluster. A float in [0, 1] is a share of the weight
+        of all rows. An integer is a weight, which is a number of rows if there are no sample
+        weights. An array has one of these for each cluster: in the order of the centres given in
+        ``init``; otherwise larger clusters get larger bounds. If None, sizes are not limited.
     init : {"k-means++", "random"} or array-like, default="k-means++"
         How the starting centres are chosen, or the centres, (n_clusters, n_features).
     n_init : "auto" or int, default="auto"
@@ -139,6 +146,8 @@ class FairKMeans(
         Sum of squared distances of the rows to the means of their clusters.
     balance_, cluster_balances_ : float, ndarray of shape (n_clusters,)
         Smallest balance, and that of each cluster; 0 for an empty one.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Number (or weight) of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Number (or weight) of the members of each group in each cluster.
     prices_ : ndarray of shape (n_clusters, n_groups)
@@ -199,6 +208,7 @@ class FairKMeans(
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
+        "size_bounds": ["array-like", None],
         "solver": [str, ClusteringSolver],
         "init": [StrOptions({"k-means++", "random"}), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -216,6 +226,7 @@ class FairKMeans(
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
+        size_bounds: Any = None,
         sensitive: SensitiveLike = None,
         init: Literal["k-means++", "random"] | MatrixLike = "k-means++",
         n_init: int | Literal["auto"] = "auto",
@@ -229,6 +240,7 @@ class FairKMeans(
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
+        self.size_bounds = size_bounds
         self.sensitive = sensitive
         self.init = init
         self.n_init = n_init
@@ -296,7 +308,8 @@ class FairKMeans(
         The first part is clustered as by ``fit`` and must contain every group. Each further part is
         assigned so that the limits hold for everything seen so far; then the centres move to the
         running means and the prices are averaged. ``labels_`` are those of the last part,
-        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
+        ``cluster_sizes_``, ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all
+        parts. Shares in ``size_bounds`` are shares of all rows so far, which are kept up to a row.
 
         Parameters
         ----------
@@ -328,8 +341,9 @@ class FairKMeans(
 
         With their groups, rows go where distance plus price is least, which satisfies the limits
         about as well as new data are like the training data. Without groups they go to the nearest
-        centre, and no limit is satisfied. See :meth:`assign` for a batch that must satisfy the
-        limits exactly.
+        centre, and no limit is satisfied; with ``size_bounds`` the distance to a centre then
+        includes the price that any row pays for the size of the cluster. See :meth:`assign` for a
+        batch that must satisfy the limits exactly.
 
         Parameters
         ----------
@@ -345,8 +359,10 @@ class FairKMeans(
         """
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
-        rows = read_features(self, X, **ROW_CHECKS)
-        return labels_at_prices(rows, codes, self._scaled_centers, self._scaled_prices, self._units)
+        rows, prices = read_features(self, X, **ROW_CHECKS), self._scaled_prices
+        if codes is None and self._size_prices.any():
+            codes, prices = np.zeros((1, rows.shape[0]), np.int32), self._size_prices
+        return labels_at_prices(rows, codes, self._scaled_centers, prices, self._units)
 
     @by_block(
         n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
@@ -399,6 +415,7 @@ class FairKMeans(
         sensitive_features: ColumnsLike | None = None,
         min_balance: float | None = None,
         share_bounds: Any = None,
+        size_bounds: Any = None,
         sample_weight: ColumnLike | None = None,
         before: MatrixLike | Literal["fit"] | None = None,
     ) -> NDArray[np.int32]:
@@ -419,6 +436,9 @@ class FairKMeans(
             Smallest balance of a cluster of the batch; None takes that of the estimator.
         share_bounds : float or dict, default=None
             Bounds on shares in the batch instead; None takes those of the estimator.
+        size_bounds : pair (low, high), default=None
+            Bounds on the sizes of the clusters in the batch. If None, those of the estimator apply,
+            where integers are numbers of rows of the batch.
         before : "fit" or array-like of shape (n_clusters, n_groups), default=None
             Number (or weight) of the rows of each of ``groups_`` that the clusters hold already:
             the limits apply to the sum. "fit" stands for ``group_counts_``; None for nothing.
@@ -429,9 +449,8 @@ class FairKMeans(
             Cluster of each row, within the limits.
         """
         check_is_fitted(self)
-        problem = batch_problem(
-            self, X, sensitive_features, min_balance, share_bounds, sample_weight, before
-        )
+        limits = min_balance, share_bounds, size_bounds
+        problem = batch_problem(self, X, sensitive_features, *limits, sample_weight, before)
         return batch_labels(problem, self.cluster_centers_)
 
     def fit_transform(
@@ -475,10 +494,10 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
             "or use solver='prices' for a limit that is kept."
         )
         min_balance = None
-    check_suits(solver, data, min_balance, model.share_bounds)
-    if groups.is_vacuous:
+    check_suits(solver, data, min_balance, model.share_bounds, model.size_bounds)
+    if groups.is_vacuous and model.size_bounds is None:
         groups.warn_single("no limit is active and this is plain k-means.")
-    limits = min_balance, model.relative_balance, model.share_bounds
+    limits = min_balance, *limits_of(model)[1:]
     constraints = representation_constraints(groups, model.n_clusters, limits, data.sample_weight)
     check_enough(groups.n_samples, model.n_clusters)
     return constraints

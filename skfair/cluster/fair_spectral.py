@@ -27,7 +27,7 @@ from skfair.cluster.embedding import (
     embedding_attributes,
     graph_checks,
 )
-from skfair.cluster.limits import check_enough, representation_constraints
+from skfair.cluster.limits import check_enough, limits_of, representation_constraints
 from skfair.cluster.results import FairClusterMixin
 from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
@@ -82,6 +82,10 @@ class FairSpectralClustering(
     share_bounds : float or dict, default=None
         A dict of group -> (lower, upper), or a factor f that keeps every share r of the sample
         within [f r, r / f].
+    size_bounds : pair (low, high), default=None
+        Smallest and largest number of rows of a cluster, for "fair" labels: shares of all rows as
+        floats in [0, 1], numbers of rows as integers, or an array with one of these for each
+        cluster. If None, sizes are not limited.
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
         How the embedding becomes labels; only "fair" satisfies the limits. Labels of a solver stay.
     affinity : str, callable or Affinity, default="rbf"
@@ -130,6 +134,8 @@ class FairSpectralClustering(
         Smallest and mean balance of a cluster; the smallest relative to the sample.
     cluster_balances_ : ndarray of shape (n_clusters,)
         Balance of each cluster; 0 for an empty one.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Number of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Members of each group in each cluster.
     n_iter_, n_products_ : int
@@ -180,6 +186,7 @@ class FairSpectralClustering(
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
+        "size_bounds": ["array-like", None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -202,6 +209,7 @@ class FairSpectralClustering(
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
+        size_bounds: Any = None,
         assign_labels: Literal["fair", "kmeans", "cluster_qr"] = "fair",
         sensitive: SensitiveLike = None,
         affinity: Choice = "rbf",
@@ -217,6 +225,7 @@ class FairSpectralClustering(
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
+        self.size_bounds = size_bounds
         self.assign_labels = assign_labels
         self.sensitive = sensitive
         self.affinity = affinity
@@ -312,7 +321,7 @@ class FairSpectralClustering(
 def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:
     """Return the limits as constraints; only fair labels have any."""
     check_enough(groups.n_samples, model.n_clusters)
-    limits = model.min_balance, model.relative_balance, model.share_bounds
+    limits = limits_of(model)
     if model.assign_labels != "fair":
-        limits = None, model.relative_balance, None
+        limits = None, model.relative_balance, None, None
     return representation_constraints(groups, model.n_clusters, limits)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair.cluster.sizes import size_limits
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
@@ -24,6 +26,12 @@ from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.validation import weight_range
 from skfair.utils.warn import warn_user
+
+# The parameters of a clusterer that say what its clusters have to satisfy.
+Limits = tuple[float | None, bool, Any, Any]
+limits_of: Callable[[Any], Limits] = attrgetter(
+    "min_balance", "relative_balance", "share_bounds", "size_bounds"
+)
 
 
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
@@ -82,7 +90,7 @@ def warn_of_crossing(
 def representation_constraints(
     groups: GroupEncoding,
     n_clusters: int,
-    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
+    limits: Limits,
     weights: FloatArray | None = None,  # (n_samples,): sample weights
     # (n_clusters, n_groups): weight that the clusters hold already; limits apply to the sum
     held: FloatArray | None = None,
@@ -91,12 +99,25 @@ def representation_constraints(
 
     Limits that no clustering can meet are errors that name what can be met.
     """
+    constraints = proportion_constraints(groups, n_clusters, limits, weights, held)
+    sizes = size_limits(limits[-1], n_clusters, groups, constraints, weights, held)
+    return constraints.with_sizes(sizes, groups)
+
+
+def proportion_constraints(
+    groups: GroupEncoding,
+    n_clusters: int,
+    limits: Limits,
+    weights: FloatArray | None,
+    held: FloatArray | None,
+) -> Constraints:
+    """Return the limits on balances or shares as constraints."""
     sums, members = groups.sums(weights), groups.counts
     if held is not None:
         sums = held.sum(axis=0) + sums
         members = members_known(held, groups, sums)
     smallest_weight, largest_weight = weight_range(weights)
-    min_balance, relative_balance, share_bounds = limits
+    min_balance, relative_balance, share_bounds, _ = limits
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(

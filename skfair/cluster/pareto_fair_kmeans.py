@@ -31,6 +31,7 @@ from skfair.cluster.limits import (
     row_checks,
 )
 from skfair.cluster.results import clustering_attributes
+from skfair.cluster.sizes import size_limits
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
@@ -84,6 +85,9 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     balances : int or array-like, default=41
         Number of balances that are asked for, evenly spread, or these balances themselves as shares
         of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
+    size_bounds : pair (low, high), default=None
+        Smallest and largest total weight of a cluster, as in :class:`FairKMeans`, for all points of
+        the front. If None, sizes are not limited.
     solver : {"prices", "swap", "variational"} or object, default="prices"
         A name, or an object such as ``Swap(max_points=50)``.
 
@@ -156,6 +160,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "balances": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "size_bounds": ["array-like", None],
         "solver": [str, ClusteringSolver],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "random"})],
@@ -169,6 +174,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         n_clusters: int = 8,
         *,
         balances: Any = 41,
+        size_bounds: Any = None,
         solver: str | ClusteringSolver = "prices",
         init: Literal["k-means++", "random"] = "k-means++",
         n_init: int = 2,
@@ -178,6 +184,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     ) -> None:
         self.n_clusters = n_clusters
         self.balances = balances
+        self.size_bounds = size_bounds
         self.solver = solver
         self.init = init
         self.n_init = n_init
@@ -220,8 +227,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         )
         self._keep(data.reading)
         targets, attained = bind(self, data, solver)
-        problem = clustering_problem(data, limits_at(data, attained, 1.0), self.n_clusters)
-        limits_of = partial(limits_at, data, attained)
+        limits_of = partial(limits_at, data, attained, self.size_bounds, self.n_clusters)
+        problem = clustering_problem(data, limits_of(1.0), self.n_clusters)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             front = solve(self, problem, solver, limits_of, targets, callback)
         self.__dict__.update(front_attributes(self, problem, data.groups, attained, front.points))
@@ -299,7 +306,7 @@ def bind(
     model: ParetoFairKMeans, data: TrainingData, solver: ClusteringSolver
 ) -> tuple[FloatArray, FloatArray]:
     """Return the shares of the sample's balance to ask for, and that balance for each attribute."""
-    check_suits(solver, data)
+    check_suits(solver, data, size_bounds=model.size_bounds)
     targets = target_shares(model.balances)
     attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
     check_enough(data.n_samples, model.n_clusters)
@@ -319,10 +326,14 @@ def target_shares(balances: Any) -> FloatArray:
     return targets
 
 
-def limits_at(data: TrainingData, attained: FloatArray, target: float) -> Constraints:
+def limits_at(
+    data: TrainingData, attained: FloatArray, size_bounds: Any, n_clusters: int, target: float
+) -> Constraints:
     """Return the limits at a share of the balance that the sample has."""
     betas = min(target, _NEARLY_ONE) * attained
-    return balance_constraints(data.groups, betas, data.weight_range[0])
+    balances = balance_constraints(data.groups, betas, data.weight_range[0])
+    sizes = size_limits(size_bounds, n_clusters, data.groups, balances, data.sample_weight)
+    return balances.with_sizes(sizes, data.groups)
 
 
 def solve(
@@ -365,7 +376,10 @@ def front_attributes(
     def model_of(i: int) -> FairKMeans:
         own = problem.with_constraints(points[i].constraints)
         fitted = FairKMeans(
-            model.n_clusters, sensitive=model.sensitive, min_balance=float(min(relative[i], 1.0))
+            model.n_clusters,
+            min_balance=float(min(relative[i], 1.0)),
+            size_bounds=model.size_bounds,
+            sensitive=model.sensitive,
         )
         known = {name: vars(model)[name] for name in _READING if name in vars(model)}
         fitted.__dict__.update(known, **clustering_attributes(own, groups, points[i].clustering))

@@ -160,6 +160,7 @@ def batch_problem(
     sensitive_features: ColumnsLike | None,
     min_balance: float | None,
     share_bounds: Any,
+    size_bounds: Any,
     sample_weight: ColumnLike | None,
     before: MatrixLike | Literal["fit"] | None,
 ) -> RepresentationProblem:
@@ -180,7 +181,8 @@ def batch_problem(
     if before is not None:
         data = replace(data, groups=read_part_groups(estimator, X, sensitive_features))
         held = counts_before(before, estimator.group_counts_)
-    limits = min_balance, estimator.relative_balance, share_bounds
+    size_bounds = estimator.size_bounds if size_bounds is None else size_bounds
+    limits = min_balance, estimator.relative_balance, share_bounds, size_bounds
     constraints = representation_constraints(
         data.groups, n_clusters, limits, data.sample_weight, held
     )

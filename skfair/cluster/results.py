@@ -19,6 +19,9 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
 
+# Names of the limits on the cluster that is nearest to its smallest, and to its largest size.
+_SIZES = ("smallest size of a cluster", "largest size of a cluster")
+
 
 class FairClusterMixin(ClusterMixin):
     """Clusterers that have labels within limits."""
@@ -60,6 +63,7 @@ def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> di
     return {
         "cluster_centers_": problem.units.outwards(centers).astype(problem.X.dtype),
         "_scaled_prices": np.zeros((problem.n_clusters, problem.n_groups)),
+        "_size_prices": np.zeros((problem.n_clusters, 1)),
         "_units": problem.units,
         "_scaled_centers": np.asarray(centers, dtype=np.float64),
     }
@@ -88,6 +92,7 @@ def clustering_attributes(
         **count_attributes(counts, groups, problem.constraints),
         "prices_": units.squared_outwards(prices),
         "_scaled_prices": prices,
+        "_size_prices": problem.size_prices(clustering.multipliers),
         "_multipliers": multipliers,
         "labels_": clustering.labels.astype(np.int32, copy=False),
         "inertia_": cost,
@@ -108,8 +113,8 @@ def missed_by(problem: GroupedRows, labels: NDArray[Any]) -> float:
 def warn_of_missed(limits: str, missed: float, details: str = "") -> None:
     """Warn that limits are missed, and say what to change."""
     warn_user(
-        f"{limits} are missed by {missed:.4g} in all{details}. Ask for a smaller min_balance or "
-        "wider share_bounds, or for fewer clusters.",
+        f"{limits} are missed by {missed:.4g} in all{details}. Ask for a smaller min_balance, for "
+        "wider share_bounds or size_bounds, or for fewer clusters.",
         ConvergenceWarning,
     )
 
@@ -147,6 +152,7 @@ def count_attributes(
     """Return what is said of the counts of the groups."""
     balances = attribute_balances(counts, groups).min(axis=1)
     return {
+        "cluster_sizes_": counts[:, groups.attribute_of_group == 0].sum(axis=1),
         "group_counts_": counts,
         "cluster_balances_": balances,
         "balance_": float(balances.min()),
@@ -156,6 +162,12 @@ def count_attributes(
 
 def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Constraints) -> InForce:
     """Return the limits on clusters, and what their counts by group reach."""
+    if constraints.sizes is not None:
+        sizes = counts[:, groups.attribute_of_group == 0].sum(axis=1)
+        nearest = np.abs(constraints.sizes - sizes).argmin(axis=1)
+        reached = dict(zip(_SIZES, sizes[nearest].tolist(), strict=True))
+        others = limits_in_force(counts, groups, constraints._replace(sizes=None))
+        return others | in_force(reached, constraints.sizes[[0, 1], nearest].tolist())
     if constraints.shares is not None:
         counts = counts[counts.any(axis=1)]
         of_groups = groups.attribute_of_group

@@ -158,13 +158,16 @@ class CutPrediction(NamedTuple):
     members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters
     terms: tuple[FloatArray, FloatArray]  # of the linearised cut
     prices: FloatArray  # (n_clusters, n_groups)
+    size_prices: FloatArray  # (n_clusters, 1): of a row whose group is not known
 
     def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
-        """Return the cluster of each row; without group codes (n_attributes, n) at no price."""
+        """Return the cluster of each row; without group codes (n_attributes, n) for its size."""
         labels = np.empty(X.shape[0], np.int32)
         for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
             links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
             costs = linearised_cut(links, links.sum(axis=1), *self.terms)
+            if codes is None:
+                costs += self.size_prices.T
             for attribute in () if codes is None else codes:
                 costs += self.prices.T[attribute[part]]
             labels[part] = costs.argmin(axis=1)
@@ -177,9 +180,10 @@ def remember(
     """Keep what the assignment of new rows needs."""
     n_clusters = cut.volume.size
     members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
-    prices = np.zeros((n_clusters, groups.n_groups))
+    prices, size_prices = np.zeros((n_clusters, groups.n_groups)), np.zeros((n_clusters, 1))
     if constraints.matrix.size:
         problem = CostProblem(groups, constraints, n_clusters)
         placement = assign(problem, cut.linearised(), search_counts=False)
-        prices = -(placement.multipliers @ problem.group_constraints)
-    return CutPrediction(new_rows, weights.gather(members), cut.terms, prices)
+        prices = problem.group_prices(placement.multipliers)
+        size_prices = problem.size_prices(placement.multipliers)
+    return CutPrediction(new_rows, weights.gather(members), cut.terms, prices, size_prices)

@@ -49,7 +49,7 @@ def starting_centers(
     part = problem.sample(_START_SAMPLE, rng)
     points, weights, cells = part.start_points(rng), part.weights, part.cells
     seen = [points]
-    if problem.constraints.matrix.size:
+    if problem.constraints.n_proportions:
         total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
         sums = [
             np.bincount(cells, weights=weights * column, minlength=total.size)
@@ -67,7 +67,18 @@ def starting_centers(
         n_shared = both.reshape(mass.size, -1).max(axis=1).sum()
         if mass.min() > 0 and n_shared <= _SAME * weights.size:
             starts.append(means)
-    return [start.astype(np.float64) for start in starts]
+    return [_numbered_by_size(part, start.astype(np.float64)) for start in starts]
+
+
+def _numbered_by_size(problem: RepresentationProblem, centers: FloatArray) -> FloatArray:
+    """Number clusters so that larger ones have the larger bounds, if their bounds differ."""
+    sizes = problem.constraints.sizes
+    if sizes is None or not np.ptp(sizes, axis=1).any():
+        return centers
+    weight = np.bincount(problem.distances(centers).nearest(), problem.weights, len(centers))
+    numbered = np.empty_like(centers)
+    numbered[np.argsort(sizes.sum(axis=0))] = centers[np.argsort(weight)]
+    return numbered
 
 
 def best_runs(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike
-from skfair.cluster.limits import clustering_problem, representation_constraints
+from skfair.cluster.limits import clustering_problem, limits_of, representation_constraints
 from skfair.cluster.results import clustering_attributes
 from skfair.groups.training_data import TrainingData
 from skfair.read import ROW_CHECKS, read_features, read_part_groups
@@ -32,15 +32,16 @@ def part_attributes(
     groups = read_part_groups(estimator, X, sensitive_features)
     rows = read_features(estimator, X, **ROW_CHECKS)
     weights, held = check_weights(sample_weight, rows.shape[0]), estimator.group_counts_
-    limits = estimator.min_balance, estimator.relative_balance, estimator.share_bounds
     n_clusters, data = estimator.n_clusters, TrainingData(rows, None, weights, groups)
-    constraints = representation_constraints(groups, n_clusters, limits, weights, held)
+    constraints = representation_constraints(
+        groups, n_clusters, limits_of(estimator), weights, held
+    )
     problem = clustering_problem(data, constraints, n_clusters, held, estimator._units)
     centers, multipliers = estimator._scaled_centers, estimator._multipliers
     if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
         multipliers = problem.no_multipliers()
     placed = place(problem, centers, multipliers)
-    before = held[:, : int(groups.offsets[1])].sum(axis=1)  # one attribute counts every row once
+    before = estimator.cluster_sizes_
     means, mass, _ = problem.means(placed.labels)
     share = mass / np.where(before + mass > 0, before + mass, 1.0)
     centers = centers + share[:, None] * (means - centers)

@@ -116,6 +116,15 @@ CASES = [
             "largest share of m": 1,
         },
     ),
+    (
+        FairKMeans(3, size_bounds=(0.2, 0.5)),
+        {
+            "balance": None,
+            "relative balance": 0.8,
+            "smallest size of a cluster": None,
+            "largest size of a cluster": None,
+        },
+    ),
 ]
 
 

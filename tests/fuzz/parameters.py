@@ -269,6 +269,10 @@ ARGUMENTS = {
     "model": (["linear", (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), (), "ab"]),
     "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
     "share_bounds": ([None, 0.2], [0.0, -0.1, 2, *PEOPLE]),
+    "size_bounds": (
+        [None, (0.1, 0.9), (2, 10**6)],
+        [(0.9, 0.1), (0, 1), (0.5, 0.5), 0.5, (1, 2, 3), ("a", "b"), (None, 1.0), ([1, 1], 1.0)],
+    ),
     "min_balance": ([0.8, None, 0.0], [1.0, 1.5]),
     "assign.before": ([None, "fit"], ["yesterday", [[1.0]]]),
     "init": (["k-means++", "random"], [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((2, 9))]),

@@ -6,9 +6,10 @@ number (or weight) of the rows of each cell in cluster k, every cluster has to s
 
     matrix @ counts[k] >= -slack
 
-Two families are built here. A balance: of any two groups of an attribute each is at least ``beta``
-times as large as the other, ``n_g - beta n_g' >= 0``. Shares: each group's share lies within its
-limits, up to one row, ``n_g - lower n > -1`` and ``upper n - n_g > -1``.
+Three families are built here. A balance: of any two groups of an attribute each is at least
+``beta`` times as large as the other, ``n_g - beta n_g' >= 0``. Shares: each group's share lies
+within its limits, up to one row, ``n_g - lower n > -1`` and ``upper n - n_g > -1``. Sizes, beside
+one of these: the weight of each cluster lies within its bounds, ``low <= n <= high``.
 """
 
 from __future__ import annotations
@@ -41,12 +42,21 @@ class Constraints(NamedTuple):
     """Linear constraints on the counts of each cluster: ``matrix @ counts >= -slack``."""
 
     matrix: FloatArray  # (n_constraints, n_groups): coefficients of the counts
-    slack: FloatArray  # (n_constraints,): what each constraint may be missed by
+    # (n_constraints,) or, by cluster, (n_clusters, n_constraints): what each may be missed by
+    slack: FloatArray
     # (n_attributes,): the smallest balance asked for, per attribute; None if the constraints are no
     # balance
     min_balances: FloatArray | None = None
     # (2, n_groups): smallest and largest share of each group; None if shares are not limited
     shares: FloatArray | None = None
+    # (2, n_clusters): smallest and largest weight of each cluster, which the last two constraints
+    # are on; None if sizes are not limited
+    sizes: FloatArray | None = None
+
+    @property
+    def n_proportions(self) -> int:
+        """The number of constraints that compare groups; those on sizes come after them."""
+        return len(self.matrix) - (0 if self.sizes is None else 2)
 
     @classmethod
     def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
@@ -61,9 +71,13 @@ class Constraints(NamedTuple):
         """Sum what the constraints are missed by where they are missed by a whole row or more.
 
         Where no row can break a constraint it asks for a row, of the least weight of one. The slack
-        of shares is nearly a row already.
+        of shares is nearly a row already. Bounds on sizes may not be missed at all.
         """
         missed = -(counts @ self.matrix.T + self.slack)
+        if self.sizes is not None:
+            of_sizes = missed[:, -2:]
+            total = float(of_sizes[of_sizes > SUM_ROUNDING * largest_weight].sum())
+            return total + self._of_proportions().violation_beyond(counts, largest_weight)
         if self.min_balances is None:
             slack = _ALMOST_ONE * largest_weight
             is_row = missed > (1 - _ALMOST_ONE) / 2 * largest_weight
@@ -71,6 +85,22 @@ class Constraints(NamedTuple):
         asks_for_row = (self.slack < 0) & (self.matrix >= 0).all(axis=1)
         row = np.where(asks_for_row, np.minimum(-self.slack, largest_weight), largest_weight)
         return float(missed[missed >= row * _ALMOST_ONE].sum())
+
+    def with_sizes(self, sizes: FloatArray | None, groups: GroupEncoding) -> Constraints:
+        """Add bounds on the weight of each cluster, (2, n_clusters); None leaves sizes free."""
+        if sizes is None:
+            return self
+        size = 1.0 * (np.arange(groups.n_groups) < groups.offsets[1])  # groups of one attribute
+        slack = np.tile(self.slack, (sizes.shape[1], 1))
+        return self._replace(
+            matrix=np.append(self.matrix, [size, -size], axis=0),
+            slack=np.column_stack([slack, -sizes[0], sizes[1]]),
+            sizes=sizes,
+        )
+
+    def _of_proportions(self) -> Constraints:
+        n = self.n_proportions
+        return self._replace(matrix=self.matrix[:n], slack=self.slack[:, :n], sizes=None)
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each cell pays in each cluster, shape (n_cells, n_clusters)."""
@@ -219,6 +249,11 @@ class GroupedRows:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""
         return np.asarray(-(multipliers @ self.group_constraints))
 
+    def size_prices(self, multipliers: FloatArray) -> FloatArray:
+        """Return what any row pays in each cluster for its size, (n_clusters, 1)."""
+        n = self.constraints.n_proportions
+        return np.asarray(-(multipliers[:, n:] @ self.constraints.matrix[n:, :1]))
+
     def no_multipliers(self) -> FloatArray:
         return np.zeros((self.n_clusters, self.constraints.matrix.shape[0]))
 
@@ -271,13 +306,13 @@ class GroupedRows:
     def _set_constraints(self, constraints: Constraints, before: FloatArray | None = None) -> None:
         """Express constraints on groups as constraints on cells, with one slack per cluster."""
         expanded = constraints.matrix @ self.membership
-        order = np.arange(constraints.slack.size)
-        if before is None and expanded.size:
-            order = np.lexsort(expanded.T)
+        order, n_proportions = np.arange(len(expanded)), constraints.n_proportions
+        if before is None and n_proportions:
+            order[:n_proportions] = np.lexsort(expanded[:n_proportions].T)
         self.constraint_order = order
         self.__dict__.pop("constraint_entries", None)  # of other constraints
         self.group_constraints = constraints.matrix[order]
-        slack = np.tile(constraints.slack[order], (self.n_clusters, 1))
+        slack = np.broadcast_to(constraints.slack, (self.n_clusters, order.size))[:, order]
         if before is not None:
             slack += before @ self.group_constraints.T
         self.constraints = Constraints(

@@ -72,7 +72,9 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
         return None
     constraints = problem.constraints._replace(slack=problem.constraints.slack / unit)
     for allowance in (0.0, _LESS_THAN_ONE):
-        loosened = constraints._replace(slack=constraints.slack + allowance)
+        slack = constraints.slack.copy()
+        slack[:, : constraints.n_proportions] += allowance
+        loosened = constraints._replace(slack=slack)
         nearest = _NearestCounts(loosened, np.rint(counts / unit)).nearest()
         if nearest is not None or not problem.constraints.violation_beyond(
             counts, problem.largest_weight
@@ -240,7 +242,8 @@ def _blocks(constraints: Constraints, totals: FloatArray) -> FloatArray:
     other, move in blocks of this ratio.
     """
     room = constraints.matrix @ totals + constraints.slack.sum(axis=0)
-    is_pair = (constraints.matrix != 0).sum(axis=1) == 2
+    signs = np.sign(constraints.matrix)
+    is_pair = (np.abs(signs).sum(axis=1) == 2) & (signs.sum(axis=1) == 0)
     leader = np.arange(totals.size)
     for constraint in constraints.matrix[is_pair & (np.abs(room) < SUM_ROUNDING * totals.sum())]:
         first, second = leader[np.flatnonzero(constraint)]

@@ -116,7 +116,7 @@ class ClusteringSolver(BaseEstimator, ABC):
     keeps_balance : bool
         True if the labels satisfy ``min_balance`` whenever this is possible.
     keeps_shares : bool
-        True if the labels satisfy ``share_bounds``.
+        True if the labels satisfy ``share_bounds`` and ``size_bounds``.
     trades_by : str
         Parameters that set the trade-off between cost and balance if the solver enforces no limit.
     """
@@ -217,6 +217,7 @@ def check_suits(
     data: Any,  # the training data
     min_balance: float | None = None,
     share_bounds: Any = None,
+    size_bounds: Any = None,
 ) -> None:
     """Raise if a solver cannot take such rows, or keep the limits that it was given on them."""
     if isinstance(data.X, PartitionedRows) and not solver.takes_sparse:
@@ -235,8 +236,9 @@ def check_suits(
             f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
             "Cross them: Sensitive(crossed=True), or use solver='prices'."
         )
-    if share_bounds is not None and not solver.keeps_shares:
-        raise ValueError(f"solver={solver.name!r} knows no share_bounds. Use solver='prices'.")
+    for name, bounds in (("share_bounds", share_bounds), ("size_bounds", size_bounds)):
+        if bounds is not None and not solver.keeps_shares:
+            raise ValueError(f"solver={solver.name!r} knows no {name}. Use solver='prices'.")
     if min_balance is not None and not solver.keeps_balance:
         raise ValueError(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and cannot "

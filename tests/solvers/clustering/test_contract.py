@@ -229,7 +229,8 @@ def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
         "keeps_shares": ({"min_balance": None, "share_bounds": 0.5}, {"sensitive_features": sex}),
         "keeps_balance": ({"min_balance": 0.5}, {"sensitive_features": sex}),
     }
-    for ability, (parameters, arguments) in asked.items():
+    sizes = {"keeps_shares": ({"size_bounds": (0.2, 0.5)}, {"sensitive_features": sex})}
+    for ability, (parameters, arguments) in [*asked.items(), *sizes.items()]:
         model = FairKMeans(3, solver=solver, **{**base, **parameters})
         if getattr(solver, ability):
             assert model.fit(X, **arguments).labels_.shape == (len(X),)
