@@ -18,19 +18,20 @@ would could isn't aren't doesn't don't can't
 """
 # Verbs of this package. Their forms are derived.
 _VERBS = """
-accept add affect agree allow amount appear apply ask assign assume average avoid become begin
+accept add affect agree aim allow amount appear apply ask assign assume average avoid become begin
 behave belong bind bring build buy calculate call change choose come compare compute concern consist
-contain converge correspond cost count cover create decide define delete depend describe determine
-differ disagree divide draw drop earn enable enforce equal estimate evaluate exceed exclude exist
-expect explain fall fill find finish fit fix follow forbid forget form get give go grow guarantee
-happen help hold identify ignore implement imply improve include increase inherit interact interpret
-join keep know lack lead learn leave lie limit list look lose make match matter maximise mean
-measure merge minimise miss move multiply need obtain occur omit pass pay permit pool precede
-predict prefer print produce prove provide raise rank reach read receive recommend reduce refer
-refit refuse reject remain remove repeat replace report represent require resemble result return
-round run satisfy say see seem select sell send separate serve set share show simulate solve sort
-specify stand start stay stem stop store suffice sum suppress take tell tend test train treat try
-turn understand use validate vary violate want warn weight work write yield
+contain continue converge correspond cost count cover create decide decrease define delete depend
+describe determine differ disagree diverge divide draw drop earn enable enforce equal estimate
+evaluate exceed exclude exist expect explain fall fill find finish fit fix follow forbid forget form
+get give go grow guarantee happen help hold identify ignore implement imply improve include increase
+inherit interact interpret join keep know lack lead learn leave lie limit list look lose make match
+matter maximise mean measure merge minimise miss move multiply need obtain occur omit oscillate pass
+pay permit pool precede predict prefer print produce prove provide raise rank reach read receive
+recommend reduce refer refit refuse reject remain remove repeat replace report represent require
+resemble result return round run satisfy say see seem select sell send separate serve set share show
+simulate slow solve sort specify stand start stay stem stop store suffice sum suppress take tell
+tend test train treat try turn understand use validate vary violate visit want warn weight work
+write yield
 """
 # Forms that are mostly nouns, so alone they do not prove that there is a verb.
 _NOUNS = """
@@ -46,9 +47,8 @@ _EITHER = "|".join(sorted(NOUNS))
 # A noun that is a verb too is one behind a pronoun or a name in quotes, and before an article.
 VERB_IN_CONTEXT = re.compile(
     rf"\b(?:it|they|that|which|who|this|each|X|and|or|not|also|then|always|never|only|to|you|we)"
-    rf" (?:{_EITHER})\b|\b(?:{_EITHER}) "
-    rf"(?:the|a|an|one|no|as|from|over|it|its|their|this|that|all|both|every|each|more|less|X)\b"
-    r"|\bmean (?:stronger|larger|smaller)\b",
+    rf" (?:{_EITHER})\b|\b(?:{_EITHER}) (?:(?:the|a|an|one|no|as|at|from|over|it|its|their|this"
+    r"|that|all|both|every|each|more|less|twice|X)\b|\d)|\bmean (?:stronger|larger|smaller)\b",
     re.IGNORECASE,
 )
 

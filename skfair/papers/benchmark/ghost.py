@@ -67,38 +67,43 @@ class Ghost(StochasticSolver[GhostState]):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=32
-        Rows of a unit batch for the objective, and for each cell of each constraint.
+    n_loss : int, default=32
+        Number of rows of a unit batch for the objective.
+    n_per_cell : int, default=32
+        Number of rows of a unit batch for each cell of each constraint.
     max_constraint_rows : int, default=512
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
+        Maximum number of rows per step for all cells together.
     output : {"best", "last"}, default="best"
-        Which check is returned.
+        The iterate that is returned. If "best", it is the best evaluation of the second half of the
+        run. If "last", it is the last one.
     alpha : float, default=0.5
-        Length of the first step, as a share of the direction.
+        Length of the first step, as a fraction of the direction.
     alpha_hat : float, default=0.05
-        Each step is shorter than the last by the factor ``1 - alpha_hat * alpha``.
+        Decrease of the step length, which is multiplied by ``1 - alpha_hat * alpha`` in each step.
     p0 : float, default=0.4
-        Parameter of the geometric distribution of the level N; a larger one draws fewer rows.
+        Parameter of the geometric distribution of the level N. With larger values, fewer rows are
+        drawn.
     max_level : int, default=4
-        Largest level.
+        Maximum level.
     tau : float, default=1.0
-        Curvature of the quadratic model; a larger one makes shorter directions.
+        Curvature of the quadratic model. With larger values, the directions are shorter.
     beta : float, default=10.0
-        Largest entry of a direction.
+        Maximum entry of a direction.
     rho : float, default=0.8
-        Half-width of the box in which kappa looks for smaller violations, below ``beta``.
+        Half-width of the box in which kappa searches for smaller violations. It must be below
+        ``beta``.
     mixing : float, default=0.95
         Weight of these smaller violations in kappa, in [0, 1].
     max_constraints : int, default=200
-        Problems with more one-sided constraints (two for each bounded from both sides) are
-        refused: each costs pull-backs of its own.
+        Maximum number of one-sided constraints. A constraint with two bounds counts twice. Problems
+        with more constraints raise an error, because each constraint costs gradients of its own.
 
     Notes
     -----
-    Per step one pull-back for each constraint and for the objective, for each of three batches, and
-    four quadratic problems with one dual variable per constraint. With the defaults 1500 steps end
-    within 2e-3 of the optimum and of the limits on COMPAS and within 1e-2 on Adult. Multipliers are
-    those of (8) for all rows; given ones are not used.
+    Each step costs one gradient for each constraint and for the objective, for each of three
+    batches, and four quadratic problems with one dual variable per constraint. With the defaults,
+    1500 steps end within 2e-3 of the optimum and of the limits on COMPAS, and within 1e-2 on Adult.
+    The multipliers are the ones of problem (8) for all rows. Initial multipliers are not used.
 
     References
     ----------
@@ -131,16 +136,16 @@ class Ghost(StochasticSolver[GhostState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4; batches differ from the paper.
+        """Return the solver with the parameters of section 4 of the paper.
 
-        A unit is one row for each cell. The algorithm draws a row of the loss as well; where the
-        cells contain all rows, as with loss parity and demographic parity, the loss is estimated on
-        the rows of the cells, without bias.
+        The batches differ from the paper. A unit is one row for each cell. The algorithm also draws
+        a row for the loss. If the cells contain all rows, as with loss parity and demographic
+        parity, the loss is instead estimated on the rows of the cells, without bias.
 
         Returns
         -------
         solver : Ghost
-            The solver.
+            A solver with these parameters.
         """
         return cls(
             n_loss=1,

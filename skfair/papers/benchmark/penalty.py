@@ -34,23 +34,24 @@ class Penalty(GradientSolver[TrainingState]):
     Parameters
     ----------
     tolerance : float
-        Not used: checks are compared by the sum that is minimised.
+        Not used, because evaluations are compared by the sum that is minimised.
     weight : float, default=20.0
-        Weight of the penalty. A larger one keeps the constraints better and makes the steps
-        noisier.
+        Weight of the penalty. With larger values, the constraints are satisfied more closely, but
+        the steps are noisier.
     kind : {"squared", "absolute"}, default="squared"
-        The power q of the violations.
+        Penalty on the violations, which is their square or their absolute value.
 
     See Also
     --------
-    ALM : adds multipliers, which take the violation to zero without a large weight.
+    skfair.solvers.ALM : Method with multipliers, which needs no large weight.
 
     Notes
     -----
-    Two evaluations and one pull-back of a batch per step. Squared violations end near
-    lambda / (2 weight), lambda being the multiplier of the constrained problem. Absolute ones end
-    near 0 if the weight is above all multipliers. The multipliers returned are the derivatives of
-    the penalty. The paper prints no values for this baseline, so there is no preset.
+    Each step costs two evaluations and one gradient of a batch. With a squared penalty, violations
+    end near lambda / (2 weight), where lambda is the multiplier of the constrained problem. With an
+    absolute penalty, they end near 0 if the weight is above all multipliers. The multipliers in the
+    result are the derivatives of the penalty. The paper states no parameters for this baseline, so
+    there is no preset.
 
     References
     ----------

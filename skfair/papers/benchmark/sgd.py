@@ -22,16 +22,18 @@ class SGD(GradientSolver[TrainingState]):
     Parameters
     ----------
     n_loss : int, default=128
-        Rows per step.
-    n_per_cell, max_constraint_rows : int
-        Not used.
+        Number of rows per step.
+    n_per_cell : int
+        Not used, because there are no constraints.
+    max_constraint_rows : int
+        Not used, because there are no constraints.
     tolerance : float
-        Not used: checks are compared by the objective.
+        Not used, because evaluations are compared by the objective.
 
     Notes
     -----
-    One evaluation and one pull-back of ``n_loss`` rows per step. All multipliers are 0. The paper
-    that has this baseline prints no values for it, so there is no preset.
+    Each step costs one evaluation and one gradient of ``n_loss`` rows. All multipliers are 0. The
+    paper states no parameters for this baseline, so there is no preset.
 
     References
     ----------

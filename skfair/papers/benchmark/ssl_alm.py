@@ -40,17 +40,17 @@ class SSLALM(ALM):
     mu : float, default=2.0
         Weight of the smoothing term.
     beta : float, default=0.5
-        Share of the way to the iterate that the anchor goes in each step, in (0, 1]. The smaller,
-        the more the term holds back.
+        Fraction of the distance to the iterate by which the anchor moves in each step, in (0, 1].
+        Smaller values make the smoothing stronger.
 
     See Also
     --------
-    ALM : the same without the term; as good in our runs.
+    skfair.solvers.ALM : The same method without the smoothing term.
 
     Notes
     -----
-    Costs and accuracy are those of :class:`~skfair.solvers.ALM`: with the paper's ``mu`` and
-    ``beta`` the anchor is two steps behind, and the term changes little.
+    Cost and accuracy are the same as for :class:`~skfair.solvers.ALM`. With ``mu`` and ``beta`` of
+    the paper, the anchor is two steps behind the iterate, so the term has little effect.
 
     References
     ----------
@@ -70,15 +70,16 @@ class SSLALM(ALM):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4; batches differ from the paper.
+        """Return the solver with the parameters of section 4 of the paper.
 
-        Batch sizes are not printed. The algorithm draws rows of the loss, xi, apart from the rows
-        of the constraints, zeta; see :meth:`ALM.paper` for when the two are the same rows here.
+        The batches differ from the paper, which does not state their sizes. The algorithm draws the
+        rows of the loss, xi, separately from the rows of the constraints, zeta. :meth:`ALM.paper`
+        explains when the two are the same rows here.
 
         Returns
         -------
         solver : SSLALM
-            The solver.
+            A solver with these parameters.
         """
         return replace(super().paper(), mu=2.0, beta=0.5)
 

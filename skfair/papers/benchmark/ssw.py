@@ -55,39 +55,46 @@ class SSw(StochasticSolver[SSwState]):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each constraint.
+    n_loss : int, default=128
+        Number of rows per step for the objective.
+    n_per_cell : int, default=128
+        Number of rows per step for each cell of each constraint.
     max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
+        Maximum number of rows per step for all cells together.
     output : {"best", "last", "random"}, default="best"
-        Which check is returned; "random" is what the paper does, an iterate drawn in proportion to
-        the rates.
-    objective_rate, constraint_rate : float, default=0.5
-        First rates of the steps along the objective and along a constraint. If the second is
-        smaller the constraints are satisfied less well.
+        The iterate that is returned. If "best", it is the best evaluation of the second half of the
+        run. If "last", it is the last one. If "random", it is drawn in proportion to the learning
+        rates, as in the paper.
+    objective_rate : float, default=0.5
+        First learning rate of the steps along the objective.
+    constraint_rate : float, default=0.5
+        First learning rate of the steps along a constraint. If it is smaller than
+        ``objective_rate``, the constraints are satisfied less closely.
     decay_steps : float, default=100
-        At step t both rates are divided by ``sqrt(1 + t / decay_steps)``; inf for constant ones.
+        Decay of the learning rates, which are divided by ``sqrt(1 + t / decay_steps)`` in step t.
+        Pass ``numpy.inf`` for constant learning rates.
     tracking : float, default=0.2
-        Weight of a batch in the running mean of the constraint values, in (0, 1]; 1 is the paper's
-        constraint, the batch alone.
+        Weight of a batch in the running mean of the constraint values, in (0, 1]. With 1, only the
+        last batch is used, as in the paper.
     epsilon : float, default=1e-4
-        Violations up to this do not count.
+        Violations up to this value are ignored.
     shrink : float, default=0.97
-        Factor on ``epsilon`` in each step from ``shrink_from`` on.
+        Factor by which ``epsilon`` is multiplied in each step from ``shrink_from`` on.
     shrink_from : int, default=500
-        See ``shrink``. (The paper starts again in each epoch; a solver knows of no epochs.)
+        First step in which ``epsilon`` is multiplied by ``shrink``. In the paper this starts again
+        in each epoch, but a solver has no epochs.
     record_from : int, default=0
-        First step whose iterate "random" may draw.
+        First step whose iterate may be drawn if ``output="random"``.
     max_step : float, default=1.0
-        Longer steps are shortened to this: rates that suit most problems would diverge where
-        columns repeat each other.
+        Maximum length of a step. Without it, learning rates that suit most problems would diverge
+        if columns of X are nearly the same.
 
     Notes
     -----
-    Two evaluations and one pull-back of a batch per step. Multipliers are estimated by the ratio of
-    the rates spent on a constraint to those spent on the objective; given ones are not used. With
-    the defaults 1500 steps end within 1e-2 of the optimum and satisfy the constraints to 1e-3 on
-    linear problems like Adult.
+    Each step costs two evaluations and one gradient of a batch. The multiplier of a constraint is
+    estimated by the sum of the learning rates of its steps, divided by the sum for the objective.
+    Initial multipliers are not used. With the defaults, 1500 steps end within 1e-2 of the optimum
+    and satisfy the constraints to 1e-3 on linear problems like Adult.
 
     References
     ----------

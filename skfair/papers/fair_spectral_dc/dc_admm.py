@@ -46,24 +46,26 @@ _WELL_CONDITIONED = 1e-4
 class DCADMM(EigenSolver):
     """Algorithm 1 of fair_spectral_dc, with the defaults of its appendix B.
 
-    An iteration costs one product with as many columns as vectors, and two per evaluation of the
-    dual (5 to 10 of them).
+    An iteration costs one product with as many columns as vectors, and two products for each of the
+    5 to 10 evaluations of the dual.
 
     Parameters
     ----------
     max_iter : int, default=10
-        Number of iterations, T; there is no other end.
+        Number of iterations, T. There is no other stopping test.
     shift : float, default=None
-        What is added to the diagonal of M; None is 1.01, and 0 for weights that are known to be
-        positive semidefinite. Values are reported without it.
+        Number that is added to the diagonal of M. If None, it is 1.01, or 0 for weights that are
+        known to be positive semidefinite. Eigenvalues are reported without it.
     alpha : float, default=0.005
-        First penalty, below 1.
+        Initial penalty, which must be below 1.
     tau : float, default=2.0
-        Factor by which the penalty changes, above 1.
+        Factor by which the penalty is changed, which must be above 1.
     mu : float, default=10.0
-        Ratio of the residuals that makes it change.
-    gtol, ftol : float, default=1e-3, 1e-4
-        Tolerances of the L-BFGS that maximises the dual.
+        Ratio of the residuals from which the penalty is changed.
+    gtol : float, default=1e-3
+        Tolerance on the gradient for the L-BFGS method that maximises the dual.
+    ftol : float, default=1e-4
+        Tolerance on the value for the L-BFGS method that maximises the dual.
 
     Examples
     --------

@@ -31,16 +31,16 @@ from skfair.solvers.parameters import Count, Positive
 class FFSC(EigenSolver):
     """Coordinate descent on labels, a reconstruction of FFSC (table 4 of fair_spectral_dc).
 
-    It finds labels and no eigenvectors; its embedding is that of its labels, ``D^1/2 Y`` with
-    columns of length 1. A pass costs the entries of W and n (n_clusters) (n_groups).
+    It computes labels and no eigenvectors. The embedding is made of the labels, as ``D^1/2 Y`` with
+    columns of length 1. A pass costs O(nnz(W) + n n_clusters n_groups).
 
     Parameters
     ----------
     fairness_weight : float, default=1.0
-        Weight of the fairness term; a larger one brings clusters closer to the groups' shares, and
-        raises the cut.
+        Weight of the fairness term. With larger values, the shares of the groups in the clusters
+        are closer to the shares in the data, and the cut is larger.
     max_iter : int, default=100
-        Largest number of passes over the rows.
+        Maximum number of passes over the rows.
 
     Examples
     --------

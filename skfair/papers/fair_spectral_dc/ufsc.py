@@ -49,25 +49,26 @@ _SHIFT, _DENSE = 1e-6, 0.1
 @EIGEN_SOLVERS.register("ufsc")
 @dataclass
 class UFSC(EigenSolver):
-    """Learns a graph, an embedding and labels in turn, a reconstruction of UFSC.
+    """Alternating updates of a graph, an embedding and labels, a reconstruction of UFSC.
 
-    It enforces ``F'U = 0`` for the groups as they are, where the other solvers weigh rows by
-    their degrees, so that the embedding misses their constraint unless all degrees are alike.
+    It enforces ``F'U = 0`` for unweighted groups. The other solvers weight rows by their degrees,
+    so the embedding violates their constraint unless all degrees are the same.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the logarithms of degrees; a larger one makes degrees larger.
+        Weight of the logarithms of the degrees. With larger values, the degrees are larger.
     beta : float, default=3.0
-        Weight of the squared weights; a larger one spreads them over more edges.
+        Penalty on the squared weights of the edges. With larger values, the graph has more edges
+        with smaller weights.
     mu : float, default=0.5
-        Weight of the embedding's smoothness on the graph.
+        Weight of the smoothness of the embedding on the graph.
     gamma : float, default=0.01
-        Weight of the distance between embedding and labels.
+        Weight of the distance between the embedding and the labels.
     tol : float, default=1e-3
-        It ends when the learned weights move by less than this share.
+        Tolerance of the stopping test, which is the relative change of the weights in a round.
     max_iter : int, default=40
-        Largest number of rounds.
+        Maximum number of rounds.
 
     Examples
     --------

@@ -40,25 +40,24 @@ class DCPenalty(DCSolver):
     Parameters
     ----------
     lam : float, default=0.2
-        Weight of the disparity, lambda of (114) and (119); the paper's values start at 0.2. From
-        some weight on, minima of the penalised objective have no disparity; smaller ones give up
-        some of it.
+        Weight of the disparity, which is lambda in (114) and (119). The values of the paper start
+        at 0.2. From a certain weight on, the minima of the penalised objective have no disparity.
     step : float, default=2e-3
-        Factor on the subgradient in each step; the paper chooses among 5e-4 to 5e-3.
+        Step size, by which each subgradient is multiplied. The paper uses 5e-4 to 5e-3.
     output : {"last", "best"}, default="last"
-        Which iterate is returned; the best has the lowest penalised objective. The paper takes the
-        last.
+        The iterate that is returned. If "last", it is the last one, as in the paper. If "best", it
+        is the one with the lowest penalised objective.
 
     See Also
     --------
-    IDCA : Keeps the constraints.
+    IDCA : Method that satisfies the constraints.
 
     Notes
     -----
     The limit of the estimator has no effect. A step costs one pass through the model and one
-    pull-back. Steps of fixed length end in a neighbourhood of a stationary point; where they
-    diverge, the best iterate is returned. Multipliers are rho times the part of the steps, in the
-    second half, in which a constraint was the worst.
+    gradient. Steps of fixed length end in a neighbourhood of a stationary point. If the steps
+    diverge, the best iterate is returned. The multiplier of a constraint is rho times the fraction
+    of the steps in the second half in which it was the worst one.
 
     References
     ----------

@@ -36,25 +36,26 @@ class DCSSG(DCSolver):
     Parameters
     ----------
     eps : float, default=1e-3
-        Static tolerance on the constraints, and the descent that an objective step aims at. The
-        paper chooses among 1e-4 to 1e-3.
+        Static tolerance on the constraints, which is also the descent that an objective step aims
+        at. The paper uses 1e-4 to 1e-3.
     schedule : {"static", "diminishing"}, default="static"
-        Whether all tolerances are ``eps``, or that of step t is ``c / (t + 1)``.
+        Tolerances of the steps. If "static", all tolerances are ``eps``. If "diminishing", the
+        tolerance of step t is ``c / (t + 1)``.
     c : float, default=0.5
-        First diminishing tolerance; the paper chooses among 0.2 to 2.
+        First diminishing tolerance. The paper uses 0.2 to 2.
     form : {"pairs", "centers"}, default="pairs"
-        How constraints on rates are written, see :class:`IDCA`.
+        Form of constraints on rates, as in :class:`IDCA`.
 
     See Also
     --------
-    IDCA : Solves convex problems, and never leaves the constraints by more than ``eps``.
+    IDCA : Method that solves convex problems, with a violation of at most ``eps``.
     SSG : Switching steps of scheduled lengths, for problems with smooth functions.
 
     Notes
     -----
-    A step costs one pass through the model and one pull-back. Nothing is guaranteed: steps may end
-    where the constraints are violated and stationary. Multipliers are estimated over the second
-    half of the steps, as in :class:`IDCA`.
+    A step costs one pass through the model and one gradient. There is no guarantee, because the
+    method may end at a stationary point of the violated constraints. Multipliers are estimated over
+    the second half of the steps, as in :class:`IDCA`.
 
     References
     ----------

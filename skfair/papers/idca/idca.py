@@ -35,41 +35,45 @@ from skfair.solvers.parameters import Count, NonNegative, Positive
 class IDCA(DCSolver):
     r"""Inexact difference-of-convex algorithm.
 
-    Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`, all
-    functions being differences of convex ones.
+    It looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`,
+    where all functions are differences of convex functions.
 
     Parameters
     ----------
     n_inner : int, default=150
-        Subgradient steps per convex problem; T of the paper, which chooses among 150 and 200.
+        Number of subgradient steps per convex problem, T. The paper uses 150 or 200.
     eps : float, default=2e-3
-        Violation allowed, in the unit of the constraints. It is also the descent that an objective
-        step aims at, so that smaller ones are slower. The paper chooses among 5e-4 to 5e-3.
+        Violation that is allowed, in the unit of the constraints. An objective step also aims at a
+        descent of this size, so the method is slower with smaller values. The paper uses 5e-4 to
+        5e-3.
     n_outer : int, default=100
-        Number of convex problems, K of the paper, which chooses among 100 to 400.
+        Number of convex problems, K. The paper uses 100 to 400.
     mu : float, default=0.0
-        Weight of a pull to the last iterate, in objective and constraints: the strong convexity of
-        Assumption 6.3A. The theory wants some; the paper's experiments have none.
+        Weight of a proximal term in objective and constraints, which is the strong convexity of
+        Assumption 6.3A. The theory requires it, but the experiments of the paper do not use it.
     form : {"pairs", "centers"}, default="pairs"
-        How constraints on rates are written: as in (21), (50) and (56), for all pairs of groups
-        and in ranks, or for each group and a centre, in shares of the interval. In ranks, ``eps``
-        allows 1 over the length of the interval times as much. Other constraints are the same.
+        Form of constraints on rates. If "pairs", they compare all pairs of groups in ranks, as in
+        (21), (50) and (56). If "centers", they compare each group with a centre, in fractions of
+        the interval. In ranks, ``eps`` allows a violation that is larger by the factor 1 / (length
+        of the interval). Other constraints do not depend on the form.
 
     See Also
     --------
-    IDCAStochastic : The same algorithm with steps on batches, for networks.
+    IDCAStochastic : The same algorithm on batches, for networks.
     DCSSG : The same steps without convex problems.
-    ALLBFGS : Reaches a lower objective in a fraction of the time on smooth surrogates.
+    skfair.solvers.ALLBFGS : Method for smooth surrogates, which is much faster.
 
     Notes
     -----
-    A step costs one pass through the model, both convex parts of the constraints, and one
-    pull-back; a convex problem costs one more pull-back per constraint. G groups make G (G - 1)
-    constraints on pairs, and 2 G with centres.
-    From a start that violates by at most eps, so do all iterates, and the objective never rises.
-    Where no step lowers it the iterates rest: smaller values of eps may still get further.
-    Multipliers are an estimate: total length of the steps against a constraint over that of the
-    steps against the objective, in the last convex problem.
+    A step costs one pass through the model, both convex parts of the constraints, and one gradient.
+    A convex problem costs one more gradient per constraint. G groups have G (G - 1) constraints on
+    pairs, and 2 G constraints with centres.
+
+    If the starting point violates the constraints by at most eps, all iterates do so, and the
+    objective never increases. If no step reduces the objective, the iterates do not move. Smaller
+    values of eps may then still make progress. Multipliers are an estimate, which is the total
+    length of the steps for a constraint divided by the total length of the steps for the objective,
+    in the last convex problem.
 
     References
     ----------

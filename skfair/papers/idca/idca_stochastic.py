@@ -56,33 +56,36 @@ class IDCAStochastic(DCSolver):
     Parameters
     ----------
     n_inner : int, default=150
-        Steps per convex problem, T.
+        Number of steps per convex problem, T.
     n_batch : int, default=64
-        Rows per step, as many of each group; 64 in the paper. More make steps less noisy.
+        Number of rows per step, with the same number from each group. With more rows, the steps are
+        less noisy. The paper uses 64.
     n_outer : int, default=20
         Number of convex problems.
     objective_weight : float, default=None
-        Weight of the objective against the queues, V; None for the square root of ``n_inner``.
-        Larger ones lower the objective faster and violate the constraints for longer.
+        Weight V of the objective against the queues. If None, it is the square root of ``n_inner``.
+        With larger values, the objective decreases faster, and the constraints are violated longer.
     damping : float, default=None
-        Half of the inverse of a step, alpha; None for ``n_inner``. Larger ones make shorter steps.
+        Damping alpha, which is half of the inverse of the step size. If None, it is ``n_inner``.
+        With larger values, the steps are shorter.
     restart : bool, default=False
-        Whether the queues begin at zero in each convex problem, as in the method by itself.
+        If True, the queues are reset to zero in each convex problem, as in the original method. If
+        False, they continue.
     eps : float, default=2e-3
-        Violations up to this count as none when centres are compared.
+        Violations up to this value are ignored in the comparison of the centres.
     mu : float, default=0.0
-        Weight of a pull to the last centre, see :class:`IDCA`.
+        Weight of the proximal term, as in :class:`IDCA`.
 
     See Also
     --------
-    IDCA : The same with steps on all rows.
+    IDCA : The same algorithm on all rows.
 
     Notes
     -----
-    A step costs three passes of a batch through the model, one pull-back, and :math:`O(m P)` with m
-    rows and P percentiles; a convex problem costs a pass of all rows. It needs a constraint and a
-    loss that are means over rows: ``constraint="statistical_parity"``. Multipliers are the mean
-    queues over V, in the last convex problem. Nothing is guaranteed for networks.
+    A step costs three passes of a batch through the model, one gradient, and :math:`O(m P)` with m
+    rows and P percentiles. A convex problem costs a pass of all rows. The constraint and the loss
+    must be means over rows, as with ``constraint="statistical_parity"``. Multipliers are the mean
+    queues divided by V, in the last convex problem. There is no guarantee for networks.
 
     References
     ----------

@@ -57,29 +57,33 @@ _SHORTEST = 1e-8
 class IPPConEx(IterativeSolver[Problem]):
     r"""Inexact proximal points by constraint extrapolation.
 
-    Finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+    It finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
 
     Parameters
     ----------
     proximal : float, default=0.01
-        gamma, in units of L_F. Larger ones make each problem easier and need more centres.
+        Weight gamma of the proximal term, in units of L_F. Larger values make each problem easier
+        and require more centres.
     n_inner : int, default=20
-        Steps for each centre.
+        Number of steps for each centre.
     ratio : float, default=3.0
-        sigma M_G^2, in units of L_F. Larger ones move prices faster and parameters slower.
+        Ratio sigma M_G^2 of the step sizes, in units of L_F. With larger values, the multipliers
+        change faster and the parameters change more slowly.
     extrapolation : float, default=1.0
-        How far the constraints are extrapolated; 0 for plain gradient descent and ascent.
+        Factor of the extrapolation of the constraints. With 0, the method is plain gradient descent
+        and ascent.
     output : {"last", "average"}, default="last"
-        Whether centres and result are the last iterates of their problems or averages of them.
+        Iterates that are used as centres and as the result. If "last", they are the last iterates
+        of each problem. If "average", they are averages.
 
     See Also
     --------
-    Plada : One loop instead of two, and usually faster.
+    Plada : Method with one loop instead of two, which is usually faster.
 
     Notes
     -----
-    An iteration costs one evaluation and one pull-back, whatever the number of constraints, and a
-    second evaluation where a step is rejected. KKT conditions are checked at each new centre.
+    An iteration costs one evaluation and one gradient, regardless of the number of constraints, and
+    a second evaluation if a step is rejected. The KKT conditions are checked at each new centre.
 
     Examples
     --------
@@ -96,16 +100,17 @@ class IPPConEx(IterativeSolver[Problem]):
 
     @classmethod
     def paper(cls) -> IPPConEx:
-        """Return what the paper says: averages, and gamma above the constants of weak convexity.
+        """Return the solver as in the paper, with averages and a large gamma.
 
-        The papers print no numbers; gamma is 1 in units of L_F, with 100 steps for each centre.
-        Known to fail: the centre then moves about as slowly as gradient steps would, at ``n_inner``
-        times their cost.
+        The papers state no numbers. Here gamma is 1 in units of L_F, which is above the constants
+        of weak convexity, and there are 100 steps for each centre. These parameters are known to
+        fail. The centre moves about as slowly as with gradient steps, at ``n_inner`` times their
+        cost.
 
         Returns
         -------
         solver : IPPConEx
-            The solver.
+            A solver with these parameters.
         """
         return cls(proximal=1.0, n_inner=100, output="average")
 

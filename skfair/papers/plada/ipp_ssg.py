@@ -32,31 +32,34 @@ from skfair.utils.docs import documented
 class IPPSSG(SSG):
     r"""Inexact proximal points by switching subgradients.
 
-    Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+    It looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
 
     Parameters
     ----------
     eta : float, default=None
-        First step for the objective; None for 1 / (L_F + gamma).
+        First step size for the objective. If None, it is 1 / (L_F + gamma).
     schedule : {"geometric", "root"}, default="geometric"
-        How steps and tolerances fall: over the whole run from first to last, or for each centre
-        like 1 / sqrt(k + 1) from the first.
+        Decrease of the step sizes and tolerances. If "geometric", they decrease over the whole run
+        from the first to the last value. If "root", they decrease like 1 / sqrt(k + 1) for each
+        centre.
     output : {"best", "average"}, default="best"
-        Whether the centre moves to the last iterate and the result is chosen as by :class:`SSG`, or
-        centres and result are averages of the iterates with an objective step, weighted with eta.
+        Iterates that are used as centres and as the result. If "best", the centre moves to the last
+        iterate, and the result is chosen as in :class:`SSG`. If "average", both are averages of the
+        iterates with an objective step, weighted with eta.
     proximal : float, default=0.01
-        gamma, in units of L_F. Larger ones make each problem easier and need more centres.
+        Weight gamma of the proximal term, in units of L_F. Larger values make each problem easier
+        and require more centres.
     n_inner : int, default=50
-        Steps for each centre.
+        Number of steps for each centre.
 
     See Also
     --------
-    SSG : The same without centres.
-    IPPConEx : The same with a primal-dual method, which has multipliers.
+    SSG : The same method without centres.
+    IPPConEx : Primal-dual method with centres, which has multipliers.
 
     Notes
     -----
-    Cost, multipliers, status and accuracy are those of :class:`SSG`.
+    Cost, multipliers, status and accuracy are the same as for :class:`SSG`.
 
     Examples
     --------
@@ -70,15 +73,15 @@ class IPPSSG(SSG):
 
     @classmethod
     def paper(cls) -> IPPSSG:
-        """Return what the paper says: equal steps that fall like 1 / sqrt(k + 1), averaged.
+        """Return the solver as in the paper, with averages and steps like 1 / sqrt(k + 1).
 
-        The papers print no numbers; gamma is 1 in units of L_F, above every constant of weak
-        convexity. Known to fail: the centre then moves about as slowly as gradient steps would, at
-        ``n_inner`` times their cost.
+        The papers state no numbers. Here gamma is 1 in units of L_F, which is above all constants
+        of weak convexity. These parameters are known to fail. The centre moves about as slowly as
+        with gradient steps, at ``n_inner`` times their cost.
 
         Returns
         -------
         solver : IPPSSG
-            The solver.
+            A solver with these parameters.
         """
         return cls(schedule="root", constraint_step="equal", output="average", proximal=1.0)

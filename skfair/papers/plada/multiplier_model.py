@@ -157,38 +157,42 @@ class MultiplierModel(StochasticSolver[GameState]):
     Parameters
     ----------
     n_loss : int, default=128
-        Rows per step for the objective.
+        Number of rows per step for the objective.
     n_per_cell : int, default=128
-        Rows per step for each cell of the constraint that is drawn.
+        Number of rows per step for each cell of the constraint that is drawn.
     max_constraint_rows : int, default=1024
-        Not used: one constraint has few cells.
+        Not used, because a single constraint has few cells.
     averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
+        Exponent of the weights in the average of the iterates that is returned. The iterate of step
+        t has a weight proportional to t to this power. If None, the iterates are not averaged.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
+        Number of steps between evaluations on all rows. If None, there are five evaluations per
+        run.
     tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
+        Violations up to this value are ignored in the comparison of the evaluations.
     output : {"best", "last"}, default="best"
-        Which check is returned.
+        The iterate that is returned. If "best", it is the best evaluation of the second half of the
+        run. If "last", it is the last one.
     learning_rate : float, default=0.1
-        Rate of the Adagrad steps of both players.
+        Learning rate of the Adagrad steps of both players.
     dual_scale : float, default=1.0
-        Factor on the gradient of the network; smaller ones slow its first steps down.
+        Factor of the gradient of the network. Smaller values slow down its first steps.
     hidden_layer_sizes : tuple of int, default=(100, 100, 100)
-        Hidden layers of the network.
+        Sizes of the hidden layers of the network.
     descriptions : ndarray of shape (n_constraints, n_inputs) or None, default=None
-        What the network is told of each constraint, in the order of ``multipliers_``; None for
-        its number. Whether the upper or the lower bound is meant is told in any case.
+        Inputs of the network for each constraint, in the order of ``multipliers_``. If None, the
+        number of the constraint is used. The network always knows if it is asked for the upper or
+        the lower bound.
 
     See Also
     --------
-    ALM : A multiplier for each constraint, all renewed in every step.
+    skfair.solvers.ALM : Method with one multiplier per constraint, which updates all in each step.
 
     Notes
     -----
-    A step costs one evaluation and one pull-back of ``n_loss`` rows and those of a few cells,
-    however many constraints there are. A single constraint is visited every n_constraints steps.
+    A step costs one evaluation and one gradient of ``n_loss`` rows and of the rows of a few cells,
+    regardless of the number of constraints. Each constraint is visited every n_constraints steps on
+    average.
 
     References
     ----------

@@ -62,40 +62,40 @@ _CHECK_EVERY = 10
 class Plada(IterativeSolver[Problem]):
     r"""Primal-dual gradient steps on the proximal-perturbed Lagrangian.
 
-    Finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+    It finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Penalty on the perturbation, > 1. Larger ones press harder on violated constraints and make
-        the steps shorter.
+        Penalty on the perturbation, which must be larger than 1. Larger values penalise violated
+        constraints more and make the steps shorter.
     beta : float, default=0.5
-        Weight of the proximal term between the two prices, in (0, 1).
+        Weight of the proximal term between the two multipliers lambda and mu, in (0, 1).
     gamma0 : float, default=0.7
-        Largest step of mu, in (0, 1]. Smaller ones slow the prices down; near 1 they outrun theta
-        and oscillate if there are many constraints.
+        Largest step size of mu, in (0, 1]. Smaller values slow the multipliers down. With values
+        near 1 and many constraints, the multipliers change faster than theta and oscillate.
     kappa : float, default=1e3
-        How long mu keeps its largest step, about kappa iterations. If it is small, the violation
-        hardly shrinks; if it is very large, nothing damps oscillations.
+        Approximate number of iterations in which mu keeps its largest step size. If it is small,
+        the violation hardly decreases. If it is very large, oscillations are not damped.
     eta : float, default=None
-        Step of theta, kept as it is; None to estimate it and adapt it on the way.
+        Constant step size of theta. If None, the step size is estimated and adapted.
     tau : float, default=None
-        Step of the slacks; None for the paper's limit 1 / (3 rho).
+        Step size of the slacks. If None, it is the limit of the paper, 1 / (3 rho).
     u_max : float, default=inf
-        Largest slack.
+        Maximum slack.
     output : {"last", "average"}, default="last"
-        Whether the last iterate is returned or the average of all of them. With "average" nothing
-        is checked on the way, and all ``max_iter`` iterations are made.
+        The iterate that is returned. If "average", it is the average of all iterates. There is no
+        stopping test then, so all ``max_iter`` iterations are made.
 
     See Also
     --------
-    ALNewton : Much faster where second derivatives exist.
+    skfair.solvers.ALNewton : Much faster if second derivatives exist.
 
     Notes
     -----
-    An iteration costs one evaluation and one pull-back, whatever the number of constraints, and a
-    second evaluation where a step is rejected. A KKT residual of 1e-4 takes some hundred iterations
-    for a constraint on two groups; pairwise constraints on many groups need several times as many.
+    An iteration costs one evaluation and one gradient, regardless of the number of constraints, and
+    a second evaluation if a step is rejected. A KKT residual of 1e-4 takes some hundred iterations
+    for a constraint on two groups. Pairwise constraints on many groups need several times as many.
 
     Examples
     --------
@@ -115,21 +115,23 @@ class Plada(IterativeSolver[Problem]):
 
     @classmethod
     def paper(cls, *, network: bool = False) -> Plada:
-        """Return the values of the paper's table 2, for linear scores or for a neural network.
+        """Return the solver with the parameters of table 2 of the paper.
 
-        kappa and u_max, which are not printed, are 1. Known to fail: eta = 0.001 leaves the
-        objective far from its minimum after thousands of iterations, tau is above the limit
-        1 / (3 rho) of the paper's own theory, and kappa = 1 leaves most of the violation.
+        kappa and u_max are not stated in the paper and set to 1. These parameters are known to
+        fail. With eta = 0.001, the objective is far from its minimum after thousands of iterations,
+        tau is above the limit 1 / (3 rho) of the paper's own theory, and with kappa = 1 most of the
+        violation remains.
 
         Parameters
         ----------
         network : bool, default=False
-            Whether to take the row for neural networks.
+            If True, the row of the table for neural networks is used. If False, the row for linear
+            scores is used.
 
         Returns
         -------
         solver : Plada
-            The solver.
+            A solver with these parameters.
         """
         if network:
             return cls(10.0, 0.5, gamma0=0.1, kappa=1.0, eta=0.1, tau=0.01, u_max=1.0)

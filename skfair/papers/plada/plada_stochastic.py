@@ -64,50 +64,58 @@ class PladaStochastic(GradientSolver[PladaState]):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each constraint.
+    n_loss : int, default=128
+        Number of rows per step for the objective.
+    n_per_cell : int, default=128
+        Number of rows per step for each cell of each constraint.
     max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
+        Maximum number of rows per step for all cells together.
     averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
+        Exponent of the weights in the average of the iterates that is returned. The iterate of step
+        t has a weight proportional to t to this power. If None, the iterates are not averaged.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
+        Number of steps between evaluations on all rows. If None, there are five evaluations per
+        run.
     tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
+        Violations up to this value are ignored in the comparison of the evaluations.
     output : {"best", "last"}, default="best"
-        Which check is returned.
+        The iterate that is returned. If "best", it is the best evaluation of the second half of the
+        run. If "last", it is the last one.
     learning_rate : float, default=0.02
-        Rate of the first step.
+        Learning rate of the first step.
     decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
+        Decay of the learning rate, which is ``learning_rate / sqrt(1 + t / decay_steps)`` in step
+        t. Pass ``numpy.inf`` for a constant learning rate.
     optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
+        Kind of the steps. If "adam", they are scaled by Adam. If "sgd", they are plain gradient
+        steps.
     alpha : float, default=2.0
-        Penalty on the perturbation, > 1. Larger ones press harder on violated constraints and make
-        the steps noisier.
+        Penalty on the perturbation, which must be larger than 1. Larger values penalise violated
+        constraints more and make the steps noisier.
     beta : float, default=0.5
-        Weight of the proximal term between the two prices, in (0, 1).
+        Weight of the proximal term between the two multipliers lambda and mu, in (0, 1).
     gamma0 : float, default=0.3
-        Largest step of mu, in (0, 1]. Larger ones follow the noise of the batches.
+        Largest step size of mu, in (0, 1]. With larger values, mu follows the noise of the batches.
     kappa : float, default=1e3
-        How long mu keeps its largest step, about kappa steps.
+        Approximate number of steps in which mu keeps its largest step size.
     tau : float, default=None
-        Step of the slacks; None for the paper's limit 1 / (3 rho).
+        Step size of the slacks. If None, it is the limit of the paper, 1 / (3 rho).
     u_max : float, default=inf
-        Largest slack.
+        Maximum slack.
     batches : {"two", "one"}, default="two"
-        Whether lambda comes from a batch of its own, or from that of the gradients.
+        Number of batches per step. If "two", lambda is computed from a batch of its own. If "one",
+        it is computed from the batch of the gradients.
 
     See Also
     --------
-    Plada : The same on all rows.
-    ALM : Stochastic augmented Lagrangian, with one price per constraint.
+    Plada : The same method on all rows.
+    skfair.solvers.ALM : Stochastic augmented Lagrangian with one multiplier per constraint.
 
     Notes
     -----
-    One evaluation and one pull-back of a batch per step, whatever the number of constraints, and a
-    second evaluation with two batches. The paper leaves convergence on batches open.
+    Each step costs one evaluation and one gradient of a batch, regardless of the number of
+    constraints, and a second evaluation with two batches. The paper does not prove convergence for
+    batches.
 
     Examples
     --------
@@ -127,16 +135,16 @@ class PladaStochastic(GradientSolver[PladaState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the row for neural networks of table 2; kappa and u_max are 1.
+        """Return the solver with the parameters for neural networks in table 2 of the paper.
 
-        How batches are drawn is not printed. That values and gradients share one batch is our
-        reading, and where the cells of the constraints contain all rows, as with demographic
-        parity, the loss is estimated on the rows of the cells too.
+        kappa and u_max are 1. The paper does not describe how batches are drawn. We assume that
+        values and gradients share one batch. If the cells of the constraints contain all rows, as
+        with demographic parity, the loss is also estimated on the rows of the cells.
 
         Returns
         -------
         solver : PladaStochastic
-            The solver.
+            A solver with these parameters.
         """
         return cls(
             averaging=None,

@@ -53,38 +53,42 @@ _INSIDE = 0.5
 class SSG(IterativeSolver[Problem]):
     r"""Switching subgradient method.
 
-    Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+    It looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
 
     Parameters
     ----------
     eta : float, default=None
-        First step for the objective; None for 1 / L_F.
+        First step size for the objective. If None, it is 1 / L_F.
     eta_last : float, default=0.03
-        Last step, as a part of the first. Smaller ones end closer to a KKT point if they get there.
+        Last step size, as a fraction of the first one. Smaller values end closer to a KKT point,
+        but the method may not get there.
     eps : float, default=0.1
-        First tolerance, in the unit of the constraints. Larger ones allow more objective steps.
+        First tolerance, in the unit of the constraints. Larger values allow more objective steps.
     eps_last : float, default=1e-4
-        Last tolerance, and the violation that a best iterate may have.
+        Last tolerance, which is also the violation that the best iterate may have.
     schedule : {"geometric", "root"}, default="geometric"
-        How steps and tolerances fall: from first to last, or like 1 / sqrt(k + 1) from the first.
+        Decrease of the step sizes and tolerances. If "geometric", they decrease from the first to
+        the last value. If "root", they decrease like 1 / sqrt(k + 1).
     constraint_step : {"polyak", "equal"}, default="polyak"
-        Whether a constraint step aims a little inside, or is as long as an objective step.
+        Length of a constraint step. If "polyak", it aims at a point slightly inside the constraint.
+        If "equal", it has the length of an objective step.
     output : {"best", "average"}, default="best"
-        Whether the last tenth of the iterates gives the one of lowest objective within ``eps_last``
-        (of least violation if there is none), or the average of all with an objective step,
-        weighted with eta, is returned.
+        The iterate that is returned. If "best", it is the iterate with the lowest objective among
+        those of the last tenth with a violation of at most ``eps_last``. If there is none, it is
+        the one with the smallest violation. If "average", it is the average of all iterates with an
+        objective step, weighted with eta.
 
     See Also
     --------
-    Plada : Has multipliers, and knows when to stop.
+    Plada : Method with multipliers and a stopping test.
 
     Notes
     -----
-    An iteration costs one evaluation and one pull-back. All ``max_iter`` iterations are made, since
-    without multipliers there is no test of optimality; the status is "converged" only if the
-    constraints are kept where the gradient of the objective vanishes. Multipliers are zeros.
-    The error in objective and violation is well below 1e-3 with one or two constraints; with many
-    it is larger, as each step serves only one of them.
+    An iteration costs one evaluation and one gradient. All ``max_iter`` iterations are made,
+    because there is no test of optimality without multipliers. The status is "converged" only if
+    the constraints are satisfied and the gradient of the objective vanishes. The multipliers are
+    zero. With one or two constraints, the error in objective and violation is well below 1e-3. It
+    is larger with many constraints, because each step improves only one of them.
 
     Examples
     --------
@@ -108,16 +112,17 @@ class SSG(IterativeSolver[Problem]):
 
     @classmethod
     def paper(cls) -> SSG:
-        """Return what Huang and Lin say: equal steps that fall like 1 / sqrt(k + 1), averaged.
+        """Return the solver of Huang and Lin, with averages and equal steps like 1 / sqrt(k + 1).
 
-        The papers print neither first step nor first tolerance; they are 1 / L_F and 0.1. Known to
-        fail: the average carries the error of the early iterates, and equal steps need hundreds of
-        iterations to get back to the constraints when there are many.
+        The papers state neither the first step size nor the first tolerance, which are 1 / L_F and
+        0.1 here. These parameters are known to fail. The average contains the error of the first
+        iterates, and with many constraints, equal steps need hundreds of iterations to satisfy them
+        again.
 
         Returns
         -------
         solver : SSG
-            The solver.
+            A solver with these parameters.
         """
         return cls(schedule="root", constraint_step="equal", output="average")
 

@@ -51,6 +51,8 @@ def alternating_gradient(
 ) -> SolverResult:
     r"""Minimise a weighted sum of two smooth functions by gradient steps on each in turn.
 
+    The objective is the weighted sum
+
     .. math:: \min_x \frac{n_a}{n_a + n_b} f^a(x) + \frac{n_b}{n_a + n_b} f^b(x)
 
     Iteration t makes :math:`n_a` steps :math:`x \leftarrow x - \alpha_t g^a(x)` and then
@@ -60,55 +62,65 @@ def alternating_gradient(
 
     Parameters
     ----------
-    grad_a, grad_b : callable
-        ``grad(x, rng) -> ndarray`` of the shape of ``x``: the gradient, or an unbiased estimate
-        drawn with ``rng``, a :class:`numpy.random.RandomState`. ``x`` must not be changed.
+    grad_a : callable
+        Gradient of the first function, which is called as ``grad_a(x, rng)`` and returns an array
+        of the shape of ``x``. It may be an unbiased estimate that is drawn with ``rng``, a
+        :class:`numpy.random.RandomState`. It must not change ``x``.
+    grad_b : callable
+        Gradient of the second function, with the same arguments.
     x0 : array-like
-        Where to start; an array of any shape.
-    n_a, n_b : int
-        Gradient steps on each function per iteration, at least 0 and not both 0.
+        Starting point, which is an array of any shape.
+    n_a : int
+        Number of gradient steps on the first function per iteration.
+    n_b : int
+        Number of gradient steps on the second function per iteration. The two numbers of steps must
+        not both be 0.
     step : "harmonic", float or callable, default="harmonic"
-        The length :math:`\alpha_t` of the steps. "harmonic" is that of the theorem,
-        :math:`2 / (c (t + 1) (n_a + n_b))`, and needs ``strong_convexity``. A number is used in
-        every iteration; a function is called with the number of the iteration, from 0.
+        Length :math:`\alpha_t` of the steps. If "harmonic", it is the length of the theorem,
+        :math:`2 / (c (t + 1) (n_a + n_b))`, which requires ``strong_convexity``. A number is a
+        constant length. A function is called with the number of the iteration, from 0.
     strong_convexity : float, default=None
-        A number c > 0 such that both functions are c-strongly convex. A smaller one makes longer
-        steps.
+        A number c > 0 for which both functions are c-strongly convex. With smaller values, the
+        steps are longer.
     lipschitz : float, default=None
-        A Lipschitz constant L of both gradients. If given, steps are at most
-        :math:`1 / (L (n_a + n_b))`, whatever ``step`` says. Give it when L is much larger than c.
+        A Lipschitz constant L of both gradients. If given, the length of a step is at most
+        :math:`1 / (L (n_a + n_b))`, regardless of ``step``. It is recommended if L is much larger
+        than c.
     max_iter : int, default=1000
-        Number of iterations, each of ``n_a + n_b`` gradients.
+        Number of iterations, each of which needs ``n_a + n_b`` gradients.
     tol : float, default=None
-        End as soon as the mean of the gradients of one iteration is at most this long. With noisy
-        gradients this hardly ever happens. None: make all iterations.
+        Tolerance of the stopping test. The run ends if the norm of the mean gradient of an
+        iteration is at most this number, which hardly ever happens with noisy gradients. If None,
+        all iterations are made.
     average : bool, default=False
-        Return the mean of the iterates, the t-th with weight t, instead of the last iterate. It is
-        less noisy than the last iterate. For convex functions its value is at most that mean of
-        their values.
+        If True, the mean of the iterates is returned, where the iterate of iteration t has weight
+        t. It is less noisy than the last iterate. For convex functions, its value is at most the
+        weighted mean of the values of the iterates. If False, the last iterate is returned.
     random_state : int, RandomState instance or None, default=None
-        Seed of the generator that both gradients receive.
+        Seed of the random number generator that both gradients receive. Pass an int for
+        reproducible results.
     callback : callable, default=None
-        Called with x after each iteration; a true return value ends the run.
+        Function that is called with x after each iteration. The run ends if it returns True.
 
     Returns
     -------
     result : SolverResult
-        ``theta`` is the point found, of the shape of ``x0``; ``multipliers`` is empty; ``history``
-        has the columns ``step``, ``gradient_norm`` (of the mean gradient of the iteration) and
-        ``seconds``. ``status`` is "converged" only if ``tol`` was met.
+        The result, in which ``theta`` is the final point in the shape of ``x0``, and
+        ``multipliers`` is empty. The columns of ``history`` are ``step``, ``gradient_norm`` (the
+        norm of the mean gradient of the iteration) and ``seconds``. ``status`` is "converged" only
+        if ``tol`` was reached.
 
     Notes
     -----
-    Costs ``n_a + n_b`` gradients per iteration. For strongly convex functions with Lipschitz
-    gradients, unbiased estimates of bounded variance and the harmonic step, the weighted sum is
-    expected to approach its minimum like 1/T (Theorem 5.1, stated for the best iterate). The limit
-    is the minimiser of the weighted sum only because the step tends to 0; a constant step ends in a
-    neighbourhood of it whose size is proportional to the step. For other smooth functions nothing
-    is guaranteed.
+    An iteration costs ``n_a + n_b`` gradients. For strongly convex functions with Lipschitz
+    gradients, unbiased estimates of bounded variance and harmonic steps, the expected value of the
+    weighted sum approaches its minimum like 1/T (Theorem 5.1, stated for the best iterate). The
+    limit is the minimiser of the weighted sum only because the length of the steps tends to 0. With
+    constant steps, the method ends in a neighbourhood of the minimiser whose size is proportional
+    to the length of the steps. There is no guarantee for other smooth functions.
 
-    The first steps have length 2 / (c (n_a + n_b)) and multiply errors by up to 2 L / c: without
-    ``lipschitz``, a badly conditioned problem is thrown far away before it returns.
+    The first steps have length 2 / (c (n_a + n_b)) and multiply errors by up to 2 L / c. Without
+    ``lipschitz``, the iterates of a badly conditioned problem first move far away.
 
     References
     ----------

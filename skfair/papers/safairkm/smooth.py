@@ -74,6 +74,9 @@ _TAIL = 0.1
 class Smooth(ClusteringSolver):
     r"""Gradient steps on a soft k-means cost and on a soft balance in turn.
 
+    The method minimises a weighted sum of the cost of soft assignments and of their smallest
+    balance, by gradient steps on each of the two in turn,
+
     .. math:: \min_{C, W} \frac{n_a}{n_a + n_b} f_1(C, W) - \frac{n_b}{n_a + n_b} f_2(C, W)
 
     with :math:`f_1` the cost of soft assignments, in units of the total variance, and :math:`f_2`
@@ -82,37 +85,40 @@ class Smooth(ClusteringSolver):
 
     Parameters
     ----------
-    n_kmeans_steps, n_swap_steps : int, default=20, 4
-        Steps per iteration on the cost and on the balance, not both 0. A larger share of steps on
-        the balance makes clusters more balanced and dearer.
+    n_kmeans_steps : int, default=20
+        Number of steps per iteration on the cost.
+    n_swap_steps : int, default=4
+        Number of steps per iteration on the balance. With more of these steps, the clusters are
+        more balanced, and the cost is larger. The two numbers of steps must not both be 0.
     batch_size : int or None, default=1024
-        Rows per gradient, spread over the groups in proportion to their weight. None: all rows,
-        without chance.
+        Number of rows per gradient. They are drawn from the groups in proportion to their weights.
+        If None, all rows are used.
     temperature : "auto", float or (float, float), default="auto"
-        Softness of the assignments in units of the total variance; a pair is that of the start and
-        that of the end, one number is kept throughout. "auto" goes from 0.3 to a twentieth of the
-        mean distance to the nearest starting centre. Smaller ones follow the true clustering more
-        closely; with a small one at the start, clusters of well separated data end up empty.
+        Softness of the assignments, in units of the total variance. A pair sets the first and the
+        last value. If "auto", it decreases from 0.3 to a twentieth of the mean distance to the
+        nearest initial centre. With smaller values, the soft assignments are closer to a true
+        clustering. If the first value is small, however, clusters of well separated data may end up
+        empty.
     sharpness : float, default=10.0
-        How closely the soft minimum follows the worst balance. A smaller one averages over the
-        clusters.
+        Sharpness of the soft minimum. With larger values it is closer to the worst balance, and
+        with smaller values it averages over the clusters.
 
     See Also
     --------
-    skfair.cluster.FairKMeans : Takes it as ``solver``.
+    skfair.cluster.FairKMeans : Clustering that accepts this method as ``solver``.
 
     Notes
     -----
-    The temperature falls during the first 70% of the iterations, so a run makes all of them. It
-    counts as converged if the centres together moved by at most the root of ``tol``, in standard
-    deviations of the data, per iteration of the last tenth.
+    The temperature decreases during the first 70% of the iterations, so a run makes all of them. It
+    counts as converged if the centres together moved by at most the root of ``tol`` per iteration
+    of the last tenth, in standard deviations of the data.
 
-    A gradient costs O(batch_size K d). The gradient of f_1 from a batch is unbiased, that of f_2 is
-    not: it contains logarithms of counts, whose expectation is below the logarithm of the expected
-    count by a term of order 1 / (rows of the group in the batch and cluster). Groups with few rows
-    in a batch therefore look worse than they are; larger batches reduce it. Neither objective is
-    convex, so of the theorem only the meaning of the two numbers of steps remains. Nothing bounds
-    the balance from below.
+    A gradient costs O(batch_size K d). The gradient of f_1 from a batch is unbiased, but the
+    gradient of f_2 is biased. It contains logarithms of counts, whose expectation is below the
+    logarithm of the expected count by a term of order 1 / (rows of the group in the batch and
+    cluster). Groups with few rows in a batch therefore look worse than they are, and larger batches
+    reduce this bias. Neither objective is convex, so the theorem of the paper does not apply, and
+    there is no lower bound on the balance.
 
     References
     ----------

@@ -96,57 +96,60 @@ _PLANNED_SWAPS = 2048
 class Swap(ClusteringSolver):
     r"""Alternating k-means steps and swaps between clusters (Algorithms 2 and 3 of safairkm).
 
-    Minimises, in alternation, the first and maximises the second of
+    The method alternates between steps that reduce the k-means cost :math:`f_1` and swaps of rows
+    that increase the smallest balance :math:`f_2` of a cluster,
 
     .. math::
 
         f_1 = \frac{1}{n} \sum_k \sum_{i \in C_k} \|x_i - c_k\|^2, \qquad
         f_2 = \min_k \min_{j \ne j'} \frac{|C_k \cap V_j|}{|C_k \cap V_{j'}|}.
 
-    Under ``min_balance`` swaps are made only while the balance is below it, and each pass ends with
-    as many as it takes; without it, the two numbers of steps alone decide.
+    With ``min_balance``, swaps are only made while the balance is below it, and each pass ends with
+    as many swaps as are needed. Without it, the trade-off only depends on the two numbers of steps.
 
     Parameters
     ----------
     n_kmeans_steps : int, default=20
-        Rows per k-means step, n_a. The larger, the more weight the cost has.
+        Number of rows per k-means step, n_a. Larger values give more weight to the cost.
     n_swap_steps : int, default=4
-        Swaps that follow each k-means step, n_b. The larger, the more weight the balance has.
+        Number of swaps after each k-means step, n_b. Larger values give more weight to the balance.
     swap_target : {"local", "global"}, default="local"
-        The cluster that the bottleneck exchanges rows with, among those that can afford it: the
-        closest one (5), or the one with the largest ratio of the two groups (4). The local target
-        costs less distance and a little more time.
+        The cluster that exchanges rows with the least balanced cluster. If "local", it is the
+        closest suitable cluster, as in (5). If "global", it is the suitable cluster with the
+        largest ratio of the two groups, as in (4). The local target leads to smaller distances and
+        takes slightly more time.
     swap_candidates : "auto" or int, default="auto"
-        Number of rows taken from a cell, of which the cheapest is swapped. "auto" is 2 in the first
-        pass and doubles with each pass, up to 64 (on a front: 1, and one more every 16 iterations).
-        More candidates cost more time and less distance.
+        Number of rows of a group and cluster of which the cheapest one is swapped. If "auto", it is
+        2 in the first pass and doubles with each pass, up to 64. On a front, it is 1 and increases
+        by one every 16 iterations. More candidates lead to smaller distances and take more time.
     pairs : sequence of (int, int), default=((25, 0), (20, 4), (15, 3), (5, 2))
-        On a front, numbers of rows in the k-means step and of swaps, one child per pair, in place
-        of the two numbers above. The default is what the paper's experiments on real data use.
+        Numbers of rows and of swaps on a front, which replace the two numbers above. There is one
+        child per pair. The default is the same as in the experiments of the paper on real data.
     n_starts : int, default=30
-        On a front, labellings at the start.
+        Number of initial labellings of a front.
     max_points : int, default=200
-        Length of a front, at least 2.
+        Maximum number of points of a front. It must be at least 2.
     updates : {"batch", "row"}, default="batch"
-        Whether the centres move after each k-means step, or after each row of it, as in the paper;
-        rows are then drawn with replacement. "row" takes more time for the same number of rows.
+        Time at which the centres are updated. If "batch", they are updated after each k-means step.
+        If "row", they are updated after each row, as in the paper, and rows are drawn with
+        replacement. "row" takes more time for the same number of rows.
     starts : {"mixed", "random"} or array-like of shape (n_starts, n_samples), default="mixed"
-        The labellings that a front starts with. With "mixed" one half comes from k-means++ seeds
-        and the other half is random. With "random" all are random, as in the paper. An array holds
-        labellings of your own, which are then used in place of ``n_starts``: clusters from 0 to
-        ``n_clusters - 1`` in the order of the rows of X.
+        Initial labellings of a front. If "mixed", one half comes from k-means++ seeds and the other
+        half is random. If "random", all are random, as in the paper. An array holds labellings that
+        replace ``n_starts``, with clusters from 0 to ``n_clusters - 1`` in the order of the rows.
 
     See Also
     --------
-    skfair.cluster.FairKMeans : Takes it as ``solver``.
+    skfair.cluster.FairKMeans : Clustering that accepts this method as ``solver``.
 
     Notes
     -----
-    An iteration takes O(n_a K d + n_b (m d + K (J + d))) for m candidates, whatever n is; a pass
-    adds O(n d). Memory is O(n) integers. Guaranteed: swaps never lower the balance, so with
-    ``min_balance`` every pass ends feasible or where no swap helps. For two groups no swap helps
-    only if no labelling with these cluster sizes reaches ``min_balance``; for more groups it is a
-    local search. The cost need not fall from pass to pass, as swaps raise it.
+    An iteration takes O(n_a K d + n_b (m d + K (J + d))) for m candidates, regardless of n, and a
+    pass adds O(n d). Memory is O(n) integers. Swaps never reduce the balance, so with
+    ``min_balance`` every pass ends with a feasible labelling, or no swap helps any more. With two
+    groups, the latter only happens if no labelling with these cluster sizes reaches
+    ``min_balance``. With more groups, the method is a local search. The cost may increase from pass
+    to pass, because swaps increase it.
 
     References
     ----------
@@ -184,17 +187,17 @@ class Swap(ClusteringSolver):
 
     @classmethod
     def paper(cls) -> Swap:
-        """Return the solver with the updates, starts and values of the paper.
+        """Return the solver with the updates, starts and parameters of the paper.
 
         These are updates row by row, 30 random labellings, the four pairs of the experiments on
-        real data and local targets. Where the paper stops at 1500 points, a front goes on with the
-        1500 of largest hypervolume. Exact means, swaps that never lower the balance, and what else
-        the module lists as changed, stay.
+        real data and local targets. The paper stops at 1500 points. Here a front continues with the
+        1500 points of largest hypervolume. The other changes that the module lists remain, such as
+        exact means and swaps that never reduce the balance.
 
         Returns
         -------
         solver : Swap
-            The solver.
+            A solver with these parameters.
         """
         return cls(updates="row", starts="random", n_starts=30, max_points=1500)
 
@@ -266,23 +269,26 @@ class Swap(ClusteringSolver):
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            The data, float32 or float64; one copy of it is made, in its own precision.
+            The data, as float32 or float64. One copy is made in the same precision.
         codes : ndarray of int64 of shape (n_samples,)
-            Group of each row, 0 to ``n_groups - 1``; every group must occur.
-        n_clusters, n_groups : int
-            Number of clusters and of groups.
+            Group of each row, from 0 to ``n_groups - 1``. Every group must occur.
+        n_clusters : int
+            Number of clusters.
+        n_groups : int
+            Number of groups.
         max_iter : int, default=500
-            Number of iterations; the paper runs 400 to 8000.
+            Number of iterations. The paper uses 400 to 8000.
         random_state : int, RandomState instance or None, default=None
-            Starts, batches and candidates.
+            Seed of the initial labellings, batches and candidates. Pass an int for reproducible
+            results.
         callback : callable, default=None
-            ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
-            would be returned if the search stopped there.
+            Function that is called as ``callback(archive)`` after each iteration, where
+            ``archive.front()`` returns the current front. The search stops if it returns True.
 
         Returns
         -------
         front : SwapFront
-            Costs, balances, labels and history.
+            The costs, balances and labels of the front, and the history of the search.
         """
         check_pairs(self.pairs)
         seeds = check_random_state(random_state)
@@ -334,37 +340,40 @@ class Swap(ClusteringSolver):
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            The data, float32 or float64; never copied.
+            The data, as float32 or float64. They are not copied.
         codes : ndarray of int64 of shape (n_samples,)
-            Group of each row, 0 to ``n_groups - 1``; every group must occur.
-        n_clusters, n_groups : int
-            Number of clusters and of groups. With one group nothing is swapped, unless a cluster
-            is empty.
+            Group of each row, from 0 to ``n_groups - 1``. Every group must occur.
+        n_clusters : int
+            Number of clusters.
+        n_groups : int
+            Number of groups. With one group, there are no swaps unless a cluster is empty.
         labels : ndarray of int of shape (n_samples,)
-            Cluster of each row at the start; not changed. Clusters may be empty.
+            Initial cluster of each row. The array is not changed. Clusters may be empty.
         min_balance : float, default=None
-            Smallest balance of the result, in [0, 1]; None for no limit.
+            Minimum balance of the result, in [0, 1]. If None, there is no minimum.
         max_iter : int, default=20
-            Number of passes. A pass visits every row once, or as many drawn ones: it has
-            n / n_kmeans_steps iterations of Algorithm 2 (n / (2 n_swap_steps) without k-means
-            steps).
+            Number of passes. A pass visits every row once, or the same number of random rows. It
+            has n / n_kmeans_steps iterations of Algorithm 2, or n / (2 n_swap_steps) without
+            k-means steps.
         tol : float, default=1e-4
-            The descent ends when a pass changes the cost by at most this share of it, and the
-            balance by at most this number.
+            Tolerance of the stopping test. The descent ends if a pass changes the cost by at most
+            this fraction, and the balance by at most this number.
         random_state : int, RandomState instance or None, default=None
-            Order of the rows and choice of candidates.
+            Seed of the order of the rows and of the candidates. Pass an int for reproducible
+            results.
         callback : callable, default=None
-            ``callback(labels) -> stop``, called after each pass with the current labels, which it
-            must not change.
+            Function that is called as ``callback(labels)`` after each pass, and must not change the
+            labels. The descent stops if it returns True.
 
         Returns
         -------
         result : SolverResult
-            ``theta`` holds the labels (int32): those after the last pass; with ``min_balance`` the
-            cheapest ones that reach it, or if none do, the most balanced ones (status
-            "infeasible"); the labels at the start compete too. The history has ``objective`` (mean
-            squared distance), ``balance``, ``max_violation`` (what is missing to ``min_balance``)
-            and ``n_swaps`` (those made at the end of the pass to reach it).
+            The result, in which ``theta`` holds the labels (int32) after the last pass. With
+            ``min_balance``, it holds the labels with the lowest cost among all that reach it. If
+            none do, it holds the most balanced labels, and the status is "infeasible". The initial
+            labels are also considered. The history has ``objective`` (the mean squared distance),
+            ``balance``, ``max_violation`` (the amount by which ``min_balance`` is missed) and
+            ``n_swaps`` (the number of swaps at the end of the pass to reach it).
         """
         check_pairs([(self.n_kmeans_steps, self.n_swap_steps)])
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -82,6 +82,9 @@ FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 class Variational(ClusteringSolver):
     r"""k-means with a penalty on the divergence between the groups' shares and a target.
 
+    The method minimises the sum of the k-means cost and of a penalty, which is the Kullback-Leibler
+    divergence between the target shares U of the groups and their shares in each cluster,
+
     .. math:: \min_{S, C} \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
         + \mu \sum_k \mathrm{KL}(U \| P_k)
 
@@ -91,32 +94,35 @@ class Variational(ClusteringSolver):
     Parameters
     ----------
     fairness_weight : float, default=1.0
-        The weight of the penalty, relative to a cost of the total variance of X. A larger one
-        brings the shares of the groups closer to the target. 0 is k-means.
+        Weight of the penalty, relative to the total variance of X. With larger values, the shares
+        of the groups are closer to the target. With 0, the method is k-means.
     target_shares : array-like of shape (n_groups,), default=None
-        The wanted share of each group; they are divided by their sum. None: those of the data.
+        Target share of each group. The values are divided by their sum. If None, the shares of the
+        data are used.
     n_updates : int, default=10
-        Largest number of updates of the assignments between two updates of the centres.
+        Maximum number of updates of the assignments between two updates of the centres.
     lipschitz : float, default=1.0
-        Multiple of the constant of the bound with which the updates start. Larger ones make smaller
-        steps; it is adapted in every update.
+        Initial constant of the bound, as a multiple of its theoretical value. With larger values,
+        the steps are smaller. The constant is adapted in every update.
     front_weights : sequence of float, default=(0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1, 3, 10)
-        On a front, the weights that are tried in place of ``fairness_weight``, each from the same
-        starts.
+        Weights that are used on a front instead of ``fairness_weight``. All of them have the same
+        initial centres.
 
     See Also
     --------
-    skfair.cluster.FairKMeans, skfair.cluster.ParetoFairKMeans : Take it as ``solver``.
+    skfair.cluster.FairKMeans : Clustering that accepts this method as ``solver``.
+    skfair.cluster.ParetoFairKMeans : Front of clusterings that accepts this method as ``solver``.
 
     Notes
     -----
-    A run ends when an iteration lowers the objective by at most a tenth of ``tol``, as a share of
-    it. An iteration costs O(n K d) for the distances and O(n K) per update; three n x K matrices of
-    float64 are kept. The objective never increases. It is not convex: the limit depends on the
-    starting centres. Labels are the largest soft assignments; their shares differ a little from
-    those that were penalised, and nothing bounds them: a weight is no guarantee.
+    A run ends when an iteration reduces the objective by at most a tenth of ``tol``, relative to
+    its value. An iteration costs O(n K d) for the distances and O(n K) per update, and three n x K
+    matrices of float64 are stored. The objective never increases. It is not convex, so the result
+    depends on the initial centres. The label of a row is its largest soft assignment. The shares of
+    the groups in the labels differ slightly from the shares that were penalised, and there is no
+    guarantee on them.
 
-    A row of weight 0, and a group that has no others, get labels but change nothing.
+    Rows of weight 0 have labels, but no effect on the result.
 
     References
     ----------
