@@ -199,46 +199,48 @@ class FairnessPath:
     ) -> str:
         """Render the page on which a committee chooses one of the limits.
 
-        A slider moves through the limits. For each of them the page shows the rates of the groups
-        with intervals, the disparity of each attribute, the accuracy, whose decision changes, right
-        and wrong decisions in each group, and whether the limit is certified. A button writes the
-        decision with its reasons as a memo, to print and as JSON. The page is one file that works
-        offline, and without scripts it shows all limits one below the other.
+        A slider moves through the limits. For each limit, the page shows the rates of the groups
+        with confidence intervals, the disparity of each attribute, the accuracy, the decisions that
+        change, the right and wrong decisions in each group, and if the limit is certified. A button
+        writes the decision with its reasons as a memo, for printing and as JSON. The page is a
+        single file that works offline. Without scripts, it shows all limits one below the other.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            File to write; None only returns the text.
+            Path of the file that is written. If None, no file is written.
         X : array-like of shape (n_samples, n_features)
-            Rows to judge the models on, best ones that no model was fitted on.
+            Samples on which the models are measured. Use samples that no model was fitted on.
         y : array-like of shape (n_samples,)
-            Their labels, of two classes.
+            True labels of these samples, of two classes.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups, by the attributes that the page shows.
+            Sensitive attributes of these samples, which the page shows.
         before : estimator or array-like of shape (n_samples,), default=None
-            The fitted model of today, or its decisions. They come first on the slider, as no limit,
-            and changes are counted against them. None counts changes against the model with the
-            largest limit.
+            The current model or its decisions. They come first on the slider as "no limit", and
+            changes are counted relative to them. If None, changes are counted relative to the model
+            with the largest limit.
         rate_held : FairnessPath, default=None
-            A second path with the same limits whose models keep the overall rate, such as those
-            fitted with ``selection_rate="as before"``. A switch on the page shows these models.
+            A second path with the same limits, whose models keep the overall selection rate, for
+            example with ``selection_rate="as before"``. The page then has a switch between the two
+            paths.
         decided : str, default="selected"
-            What a positive decision is in the words of the data, such as "released" or "granted".
+            Word for a positive decision, such as "released" or "granted".
         title : str, default="Which limit?"
             Title of the page.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the samples. If None, all samples have the same weight.
         units : array-like of shape (n_samples,), default=None
-            Which rows belong together, as for :func:`skfair.report.audit`.
+            Identifier of the unit that each row belongs to, as in :func:`skfair.report.audit`.
         confidence : float, default=0.95
-            Coverage of each interval.
+            Confidence level of each interval.
         suppress_below : float, default=None
-            Smaller groups are not shown, as in :func:`skfair.report.audit`; None is 10.
+            Size below which groups are not shown, as in :func:`skfair.report.audit`. If None, it is
+            10.
 
         Returns
         -------
         text : str
-            The page.
+            The page as HTML.
         """
         from skfair.report.choice import Candidate, Judged, choice_page
         from skfair.report.reading import RawRows
