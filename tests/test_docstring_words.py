@@ -48,6 +48,15 @@ def test_the_account_in_words_comes_before_the_formula():
     assert breaches_of(words.formula_breaches) == []
 
 
+def test_numpydoc_reads_every_docstring():
+    numpydoc = pytest.importorskip("numpydoc.docscrape")
+    for name, doc in checked_docstrings().items():
+        try:
+            numpydoc.NumpyDocString(doc)
+        except ValueError as error:
+            pytest.fail(f"{name}: {error}")
+
+
 def test_habits_are_rare():
     rates = words.rates(checked_docstrings().values())
     most = {habit: limit for habit, (_, limit) in words.RATES.items()}

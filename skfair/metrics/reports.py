@@ -367,7 +367,7 @@ def fairness_report(
     See Also
     --------
     skfair.report.audit : Report with intervals that are valid for the worst pair of many groups,
-    also if the groups differ only by chance.
+        also if the groups differ only by chance.
 
     Notes
     -----
