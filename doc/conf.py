@@ -204,11 +204,10 @@ def stage_examples():
 
 
 def stage_laws():
-    """Write the table of laws from the file that audits read."""
-    from law_table import rows
+    """Write the list of laws from the file that audits read."""
+    from law_list import text
 
-    with (HERE / "generated" / "laws.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows())
+    (HERE / "generated" / "laws.txt").write_text(text(), encoding="utf-8")
 
 
 def stage_benchmarks():

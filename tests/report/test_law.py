@@ -160,19 +160,17 @@ def test_a_page_that_says_four_fifths_says_the_state_of_that_rule_and_others_non
         assert "State of the law" not in page
 
 
-def test_the_page_about_the_law_shows_the_table_of_the_file(monkeypatch):
+def test_the_page_about_the_law_has_the_list_of_the_file(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "doc")
-    head, *rows = import_module("law_table").rows()
-    assert len(head) == 4
-    for law, row in zip(laws().values(), rows, strict=True):
-        name, state, _, source = row
-        assert (law.name in name, law.jurisdiction in name) == (True, True)
-        assert (law.state in state, law.applies_from in state) == (True, True)
-        assert (law.source in source, str(law.checked) in source) == (True, True)
-        assert not re.search(r"[*|\\]|_(?![\w`])", "".join((name, state, source)))  # no markup
+    listed = import_module("law_list").text()
+    for law, entry in zip(laws().values(), re.split(r"\n\n(?=\S)", listed), strict=True):
+        assert entry.startswith(f"{law.name} ({law.jurisdiction})\n")
+        for said in (law.state, law.source, law.applies_from, f"Checked on {law.checked}."):
+            assert said in entry
+            assert not re.search(r"[*|\\`]|_(?!\w)", said)  # it would be markup
     page = (ROOT / "doc" / "user_guide" / "concepts.rst").read_text()
-    assert ":file: ../generated/laws.csv" in page
-    assert "laws.csv" in (ROOT / "doc" / "conf.py").read_text()
+    assert ".. include:: ../generated/laws.txt" in page
+    assert "laws.txt" in (ROOT / "doc" / "conf.py").read_text()
 
 
 def test_the_file_is_installed():
