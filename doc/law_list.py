@@ -9,9 +9,9 @@ def text():
     """Return a definition list with an entry for each law, in reStructuredText."""
     entries = []
     for law in laws().values():
-        asks = re.sub(r"skfair\.[\w.]*\w", r":func:`~\g<0>`", law.asks)
+        asks = re.sub(r"skfair\.[\w.]*\w", r":obj:`~\g<0>`", law["asks"])
         asks = re.sub(r'\w+="?\w+"?', r"``\g<0>``", asks)
-        state = f"Applies from {law.applies_from}. {law.state} {asks}"
-        source = f"Source: {law.source} Checked on {law.checked}."
-        entries.append(f"{law.name} ({law.jurisdiction})\n   {state}\n\n   {source}\n")
+        state = f"Applies from {law['applies_from']}. {law['state']} {asks}"
+        source = f"Source: {law['source']} Checked on {law['checked']}."
+        entries.append(f"{law['name']} ({law['jurisdiction']})\n   {state}\n\n   {source}\n")
     return "\n".join(entries)

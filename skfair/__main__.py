@@ -184,6 +184,7 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     },
     "result": {
         "--out": ("file to write: .html, .md or .json; default: none", {}),
+        "--profile": ("file for a row for each group and measure: .csv or .json", {}),
         "--title": ("title of the report", {}),
         "--model": ("name and version of the model, for the head of the report", _TEXT),
         "--source": ("where the rows come from", _TEXT),

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render
+from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.result import AuditTables, head_of
 from skfair.report.sentences import decision_of, read_about, verdicts_of
@@ -179,6 +181,51 @@ class Audit(AuditTables):
         own |= dict(options.pop("about", None) or {})
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
         return cls(**audited.fields())
+
+    def bias_profile(self, path: str | PathLike[str] | None = None) -> pd.DataFrame:
+        """Return one table with a row for each group and measure, and write it to a file.
+
+        Draft standards for the AI Act of the European Union ask for such a record. Its numbers are
+        those of the other tables, and what these do not show is not in it either.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write, whose name ends in ``.csv`` or ``.json``. The JSON file also has the
+            facts of the audit, such as its title, date and confidence level. If None, no file is
+            written.
+
+        Returns
+        -------
+        table : DataFrame
+            Columns ``view``, ``group``, ``measure``, ``n_rows``, ``n_persons``, ``value`` with
+            its interval, ``reference``, ``reference_value``, ``difference``, ``verdict`` and
+            ``is_suppressed``. The reference is the group named by ``reference=``. Otherwise it is
+            "all", which stands for all rows. With a named group the difference has an interval and
+            a p-value.
+
+        Notes
+        -----
+        The verdict is "beyond chance" or "within chance". With a named group it is about the
+        difference from that group. Without one, it is about the clearest pair of groups: if the
+        pair is beyond chance, its two groups have this verdict, and the others are "not judged".
+        Measures that no metric of the audit compares are "not judged" either. Further verdicts are
+        "reference", "undefined", "not compared" (few people, or an unknown group) and "not shown".
+
+        Examples
+        --------
+        >>> from skfair.datasets import make_group_scores
+        >>> from skfair.report import audit
+        >>> y, scores, groups = make_group_scores(2000, random_state=0)
+        >>> found = audit(y, scores > 0, sensitive_features={"group": groups})
+        >>> table = found.bias_profile()
+        >>> table.loc[table["measure"] == "selection_rate", ["group", "reference"]].values.tolist()
+        [['a', 'all'], ['b', 'all']]
+        """
+        table = profile_of(self)
+        if path is not None:
+            write_profile(self, table, path)
+        return table
 
     _rendered = render
 

@@ -28,6 +28,7 @@ from skfair.report.checks import Condition, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
+from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
@@ -50,6 +51,8 @@ def run_audit(options: argparse.Namespace) -> int:
     _check_options(options)
     report = audit_file(options, [own.metric for several in conditions.values() for own in several])
     _write(report, options)
+    if options.profile is not None:
+        report.bias_profile(options.profile)
     allowed = {"allow_undefined": options.allow_undefined}
     checks = [report.check(text, **allowed) for text in conditions]
     for check in checks:
@@ -65,16 +68,21 @@ def run_audit(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise unless the report can be written, and numbers make sense."""
-    if options.out is not None:
-        out, files = Path(options.out), (options.out, options.file)
-        if out.suffix.lower() not in _WRITERS:
-            raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
+    profile = getattr(options, "profile", None)
+    if profile is not None and profile == options.out:
+        raise ValueError(f"--out and --profile are both {profile!r}. Name two files.")
+    files_to_write = [("--out", options.out, [*_WRITERS]), ("--profile", profile, SUFFIXES)]
+    for option, name, suffixes in files_to_write:
+        if name is None:
+            continue
+        out, files = Path(name), (name, options.file)
+        if out.suffix.lower() not in suffixes:
+            *first, last = suffixes
+            raise ValueError(f"{option} must end in {', '.join(first)} or {last}, got {name!r}.")
         if not out.parent.is_dir():
-            raise ValueError(f"There is no folder {str(out.parent)!r} for --out.")
+            raise ValueError(f"There is no folder {str(out.parent)!r} for {option}.")
         if all(map(os.path.exists, files)) and os.path.samefile(*files):
-            raise ValueError(
-                f"--out {options.out!r} is the file that is audited. Name another one."
-            )
+            raise ValueError(f"{option} {name!r} is the file that is audited. Name another one.")
     if options.target is not None and options.target == getattr(options, "prediction", None):
         raise ValueError(
             f"--target and --prediction are both {options.target!r}, so every decision would be "

@@ -11,7 +11,7 @@ from skfair.groups.table import GroupTable
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
 from skfair.report.views import View
-from skfair.report.words import laws, rule_of
+from skfair.report.words import dated, laws, rule_of
 
 COMPARED, REFERENCE = "compared", "reference"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
@@ -22,7 +22,7 @@ def rule_text(options: Options) -> str:
     if options.preset is None:
         return ""
     rule, law = rule_of(options.preset), laws()[options.preset]
-    text = f"{rule.says} {law.dated} {law.state} Source: {law.source} {rule.is_not}"
+    text = f"{rule.says} {dated(law)} {law['state']} Source: {law['source']} {rule.is_not}"
     if options.median is None:
         return text
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."

@@ -30,12 +30,6 @@ PICTURED = (
 MOST_LINES = 8
 # As many groups are in the first picture: what a screen shows at once.
 MOST_DOTS = 12
-_STATUS = {
-    "compared": "",
-    "reference": " (compared with)",
-    "small": " (few)",
-    "unknown": " (unknown)",
-}
 # Characters that begin or end an element of CommonMark or of GitHub's tables and links.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 # What is made a link as it stands: https://..., mailto:..., www. ...
@@ -170,14 +164,11 @@ def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
 
 def _impact(preset: str, view: str, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the table of a preset for one view: its heads and its cells as text."""
-    heads = {
-        name: head
-        for name, head in rule_of(preset).heads.items()
-        if name in rows and rows[name].notna().any()
-    }
+    known = [name for name in rule_of(preset).columns if name in rows and rows[name].notna().any()]
+    heads = {name: prose()["heads"][name] for name in known}
     cells = [
         (
-            row.group + _STATUS[row.status] * (row.group != row.status),
+            row.group + prose()["status"][row.status] * (row.group != row.status),
             row.n,
             [_impact_cell(row, name) for name in heads],
         )

@@ -7,7 +7,6 @@ on the day on which it was last looked up.
 from __future__ import annotations
 
 import tomllib
-from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -35,30 +34,6 @@ class Rule(NamedTuple):
     least_share: float  # categories with a smaller share of the people are set apart
     least: dict[str, int]  # options of an audit for small groups, where the rule has its own
 
-    @property
-    def heads(self) -> dict[str, str]:
-        """The head of each column."""
-        return {name: prose()["heads"][name] for name in self.columns}
-
-
-class Law(NamedTuple):
-    """A law, in its state on the day on which it was last looked up."""
-
-    name: str
-    jurisdiction: str
-    applies_from: str  # the day or the year
-    state: str
-    source: str
-    checked: date
-    asks: str  # in the terms of this library
-    called: list[str]  # how pages name it
-
-    @property
-    def dated(self) -> str:
-        """The name of the law, from when its present text applies, and when that was checked."""
-        name = f"{self.name} ({self.jurisdiction})"
-        return f"State of the law as of {self.checked}: {name}, applies from {self.applies_from}."
-
 
 @cache
 def prose(name: str = "words.toml") -> dict[str, Any]:
@@ -66,17 +41,21 @@ def prose(name: str = "words.toml") -> dict[str, Any]:
     return tomllib.loads((files("skfair.report") / name).read_text(encoding="utf-8"))
 
 
-def laws() -> dict[str, Law]:
+def laws() -> dict[str, dict[str, Any]]:
     """Return every law by its key, which is that of a preset if one goes with it."""
-    return {key: Law(**entry) for key, entry in prose("law.toml").items()}
+    return prose("law.toml")
+
+
+def dated(law: dict[str, Any]) -> str:
+    """Name a law, with the day from which its present text applies and that of the last check."""
+    name = "{name} ({jurisdiction}), applies from {applies_from}".format(**law)
+    return f"State of the law as of {law['checked']}: {name}."
 
 
 def footer(preset: str, sentences: list[str]) -> str:
     """Return what a page says below its numbers of the law that it names; empty without one."""
     key = preset or "ugesp" * any("four fifths" in sentence for sentence in sentences)
-    if not key:
-        return ""
-    return f"{laws()[key].dated} This page is not legal advice."
+    return f"{dated(laws()[key])} This page is not legal advice." if key else ""
 
 
 def rule_of(preset: str) -> Rule:

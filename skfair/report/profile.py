@@ -1,0 +1,104 @@
+"""The bias profile of an audit: one table with a row for each group and measure.
+
+It is read from the tables of the audit. So its numbers are those of the audit, and numbers that the
+audit does not show are not in it either.
+"""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from skfair._typing import BoolArray
+from skfair.report.result import AuditTables, parts, where, written
+from skfair.report.sentences import measure_of
+from skfair.report.tasks import BEFORE
+from skfair.report.views import is_joint
+from skfair.utils.rounding import ROUNDING
+
+SUFFIXES = [".csv", ".json"]
+_KEYS = ["view", "group", "measure"]
+_ENDS = ["difference_low", "difference_high", "p_value"]
+_NUMBERS = ["n_rows", "n_persons", "value", "value_low", "value_high"]
+_DIFFERENCE = ["reference", "reference_value", "difference", *_ENDS]
+
+
+def profile_of(tables: AuditTables) -> pd.DataFrame:
+    """Return a row for each group and measure of the present model."""
+    now = tables.rates[~tables.rates["measure"].str.startswith(BEFORE)]
+    shown = now[now["view"] != ""]
+    hidden = tables.hidden.merge(shown[["view", "measure"]].drop_duplicates(), on="view")
+    table = pd.concat([shown, hidden], ignore_index=True)
+    n_persons = table["n" if tables.n_units is None else "n_units"]
+    table = table.assign(n_rows=table["n"], n_persons=n_persons)
+    named = {view: own["reference"].iloc[0] for view, own in parts(tables.signed, "view")}
+    table["reference"] = [named.get(view, "all") for view in table["view"]]
+    table["is_named"] = is_named = table["view"].isin(named)
+    keys = [table["view"].where(is_named, ""), table["reference"], table["measure"]]
+    of_reference = now.set_index(_KEYS)["value"].reindex(pd.MultiIndex.from_arrays(keys))
+    table["reference_value"] = of_reference.to_numpy()
+    is_reference = is_named & (table["group"] == table["reference"])
+    is_compared = table["apart"].eq("") & ~is_reference
+    table["difference"] = (table["value"] - table["reference_value"]).where(is_compared)
+    table = table.merge(tables.signed.reindex(columns=[*_KEYS, *_ENDS]), "left", _KEYS)
+    table["is_suppressed"] = _are_suppressed(table)
+    is_beyond, is_within = _judged(tables, table)
+    verdicts = {
+        "not shown": table["is_suppressed"],
+        "not compared": table["apart"] != "",
+        "reference": is_reference,
+        "undefined": table["value"].isna(),
+        "beyond chance": is_beyond,
+        "within chance": is_within,
+    }
+    table["verdict"] = np.select([*verdicts.values()], [*verdicts], "not judged")
+    table = table[[*_KEYS, *_NUMBERS, *_DIFFERENCE, "verdict", "is_suppressed"]]
+    return table.astype({"n_rows": "Int64", "n_persons": "Int64"})
+
+
+def write_profile(tables: AuditTables, table: pd.DataFrame, path: str | PathLike[str]) -> None:
+    """Write a profile, as JSON behind the facts of the audit."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"The bias profile is a file ending in .csv or .json, got {str(path)!r}.")
+    text = table.to_csv(index=False, lineterminator="\n")
+    if suffix == ".json":
+        facts = tables.fields().items()
+        plain = {name: fact for name, fact in facts if not isinstance(fact, pd.DataFrame)}
+        records = table.astype(object).where(table.notna(), None).to_dict("records")
+        text = json.dumps(plain | {"bias_profile": records}, ensure_ascii=False, allow_nan=False)
+    written(text, path)
+
+
+def _are_suppressed(table: pd.DataFrame) -> BoolArray:
+    """Return which values are not shown, because they would say something about few people.
+
+    The accuracy is defined for every group that has other numbers. If it is missing, all measures
+    of the group that join decisions and outcomes are hidden.
+    """
+    has_numbers = table.groupby(["view", "group"])["value"].transform("count") > 0
+    is_without = (table["measure"] == "accuracy") & table["value"].isna() & has_numbers
+    is_closed = is_without.groupby([table["view"], table["group"]]).transform("any")
+    is_joined = table["measure"].map(is_joint) & table["value"].isna()
+    return np.asarray(table["n_rows"].isna() | (is_closed & is_joined))
+
+
+def _judged(tables: AuditTables, table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return which differences the audit found to be beyond chance, and which within chance.
+
+    They are those from the reference group, or else those of the clearest pair of groups.
+    """
+    gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
+    gaps = gaps.assign(measure=[measure_of(name, tables.task) for name in gaps.get("metric", ())])
+    pair = ["clear_first", "clear_second"]
+    own = gaps.reindex(columns=["view", "measure", "is_beyond_chance", *pair])
+    own = table[["view", "measure"]].merge(own, "left", ["view", "measure"])
+    is_clear, is_tested = own["is_beyond_chance"].eq(True), own["clear_first"].fillna("").ne("")
+    is_in_pair = own[pair].eq(table["group"], axis=0).any(axis=1)
+    is_small = table["p_value"] <= 1 - tables.confidence + ROUNDING
+    is_beyond = is_small.where(table["is_named"], is_clear & is_in_pair)
+    return is_beyond, table["p_value"].notna().where(table["is_named"], is_tested & ~is_clear)
