@@ -75,13 +75,15 @@ GIVEN_UP = {
     r"\b(?:ours|theirs)\b": "'ours' and 'theirs': name them",
     r"\bfor (?:itself|themselves)\b": "'for itself': write 'separately'",
     r"\b(?:as before|from when|alike|besides)\b": "borrowed word order",
-    r"\b(?:people|rows?|persons?) (?:is|are) (?:\w+ )?decided\b": "people and rows are not decided",
+    r"\b(?:people|rows?|persons?) (?:is|are|(?:may|can|must) be) (?:\w+ )?decided\b": (
+        "people and rows are not decided"
+    ),
     r"\bare selected in\b": "'are selected in': write 'selection rate'",
     r"\bchance explains\b": "write 'statistically significant'",
     r"\bat most a share of\b": "'a share that misleads': write 'error probability'",
     r"\bin either direction by\b": "write 'above or below'",
     r"\bby models that have not seen\b": "write 'out-of-fold'",
-    r"^Whether a new group raises": "write a sentence",
+    r"^Whether a new group raises|; if not, it\b": "write a sentence for each case",
     r"^Their \w+(?:;|$)": "'Their objective': name what has it",
 }
 # The most that 1,000 words may hold. In scikit-learn's they are 1.1, 0.1 and 0.
