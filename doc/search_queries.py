@@ -17,6 +17,7 @@ ANSWERS = {
         equalised odds; equalized odds; equal opportunity; demographic parity; predictive
         parity; constraint; fairness criterion; Simpson's paradox; bounded group loss
     """,
+    "how_to/choose_with_a_committee": "committee; stakeholders; decision memo",
     "how_to/legal_tables": """
         adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;
         hiring; Fisher's exact test; less discriminatory alternative

@@ -257,6 +257,7 @@ class FairnessPath:
                 "to_html shows decisions between two classes, but the first model is "
                 f"{self.estimators[0]!r}. FairnessPathDisplay draws paths of other models."
             )
+        compared = _compared_metrics(limited)
         candidates = [own._candidates(X, sensitive_features) for own in paths]
         if before is not None:
             if hasattr(before, "predict"):
@@ -268,7 +269,7 @@ class FairnessPath:
             RawRows(y, None, None, None, sample_weight, units),
             sensitive_features,
             positive,
-            _compared_metrics(limited),
+            compared,
             getattr(getattr(limited, "_group_levels", None), "attributes", ()),
             sensitive_of(limited).crossed,
             options,
@@ -596,15 +597,20 @@ def _measurable_constraints(estimator: Estimator, constraint: Any) -> list[Const
 
 def _compared_metrics(estimator: Any) -> list[str]:
     """Return the metrics of the constraints that a path varies; raise unless audits know them."""
-    constraints = _measurable_constraints(estimator, estimator.get_params(deep=False)["constraint"])
+    error = ValueError(
+        "to_html shows limits on differences and ratios of rates between pairs of groups, such as "
+        f"constraint='demographic_parity'; got {estimator!r}."
+    )
+    try:
+        constraints = _measurable_constraints(estimator, getattr(estimator, "constraint", None))
+    except ValueError as unknown:
+        raise error from unknown
     varied = [constraint for constraint in constraints if constraint.own_limit is None]
     names = dict.fromkeys(str(constraint.metric) for constraint in varied)
     is_known = all(name in metrics.labels.LABEL_METRICS for name in names)
-    if not names or not is_known or any(own.reference != "pairwise" for own in varied):
-        raise ValueError(
-            "to_html shows limits on differences and ratios of rates between pairs of groups, such "
-            f"as constraint='demographic_parity'; got {estimator!r}."
-        )
+    is_known &= all(constraint.reference == "pairwise" for constraint in varied)
+    if not names or not is_known or hasattr(estimator, "interval"):
+        raise error
     return list(names)
 
 

@@ -13,6 +13,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,7 +135,12 @@ def read_conditions(limit: Memo) -> list[Condition]:
         return [read_condition(limit)]
     metric, limits = read_memo(limit)
     chosen = {attribute: most for attribute, most in limits.items() if most is not None}
-    return [read_condition(f"{a}: {metric} > {chosen[a]!r}".removeprefix(": ")) for a in chosen]
+    conditions = []
+    for name, attribute in product(metric.split(", "), chosen):
+        most = chosen[attribute]  # of a ratio its largest distance from 1
+        condition = f"{name} < {1 - most!r}" if name.endswith("_ratio") else f"{name} > {most!r}"
+        conditions.append(read_condition(f"{attribute}: {condition}".removeprefix(": ")))
+    return conditions
 
 
 def read_condition(text: str) -> Condition:

@@ -9,15 +9,21 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 
 import skfair
 from skfair import Certificate, Sensitive, metrics
-from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.constraints import DemographicParity
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
+from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.model_selection import FairnessPath, fairness_path
 from skfair.regression import ConstrainedERMRegressor
+from skfair.report import audit
 from tests.report.test_pages import Page
 
 LIMITS = [0.3, 0.1, 0.05]
@@ -43,6 +49,9 @@ class Cut(ClassifierMixin, BaseEstimator):
         self.confidence = confidence
         self.objective = objective
         self.classes_ = np.array([0, 1])
+
+    def fit(self, X, y):
+        return self
 
     def predict(self, X):
         worst = self.max_disparity
@@ -122,11 +131,47 @@ def test_no_limit_is_first_and_today_is_a_model_or_decisions(rows):
     assert "today" not in re.sub(r"<script>.*", "", path_of().to_html(**rows), flags=re.S)
 
 
+class Words(Cut):
+    """Decides in words, of which "fit" is the positive one."""
+
+    def __init__(self, max_disparity=0.1, constraint="demographic_parity"):
+        super().__init__(max_disparity, constraint)
+        self.classes_, self.pos_label_ = np.array(["fit", "unfit"]), "fit"
+
+    def predict(self, X):
+        return np.where(super().predict(X) == 1, "fit", "unfit")
+
+
+def test_labels_may_be_words_and_models_pipelines(rows):
+    plain = data_of(path_of().to_html(**rows))
+    words = {**rows, "y": np.where(rows["y"] == 1, "fit", "unfit")}
+    assert [step["numbers"] for step in data_of(path_of(Words).to_html(**words))["steps"]] == [
+        step["numbers"] for step in plain["steps"]
+    ]
+    path = path_of()
+    path.estimators[:] = [Pipeline([("last", model)]) for model in path.estimators]
+    assert data_of(path.to_html(**rows)) == plain
+
+
+@pytest.mark.parametrize("kind", ["array", "two columns", "one group"])
+def test_groups_may_have_no_name_or_be_alone(rows, kind):
+    sex = rows["sensitive_features"].to_numpy()
+    groups = {"array": sex, "one group": np.full(900, "all")}
+    groups["two columns"] = np.column_stack([sex, np.arange(900) % 2])
+    path = path_of(partial(Cut, sensitive=Sensitive(crossed=False)))
+    page = Page(path.to_html(**{**rows, "sensitive_features": groups[kind]}))
+    labels = [given["aria-label"] for _, given in page.tags if given.get("role") == "region"]
+    assert len(set(labels)) == len(labels)
+    assert "sensitive" not in page.text.partition("{")[0]
+    assert "Difference by " in page.text
+
+
 def test_who_moves_is_said_of_a_thousand_people(rows):
     text = path_of().to_html(**rows, before=np.zeros(900, int), decided="granted a loan")
     p, sex = path_of().estimators[0].predict(rows["X"]), rows["sensitive_features"]
     men, women = (round(1000 * p[sex == group].sum() / 900) for group in ("men", "women"))
     assert f"{men} more men and {women} more women are granted a loan than today." in text
+    assert f"In all, {p.mean():.0%} are granted a loan, instead of 0%." in text
     text = path_of().to_html(**rows, before=np.ones(900, int))
     assert f"{round(1000 * (1 - p)[sex == 'men'].sum() / 900)} fewer men" in text
 
@@ -146,6 +191,11 @@ def test_a_limit_on_ratios_is_the_distance_from_1(rows):
     assert gap["value"] == pytest.approx(1 - ratio, abs=1e-6)
     assert gap["low"] <= gap["value"] <= gap["high"]
     assert gap["is_kept"] == (1 - ratio <= LIMITS[-1])
+    judged = audit(rows["y"], p, sensitive_features=rows["sensitive_features"], n_simulations=50)
+    for step in data["steps"]:
+        read = judged.check({**data["memo"], **step})
+        (limit,) = step["limits"].values()
+        assert read[1:] == judged.check(f"demographic_parity_ratio < {1 - limit}")[1:]
 
 
 def test_limits_are_compared_with_the_attributes_that_they_limit(rows):
@@ -227,7 +277,7 @@ def test_the_page_is_sound_and_says_all_without_scripts(rows, tmp_path):
     assert hidden == {"pick", "dots", "decide", "memo"}  # what only a script can work
     panels = [given["aria-label"] for tag, given in page.tags if tag == "article"]
     assert panels[:4] == ["none", "30%", "10%", "5%"]
-    assert panels[5:] == [f"{limit}, overall rate held" for limit in ("30%", "10%", "5%")]
+    assert panels[4:] == [f"{limit}, overall rate held" for limit in ("30%", "10%", "5%")]
 
 
 HELD = partial(Cut, selection_rate="as before")
@@ -330,9 +380,13 @@ def test_group_aware_models_get_the_groups(rows):
         (Cut(constraint="bounded_selection_rate"), "limits on differences and ratios"),
         (Cut(constraint=DemographicParity(reference="overall")), "limits on differences"),
         (Cut(constraint=DemographicParity(0.1)), "limits on differences"),
+        (Cut(constraint=ConditionalOn("demographic_parity", "job")), "limits on differences"),
+        (Cut(constraint=None), "limits on differences"),
+        (PartialParityClassifier((0.1, 0.5), "demographic_parity"), "limits on differences"),
     ],
 )
 def test_other_models_and_constraints_are_refused(rows, model, message):
+    model.classes_ = getattr(model, "classes_", [0, 1] if is_classifier(model) else [])
     path = FairnessPath(np.array([0.1]), [model], np.zeros(1), np.zeros(1))
     with pytest.raises(ValueError, match=message):
         path.to_html(**rows)
@@ -397,8 +451,14 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     assert memo["date"] == "2026-12-01"
     assert (memo["reasons"], memo["names"]) == ('More women, "as we wish" </b>', "Ada & Byron")
     assert memo["reasons"] in page.inner_text("#memo")
+    p, sex = path_of().estimators[1].predict(rows["X"]), rows["sensitive_features"]
+    judged = audit(rows["y"], p, sensitive_features=sex, n_simulations=50)
+    asked = judged.check("demographic_parity_difference > 0.1")
+    assert judged.check(download.value.path().rename(tmp_path / "memo.json"))[1:] == asked[1:]
     page.evaluate("document.getElementById('step').value = 0")
     page.dispatch_event("#step", "input")
     page.click("#decide button")
-    assert json.loads(page.text_content("#json"))["limits"] is None
+    memo = json.loads(page.text_content("#json"))
+    assert memo["limits"] is None
+    assert memo["holds_overall_rate"] is False
     assert [text for text in said if not text.startswith(("file:", "blob:"))] == []

@@ -1,8 +1,12 @@
 const { memo: common, steps, n_limits: nLimits } = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
-const panels = [...document.querySelectorAll("article.step")];
+const panels = steps.map((_, k) => document.querySelector(`article[data-step="${k}"]`));
 const percent = (value) => (value === null ? "-" : `${Math.round(100 * value)}%`);
-const place = () => Number(at("step").value) + (at("held")?.checked ? nLimits : 0);
+// Which step is shown; both paths begin with the same decisions of today.
+const place = () => {
+  const k = Number(at("step").value) + (at("held")?.checked ? nLimits : 0);
+  return steps[k].limits === null ? 0 : k;
+};
 const nameOf = (i) => (steps[i].limits === null ? "no limit" : `limit ${panels[i].getAttribute("aria-label")}`);
 const other = () => (at("other").value === "" ? null : Number(at("other").value));
 const rateOf = (i, view, group) => steps[i].numbers.attributes[view].groups[group]?.rate ?? [null, null, null];
@@ -42,14 +46,15 @@ const choose = () => {
   at("chosen").textContent = nameOf(i);
   document.body.classList.toggle("two", j !== null && j !== i);
   document.querySelector(".of-other").hidden = j === null;
-  panels.forEach((panel, k) => { panel.hidden = k !== i && k !== j; });
+  panels.forEach((panel, k) => { if (panel) panel.hidden = k !== i && k !== j; });
   panels[i].parentNode.prepend(panels[i]);
   document.querySelectorAll(".ticks span").forEach((tick, k) => tick.classList.toggle("now", k === Number(at("step").value)));
   for (const point of document.querySelectorAll(".point")) {
     const k = Number(point.dataset.step);
     point.classList.toggle("now", k === i);
     point.classList.toggle("compared", k === j);
-    point.classList.toggle("away", k !== i && k !== j && k >= nLimits !== Boolean(at("held")?.checked));
+    const isOfOther = k >= nLimits !== Boolean(at("held")?.checked) && steps[k].limits !== null;
+    point.classList.toggle("away", k !== i && k !== j && isOfOther);
   }
   move(i, j);
   fit();
@@ -91,7 +96,7 @@ const decide = (event) => {
   at("memo").focus();
 };
 for (const id of ["pick", "dots", "decide"]) at(id).hidden = false;
-document.body.classList.add("chosen-mode");
+document.body.classList.add("scripted");
 at("overview").open = false;
 at("date").value = today();
 for (const id of ["step", "held", "other"]) at(id)?.addEventListener("input", choose);
@@ -103,6 +108,7 @@ for (const point of document.querySelectorAll(".point")) {
     choose();
   });
 }
+addEventListener("beforeprint", () => { at("overview").open = at("memo").hidden; });
 document.querySelector("#decide form").addEventListener("submit", decide);
 at("print").addEventListener("click", () => print());
 choose();
