@@ -25,9 +25,9 @@ from skfair.report import audit
 
 X, y, people = make_loans(8000, bias=2.0, random_state=0)
 X_new, y_new, people_new = make_loans(8000, bias=2.0, random_state=1)
+X, X_new = (table.drop(columns=["sex", "ethnicity"]) for table in (X, X_new))
 encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
 columns = make_column_transformer(
-    ("drop", ["sex", "ethnicity"]),
     (encoder, make_column_selector(dtype_exclude="number")),
     remainder="passthrough",
 )
