@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -167,20 +168,22 @@ html_sidebars = {page: [] for page in (*_WIDE, "generated/*")}  # the side bar o
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],
-    "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Where the code is, which a checkout does not know: SKFAIR_REPOSITORY="https://..."
-if os.environ.get("SKFAIR_REPOSITORY"):
+# Where the code is, if the metadata of the project says so. For a release, .ci/addresses adds it.
+_METADATA = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+if "urls" in _METADATA:
     html_theme_options["icon_links"] = [
         {
             "name": "Repository",
-            "url": os.environ["SKFAIR_REPOSITORY"],
+            "url": _METADATA["urls"]["Repository"],
             "icon": "fa-solid fa-code-branch",
         }
     ]
@@ -252,6 +255,13 @@ def stage_audits():
             target / ("sample_audit.html" if name == "decisions" else f"sample_{name}.html")
         )
     choice(target / "sample_choice.html")
+
+
+def stage_hero():
+    """Write the picture of the front page."""
+    import hero
+
+    (HERE / "generated" / "hero.svg").write_text(hero.picture())
 
 
 def remove(paths):
@@ -395,4 +405,6 @@ stage_examples()
 stage_laws()
 stage_benchmarks()
 stage_verdicts()
+stage_verdicts()
 stage_audits()
+stage_hero()

@@ -17,6 +17,7 @@ NEEDS = {
 }
 collect_ignore = [
     "conf.py",
+    "hero.py",
     "look.py",
     "look_audits.py",
     "sample_audits.py",

@@ -68,6 +68,6 @@ def draw(ax, model, title):
     ax.spines[:].set_visible(False)
 
 
-figure, panels = plt.subplots(1, 2, figsize=(7, 5.4), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(7, 5.7), layout="compressed")
 for ax, (name, model) in zip(panels, models.items(), strict=True):
     draw(ax, model, titles[name])

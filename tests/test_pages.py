@@ -105,6 +105,16 @@ def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     assert (ROOT / shown).stat().st_size < 100_000
 
 
+def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    picture = import_module("hero").picture()
+    page = (ROOT / "doc" / "index.rst").read_text()
+    printed = re.findall(r"^(?:before|after) +women (\d+)% +men (\d+)%", page, re.MULTILINE)
+    drawn = re.findall(r">women (\d+)%<.*?>men (\d+)%<", picture, re.DOTALL)
+    assert drawn == printed
+    assert len(drawn) == 2
+
+
 @pytest.mark.slow
 def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
