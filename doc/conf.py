@@ -15,6 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from docutils import nodes
 from sphinx.util import logging
 from sphinx_gallery.sorting import ExplicitOrder
 
@@ -66,6 +67,9 @@ numpydoc_show_class_members = False  # the template of classes lists them
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+# Letters of a line of code that fit a window of 1,280 pixels, beside both side bars.
+LINE = 84
 
 # Pictures on the pages of the guide.
 plot_include_source = True
@@ -144,6 +148,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "write_computation_times": False,
     "reset_modules": ("style.reset",),
+    "thumbnail_size": (600, 450),  # shown with half as many pixels, so that they are sharp
 }
 
 # A checkout may lie in a folder with a space: what the gallery fears then is looked at by look.py.
@@ -392,6 +397,16 @@ def add_index(app, docname, source):
         source[0] = f".. index::\n{entries}\n{source[0]}"
 
 
+def wrap_sentences(app, doctree, docname):
+    """Let long lines of code and output wrap, unless they are rows of a table: these scroll."""
+    for kind in (nodes.literal_block, nodes.doctest_block):
+        for block in doctree.findall(kind):
+            long = [line for line in block.astext().splitlines() if len(line) > LINE]
+            rows = [line.lstrip(">. ") for line in long]
+            if not any(re.search(r"\S {2,}\S", row) for row in rows):
+                block["classes"].append("wraps")
+
+
 def setup(app):
     check_api_page()
     app.connect("source-read", add_index)
@@ -399,6 +414,7 @@ def setup(app):
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("doctree-resolved", wrap_sentences)
 
 
 stage_examples()
