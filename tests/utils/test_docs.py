@@ -102,7 +102,7 @@ def test_parameters_and_fitted_attributes_are_taken_from_base_classes():
     assert getdoc(Child) == f"Child.\n\nParameters\n----------\n{names}\n\n{notes}"
     steps = "n : int\n    Steps.\nextra : str\n    Another one."
     assert getdoc(Child.run) == f"Run further.\n\nParameters\n----------\n{steps}"
-    assert "The rows." in getdoc(Child.fit)
+    assert "The input samples." in getdoc(Child.fit)
     assert "The fitted estimator." in getdoc(Child.fit)
 
 
