@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from skfair._version import __version__
 from skfair.utils.text import visible
@@ -36,6 +36,11 @@ _AUDIT_DATA_EXAMPLES = """examples:
   python -m skfair audit-data applicants.csv --groups sex,age --bins age=25,45,65 \\
       --reference population.csv --compare-with applicants_2025.csv
 """
+_CHOOSE_EXAMPLES = """examples:
+  python -m skfair choose loans.csv --target repaid --groups sex --out choice.html
+  python -m skfair choose loans.csv --target repaid --score score --before granted \\
+      --groups sex,age --bins age=25,45,65 --limits 0.2,0.1,0.05 --decided granted --out choice.html
+"""
 _DATA_EXAMPLES = """examples:
   python -m skfair data loans --out loans.csv
 """
@@ -49,6 +54,7 @@ _COMMANDS = {
         "audit a data set: shares of groups, labels, missing values, columns that tell the group",
         _AUDIT_DATA_EXAMPLES,
     ),
+    "choose": ("make the page on which a committee chooses a limit", _CHOOSE_EXAMPLES),
     "data": ("write simulated loan applications to a file", _DATA_EXAMPLES),
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
@@ -65,6 +71,7 @@ _PHRASES = {
     "metrics has": "--metrics has",
     "units has": "--person has",
     "Drop them": "Drop them, for example with --drop-missing target",
+    "NaN or infinite.": "NaN or infinite. Drop rows without a score with --drop-missing score.",
     "Give both the same labels": "Name both positive classes: --positive, --positive-target",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
     " A function of your own needs single rows: group_report(metrics=...) has them.": "",
@@ -105,17 +112,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(command: str, text: str) -> None:
     """Print an error or a warning in one line."""
-    if command.startswith("audit"):
-        text = _with_options(text)
+    if command in _OPTIONS:
+        text = _with_options(text, command)
     if sys.stderr is not None:
         sys.stderr.write(f"skfair {command}: {visible(' '.join(text.split()))}\n")
 
 
-def _with_options(text: str) -> str:
+def _with_options(text: str, command: str) -> str:
     """Name options where a message names arguments of Python."""
     for phrase, said in _PHRASES.items():
         text = text.replace(phrase, said)
-    options = {name.lstrip("-") for own in _AUDIT_OPTIONS.values() for name in own}
+    options = {name.lstrip("-") for own in _OPTIONS[command].values() for name in own}
 
     def named(match: re.Match[str]) -> str:
         option = _NAMES.get(match[1], match[1].replace("_", "-"))
@@ -148,11 +155,17 @@ def _decimal(text: str) -> float:
         ) from error
 
 
+def _decimals(text: str) -> list[float]:
+    """Read numbers such as 0.2,0.1 or 20%,10%."""
+    return [_decimal(part) for part in text.split(",")]
+
+
 _WHOLE = {"type": int}
 _NUMBER = {"type": _decimal, "metavar": "NUMBER"}
 # The options of an audit by the title above them in the help: what the help says of each, and how
 # argparse reads it. Numbers without a default have that of skfair.report.audit.
-_AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+_Options: TypeAlias = dict[str, dict[str, tuple[str, dict[str, Any]]]]
+_AUDIT_OPTIONS: _Options = {
     "columns": {
         "--target": ("true labels or numbers", {}),
         "--prediction": ("predicted labels or numbers", {}),
@@ -224,33 +237,62 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
     },
 }
-# The options of an audit of a data set; those without a text mean what they do there.
-_AUDIT_DATA_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+# Options of other commands; those without a text mean what they do in an audit.
+_SAME: tuple[str, dict[str, Any]] = ("", {})
+_READING = dict.fromkeys(
+    (
+        *("--positive", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
+        "--encoding",
+    ),
+    _SAME,
+)
+_COLUMNS: tuple[str, dict[str, Any]] = ("columns that are read; default: all others", {})
+_AUDIT_DATA_OPTIONS: _Options = {
     "columns": {
         "--target": ("labels or numbers that a model will learn", {}),
-        "--columns": ("columns to look at; default: all others", {}),
-        "--groups": ("", {}),
-        "--person": ("", {}),
+        "--columns": _COLUMNS,
+        **dict.fromkeys(("--groups", "--person"), _SAME),
     },
     "comparing": {
         "--reference": ("population: CSV with attribute, group, share; or JSON", {}),
         "--compare-with": ("earlier data with the same columns", {}),
     },
-    "reading": dict.fromkeys(
-        (
-            *("--positive", "--bins", "--date-format", "--drop-missing", "--missing", "--unknown"),
-            *("--block-rows", "--encoding"),
-        ),
-        ("", {}),
-    ),
+    "reading": _READING | {"--unknown": _SAME},
     "result": dict.fromkeys(
         (
             *("--out", "--title", "--source", "--period", "--prepared-by", "--min-group-size"),
             *("--suppress-below", "--confidence", "--seed"),
         ),
-        ("", {}),
+        _SAME,
     ),
 }
+_CHOOSE_OPTIONS: _Options = {
+    "columns": {
+        "--target": ("labels that the models learn, such as repaid", {"required": True}),
+        "--columns": _COLUMNS,
+        "--score": ("scores of your own model, which are read in place of all columns", {}),
+        "--before": ("decisions of today; default: those with the largest limit", {}),
+        **dict.fromkeys(("--groups", "--person"), _SAME),
+    },
+    "limits": {
+        "--limits": (
+            "limits to choose from, 100%% for none; default: 100%%,20%%,10%%,5%%,2%%",
+            {"type": _decimals, "default": "100%,20%,10%,5%,2%", "metavar": "NUMBER,NUMBER"},
+        ),
+        "--constraint": ("what is limited", {"default": "demographic_parity"}),
+        "--group-aware": (
+            "let decisions use the group, which may be disparate treatment under the law",
+            {"action": "store_true"},
+        ),
+    },
+    "reading": _READING,
+    "result": {
+        "--out": ("page to write, .html", {"required": True}),
+        "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
+        **dict.fromkeys(("--title", "--suppress-below", "--confidence", "--seed"), _SAME),
+    },
+}
+_OPTIONS = {"audit": _AUDIT_OPTIONS, "audit-data": _AUDIT_DATA_OPTIONS, "choose": _CHOOSE_OPTIONS}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -266,6 +308,10 @@ def _run(options: argparse.Namespace) -> int:
         from skfair.report.command_audit import run_audit_data
 
         return run_audit_data(options)
+    if options.command == "choose":
+        from skfair.choose import run_choose
+
+        return run_choose(options)
     if options.command == "data":
         return _write_loans(options.out)
     if options.folder is not None:
@@ -304,17 +350,17 @@ def _parser() -> argparse.ArgumentParser:
             name, help=text, description=text.capitalize() + ".", epilog=examples, **plain
         )
         parsers[name].set_defaults(parser=parsers[name])
-    audit, audit_data, data, warm = parsers.values()
     known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
-    for command, options in ((audit, _AUDIT_OPTIONS), (audit_data, _AUDIT_DATA_OPTIONS)):
-        command.add_argument(
+    for command, options in _OPTIONS.items():
+        parsers[command].add_argument(
             "file", help="CSV (also compressed) or parquet file; people with several rows: --person"
         )
         for title, of_title in options.items():
-            group = command.add_argument_group(title)
+            group = parsers[command].add_argument_group(title)
             for name, own in of_title.items():
                 text, how = own if own[0] else known[name]
                 group.add_argument(name, help=text, **how)
+    data, warm = parsers["data"], parsers["warm"]
     data.add_argument("name", choices=["loans"], help="the data set to write")
     data.add_argument("--out", required=True, help="CSV file to write")
     warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")

@@ -77,7 +77,8 @@ MAY_IMPORT = {
     "warm": GROUND
     | {"metrics", "cluster", "classification", "constraints"}
     | {"solvers.clustering", "solvers.eigen"},
-    "__main__": GROUND | {"report", "datasets", "warm"},
+    "choose": GROUND | {"groups", "classification", "model_selection", "report"},
+    "__main__": GROUND | {"report", "datasets", "choose", "warm"},
 }
 
 

@@ -21,7 +21,11 @@ Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
-    """Return the metric and the limits in a decision memo; raise unless a limit was chosen."""
+    """Return the metrics and the limits in a decision memo; raise unless a limit was chosen.
+
+    Names of several metrics are separated by ", ". A limit is in the unit of ``max_disparity``: of
+    a ratio, it is the largest distance from 1.
+    """
     name, read = "The dict", memo
     if not isinstance(memo, Mapping):
         name = repr(os.fspath(memo))

@@ -286,7 +286,9 @@ class FairnessPath:
         for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
             limited, _ = _limited(model)
             asked, own = limited.max_disparity, sensitive_of(limited)
-            by_name = asked if isinstance(asked, Mapping) else {"": float(asked)}
+            names = getattr(getattr(limited, "_group_levels", None), "attributes", ("",))
+            names = names if len(names) == 1 or not own.crossed else ("",)
+            by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(names, float(asked))
             confidence = getattr(limited, "confidence", None)
             candidate = Candidate(
                 f"{100 * bound:g}%"

@@ -122,13 +122,11 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
     kind = limit.get("kind") if isinstance(limit, Mapping) else None  # or an attribute's limit
     if not isinstance(limit, str | PathLike) and not isinstance(kind, str):
         return limit
-    metric, limits = read_memo(limit)
-    chosen = metric.removesuffix("_difference")
-    if chosen != constraint:
+    metrics, limits = read_memo(limit)
+    if f"{constraint}_difference" not in metrics.split(", "):
         raise ValueError(
-            f"The decision memo limits {metric}, but the constraint of the monitor is "
-            f"{constraint!r}. Make it with constraint={chosen!r}, or pass a memo that limits "
-            f"{constraint}_difference."
+            f"The decision memo limits {metrics}, but the monitor watches {constraint}_difference. "
+            "Make it with the constraint of the memo. A limit on a ratio is a number, min_ratio=."
         )
     return limits.get("") or limits
 

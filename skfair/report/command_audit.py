@@ -48,7 +48,7 @@ EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 def run_audit(options: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds, and 3 if that is open."""
     conditions = _conditions(options)
-    _check_options(options)
+    check_options(options)
     report = audit_file(options, [own.metric for several in conditions.values() for own in several])
     _write(report, options)
     if options.profile is not None:
@@ -66,7 +66,7 @@ def run_audit(options: argparse.Namespace) -> int:
     return next((EXIT_CODES[outcome] for outcome in EXIT_CODES if outcome in outcomes), 0)
 
 
-def _check_options(options: argparse.Namespace) -> None:
+def check_options(options: argparse.Namespace) -> None:
     """Raise unless the report can be written, and numbers make sense."""
     profile = getattr(options, "profile", None)
     if profile is not None and profile == options.out:
@@ -185,15 +185,19 @@ def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
 
 def run_audit_data(options: argparse.Namespace) -> int:
     """Audit a data set in a file."""
-    _check_options(options)
+    check_options(options)
     names = {"min_group_size", "suppress_below", "confidence"}
-    table, sample = _data(options, options.file)
+    table, sample = read_data(options, options.file)
     missing = [] if options.missing is None else [options.missing]
     report = audit_data(
         **sample,
         reference_shares=None if options.reference is None else _read_shares(options.reference),
-        earlier=None if options.compare_with is None else _data(options, options.compare_with)[1],
-        pos_label=_label(options.positive, factorize(sample["y"]).levels if "y" in sample else []),
+        earlier=None
+        if options.compare_with is None
+        else read_data(options, options.compare_with)[1],
+        pos_label=label_of(
+            options.positive, factorize(sample["y"]).levels if "y" in sample else []
+        ),
         unknown=[*_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
         about=_facts(options, table),
@@ -204,14 +208,15 @@ def run_audit_data(options: argparse.Namespace) -> int:
     return 0
 
 
-def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, Any]]:
+def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, Any]]:
     """Read a data set: the file, and its columns, groups and labels."""
     table = _table(options, path)
     table.check()
-    groups, target = table.groups, options.target
+    groups, judged = table.groups, table.judged
     names = _names(options.columns or "") or table.names()
-    person = options.person
-    others = [name for name in dict.fromkeys(names) if name not in (*groups, target, person)]
+    apart = {*groups, *judged.named().values()}
+    others = [name for name in dict.fromkeys(names) if name not in apart]
+    others = others if judged.y_score is None else [judged.y_score]  # the scores are all
     table = table._replace(others=tuple(others))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
@@ -220,11 +225,11 @@ def _data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, 
     if not others:
         raise ValueError(f"{table.path.name} has no columns besides groups and target.")
     sample = {"X": frame[others], "sensitive_features": frame[groups]}
-    of_rows = {"y": target, "units": person}
+    of_rows = {"y": judged.y_true, "units": judged.units, "before": judged.before}
     return table, sample | {name: frame[own] for name, own in of_rows.items() if own is not None}
 
 
-def _label(text: str | None, levels: list[Any]) -> Any:
+def label_of(text: str | None, levels: list[Any]) -> Any:
     """Return the label that was written on the command line."""
     if text is not None:
         for level in levels:
@@ -366,4 +371,4 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
         )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
     positives = (arguments.positive, arguments.positive_target)
-    return task_of(survey, name, *(_label(text, every) for text in positives))
+    return task_of(survey, name, *(label_of(text, every) for text in positives))

@@ -439,7 +439,7 @@ def search_alternatives(
     check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
     rng = check_random_state(random_state)
-    fit, test, owners = _cut(units, labels, test_size, rng)
+    fit, test, owners = cut_rows(units, labels, test_size, rng)
     together = None if owners is None else read_units(owners[test], test.size)
     beside: dict[str, Any] = {"sensitive_features": sensitive_features, "groups": owners}
     beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
@@ -473,7 +473,7 @@ def search_alternatives(
     return Alternatives(table, list(models), 0, selected, *results, n_units)
 
 
-def _cut(
+def cut_rows(
     units: ColumnLike | None, labels: Any, test_size: float, rng: np.random.RandomState
 ) -> tuple[IntArray, IntArray, IntArray | None]:
     """Return the rows that fit and those that judge, and the unit of each row if any repeats."""
