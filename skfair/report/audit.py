@@ -41,78 +41,90 @@ Preset = Literal["ll144", "ugesp", "ecoa"]
 
 @documented
 class Audit(AuditTables):
-    """What predictions do to groups; made by :func:`audit`.
+    """Result of a fairness audit, as returned by :func:`audit`.
 
-    All tables are plain DataFrames. ``view`` is an attribute, or several crossed
-    (``"sex x age"``); the empty view holds all rows.
+    All tables are plain DataFrames. Their column ``view`` names an attribute, or several crossed
+    attributes (``"sex x age"``). The empty view stands for all rows.
 
     Parameters
     ----------
     title : str
         Title of the report.
-    about, columns : dict
-        Facts that the user stated, and the names of the columns in the data.
+    about : dict
+        Facts that the user stated.
+    columns : dict
+        Names of the columns in the data.
     decision : str
-        What counts as a positive decision, in the words of the data.
-    made_on, version : str
-        The date of the audit, and the version of the package that made it.
+        Description of a positive decision, in the words of the data.
+    made_on : str
+        Date of the audit.
+    version : str
+        Version of the package that made the audit.
     n_rows : int
         Number of rows.
     n_left_out : int or None
-        Number of rows left out, because their groups are too small; None if the number would say
-        how many rows one of these groups has.
+        Number of rows that are left out because their groups are too small. It is None if the
+        number would reveal how many rows one of these groups has.
     n_units : int or None
         Number of units (persons), if ``units`` were given.
     n_in_several : dict or None
-        By attribute, the number of units that have rows in several of its groups.
+        Number of units that have rows in several groups of an attribute, by attribute.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
-        Coverage of all intervals.
+        Confidence level of all intervals.
     n_simulations : int
-        Number of simulated samples behind p-values: none is below 1 divided by this number plus 1.
-    min_group_size, suppress_below : float
-        Smaller groups are not compared, and not shown.
+        Number of simulated samples from which p-values are computed. The smallest possible p-value
+        is 1 divided by this number plus 1.
+    min_group_size : float
+        Size below which groups are not compared.
+    suppress_below : float
+        Size below which groups are not shown.
     hidden : DataFrame
-        The groups that are not shown: ``view`` and ``group``.
+        The groups that are not shown, with the columns ``view`` and ``group``.
     rates : DataFrame
-        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
-        ``apart`` ("small" or "unknown" for groups that are not compared, else empty), and with
-        units ``n_units``.
-        Measures of the earlier model begin with ``before:``.
+        The value of each measure in each group, with the columns ``view``, ``group``, ``n``,
+        ``measure``, ``value``, ``value_low`` and ``value_high``. The column ``apart`` is "small" or
+        "unknown" for groups that are not compared, and empty otherwise. With units, there is also
+        ``n_units``. The measures of the earlier model begin with ``before:``.
     gaps : DataFrame
-        One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval and
-        the two groups that are furthest apart, groups left out for want of rows, and what chance
-        alone shows: ``noise_mean``, ``noise_upper`` (between these two groups). ``p_value`` is
-        that of the clearest pair and covers all comparisons of the audit;
-        ``is_beyond_chance`` is the verdict; ``clear_first`` and ``clear_second`` are the groups it
-        speaks of. A ratio has the verdict of the difference of the same rates. ``is_conditional``
-        marks comparisons within levels of ``conditional_on``.
+        Differences and ratios between groups, with one row per view, model (``now`` or ``before``)
+        and metric. Each row has the ``value`` with its interval, the two groups that are furthest
+        apart, and the groups that are left out because they have no rows. ``noise_mean`` and
+        ``noise_upper`` show the difference of these two groups that arises by chance. ``p_value``
+        is the p-value of the most significant pair of groups, corrected for all comparisons of the
+        audit. ``is_beyond_chance`` tells whether it is significant, and ``clear_first`` and
+        ``clear_second`` name this pair. A ratio has the verdict of the difference of the same
+        rates. ``is_conditional`` is True for comparisons within levels of ``conditional_on``.
     task : {"binary", "classes", "numbers"}
-        What kind of predictions was audited.
+        Kind of predictions that were audited.
     conditional_on : list of str
-        Names of the attributes within which groups were compared as well.
+        Names of the attributes within whose levels groups were also compared.
     subgroups : DataFrame
-        The most extreme subgroups by measure, with p-values that cover the whole search and all
-        gaps.
-    n_subgroups, n_beyond_chance : int
-        How many subgroups were searched, and how many comparisons chance does not explain.
+        The most extreme subgroups of each measure, with p-values that are corrected for the whole
+        search and for all gaps.
+    n_subgroups : int
+        Number of subgroups that were searched.
+    n_beyond_chance : int
+        Number of comparisons of subgroups that are statistically significant.
     calibration : DataFrame
         Mean target by mean score of each group, in up to ten bins of about as many of its rows.
     preset, rule : str
         The rule of law whose table was asked for, and what it says; empty without one.
     impact : DataFrame
-        The table of that rule, one row per view and group: ``status`` ("compared", "reference",
-        "small" for less than 2%, "unknown"), numbers and rates, ``impact_ratio``, and tests as of
-        :func:`skfair.metrics.selection_tests`; empty without a preset.
+        The table of that rule, with one row per view and group. It has the ``status`` of the group
+        ("compared", "reference", "unknown", or "small" for groups of less than 2%), numbers of
+        people, rates, the ``impact_ratio``, and the tests of
+        :func:`skfair.metrics.selection_tests`. It is empty without a preset.
     signed : DataFrame
-        With a reference group, each measure of each other group minus that of the reference group:
-        ``difference`` with its interval; below 0 the group is lower. ``p_value`` covers what that
-        of ``gaps`` covers. Empty without one.
+        Differences from the reference group, with one row per measure and other group.
+        ``difference`` is the value of the group minus the value of the reference group, with its
+        interval. ``p_value`` is corrected like the p-values of ``gaps``. The table is empty without
+        a reference group.
 
     See Also
     --------
-    skfair.metrics.group_report : The rates of each group alone.
+    skfair.metrics.group_report : Compute only the rates of each group.
 
     Examples
     --------
@@ -141,20 +153,22 @@ class Audit(AuditTables):
         Parameters
         ----------
         model : estimator
-            A fitted classifier or regressor. Scores of binary classifiers are audited too, if it
-            has ``predict_proba`` or ``decision_function``.
+            A fitted classifier or regressor. If a binary classifier has ``predict_proba`` or
+            ``decision_function``, its scores are audited too.
         X : array-like of shape (n_samples, n_features)
-            Rows, best ones that the model was not fitted on.
+            The rows to audit, preferably rows on which the model was not fitted.
         y : array-like of shape (n_samples,)
-            Their labels or numbers.
+            True labels or numbers.
         before : estimator, default=None
-            The fitted model that ``model`` replaces, such as the same one without limits: then
-            the selection rates of both are reported, overall and by group, and whose decision
-            changed. Without it the head says what the limits of ``model`` changed in training.
+            The fitted model that ``model`` replaces, such as the same model without limits. If
+            given, the selection rates of both models are reported, overall and by group, together
+            with the decisions that changed. If None, the head of the report states the changes that
+            the limits of ``model`` made in training.
         pos_label : label, default=None
-            The positive class; by default that of the model, mostly the second of its two classes.
+            The positive class. If None, the positive class of the model is used, which is usually
+            the second of its two classes.
         **options
-            Further arguments of :func:`audit`.
+            Further arguments, which are passed to :func:`audit`.
 
         Returns
         -------
@@ -262,105 +276,117 @@ def audit(
     about: Mapping[str, str] | None = None,
     random_state: Seed = 0,
 ) -> Audit:
-    """Audit predictions by group: rates, gaps, scores, subgroups, and what a change costs.
+    """Audit the predictions of a model by group.
 
-    Every attribute is looked at by itself and all of them crossed. Each gap comes with an interval
-    and with what chance alone would show for groups of these sizes. What is printed is a verdict on
-    each attribute, in five lines at most.
+    The audit reports rates, differences between groups, scores, and the subgroups with the most
+    extreme rates. It looks at each attribute separately, and at the intersections of all
+    attributes. Each difference has a confidence interval and a p-value, so that differences that
+    groups of these sizes show by chance can be recognised. Printing the audit shows a verdict on
+    each attribute, in at most five lines.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels or numbers; None leaves out what needs them.
+        True labels or numbers. If None, measures that need them are left out.
     y_pred : array-like of shape (n_samples,), default=None
         Predicted labels or numbers.
     y_score : array-like of shape (n_samples,), default=None
-        Scores, larger for the positive class. Probabilities are checked for calibration.
+        Scores, which are larger for the positive class. The calibration of probabilities is
+        checked.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     before : array-like of shape (n_samples,), default=None
-        Predictions of an earlier model, to compare with.
+        Predictions of an earlier model, with which ``y_pred`` is compared.
     conditional_on : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        What may explain a difference, such as a department. Gaps within its levels are reported
-        beside those of all rows.
+        An attribute that may legitimately explain a difference, such as the department. Differences
+        within its levels are reported in addition to differences over all rows.
     metrics : list of str, default=None
-        Names of gaps to report, such as ``"demographic_parity_difference"``. None is a choice that
-        suits the task.
+        Names of the metrics to report, such as ``"demographic_parity_difference"``. If None,
+        metrics that suit the task are chosen.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows. Intervals then use effective numbers of rows.
+        Weights of the rows. If weights are given, intervals use effective numbers of rows.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit. Rows of the same person are
-        not independent: intervals, p-values and searches take them for as many independent rows as
-        say as much, and small groups are those of few persons. A person may have rows in several
-        groups. Without units every row is taken for another person, and the audit is too sure
-        where people repeat.
+        Labels of rows that belong together, for example the person behind each visit. Rows of the
+        same person are not independent, so intervals, p-values and searches use the number of
+        independent rows that would carry the same information. The sizes of groups are then numbers
+        of persons. A person may have rows in several groups. Without ``units``, every row is
+        treated as a different person, which overstates the confidence if people occur more than
+        once.
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     pos_label_true : label, default=None
-        The class of ``y_true`` that counts as positive, if its labels are other words than those of
-        ``y_pred``, such as "repaid" for decisions that are "granted".
+        The class of ``y_true`` that counts as positive, if its labels differ from the labels of
+        ``y_pred``. For example, loans that are "granted" may later be "repaid".
     task : {"auto", "binary", "classes", "numbers"}, default="auto"
-        What is predicted. By default fractions are numbers, two labels are decisions, and more
-        labels are classes.
+        Kind of predictions. "auto" treats numbers with fractions as "numbers", two labels as
+        "binary", and more labels as "classes".
     threshold : float, default=None
-        With scores and no predictions: rows with larger scores are decided positively.
+        Threshold of scores, if no predictions are given. Rows with larger scores are predicted
+        positive.
     confidence : float, default=0.95
-        Coverage of the intervals, and share of audits that find nothing if there is no disparity.
+        Confidence level of the intervals. If there is no disparity, it is also the probability that
+        an audit reports none as significant.
     depth : int, default=3
-        How many attributes a searched subgroup may fix.
+        Largest number of attributes that define a subgroup in the search.
     min_size : int, default=30
-        Smallest number of rows of a subgroup that is searched. With units, persons are counted: one
-        with rows in k combinations of groups counts as 1/k in each of them.
+        Smallest number of rows of a subgroup in the search. With units, persons are counted, and a
+        person with rows in k combinations of groups counts as 1/k in each of them.
     n_simulations : int, default=500
-        Number of simulated samples behind intervals, noise and p-values. More make smaller
-        p-values possible; the smallest is 1 divided by this number plus 1.
+        Number of simulated samples from which intervals, noise and p-values are computed. The
+        smallest possible p-value is 1 divided by this number plus 1, so more simulations allow
+        smaller p-values.
     preset : {"ll144", "ugesp", "ecoa"}, default=None
-        Adds the table of a rule of law, as ``impact``: impact ratios (New York City Local Law 144),
-        adverse impact by the four-fifths rule with z and Fisher's exact test (Uniform Guidelines on
-        Employee Selection Procedures), or ratios to a control group (Equal Credit Opportunity Act).
-        With "ll144", scores without predictions are compared by their median. Groups that the
-        rule sets apart are compared nowhere in the audit.
+        Rule of law whose table is added as ``impact``. "ll144" gives impact ratios (New York City
+        Local Law 144), "ugesp" gives adverse impact by the four-fifths rule with z and Fisher's
+        exact test (Uniform Guidelines on Employee Selection Procedures), and "ecoa" gives ratios to
+        a control group (Equal Credit Opportunity Act). With "ll144", scores without predictions are
+        compared by their median. Groups that the rule excludes are not compared anywhere in the
+        audit.
     reference : level or dict, default=None
-        The group that others are compared with, such as ``"male"``; of several attributes
-        ``{"sex": "male", "race": "White"}``. Adds the signed differences from it.
+        The group with which other groups are compared, such as ``"male"``, or ``{"sex": "male",
+        "race": "White"}`` for several attributes. If given, signed differences from this group are
+        added.
     unknown : level or list of levels, default=None
-        Levels that stand for an attribute that is not known. They are listed and not compared.
-        With ``numpy.nan`` or None among them, rows without a value are the group "missing".
+        Levels that mean that the attribute is unknown. They are listed, but not compared. If they
+        include ``numpy.nan`` or None, rows without a value form the group "missing".
     min_group_size : int, default=None
-        Smaller groups are listed with their numbers, and left out of gaps and verdicts. None is 30,
-        or with preset "ll144" or "ugesp" what the rule says. With units, persons are counted.
+        Smallest size of a group that is compared. Smaller groups are listed with their numbers, but
+        are left out of differences and verdicts. If None, it is 30, or the size that the rule sets
+        with preset "ll144" or "ugesp". With units, persons are counted.
     suppress_below : int, default=None
-        Smaller groups are not shown, because their numbers would say something about single people.
-        Rows of such a group of one attribute are left out of all numbers; of crossed groups, others
-        from which they could be computed are hidden as well. Within levels of ``conditional_on``
-        no smaller group is compared. Rates by class, such as the true positive rate, and accuracies
-        are not shown of a group with fewer people of a class, and they count as undefined. None is
-        10, or 1 with preset "ll144", which asks for the numbers of all categories. With units,
-        persons are counted as for ``min_size``.
+        Smallest size of a group that is shown, because the numbers of smaller groups could reveal
+        information about single people. If a group of one attribute is smaller, its rows are left
+        out of all numbers. If an intersection is smaller, it is hidden together with other groups
+        from which its numbers could be computed. Within levels of ``conditional_on``, smaller
+        groups are not compared. If a group has fewer people of a class, rates by class, such as the
+        true positive rate, and accuracies are hidden and count as undefined. If None, it is 10, or
+        1 with preset "ll144", which requires the numbers of all categories. With units, persons are
+        counted as for ``min_size``.
     title : str, default="Fairness audit"
         Title of the report.
     about : dict, default=None
-        Facts for the head of the report by name, such as ``{"model": "Score card 3", "period":
-        "June 2026", "prepared by": "Risk control"}``. Of a "file" the SHA-256 is added.
+        Facts for the head of the report, such as ``{"model": "Score card 3", "period": "June 2026",
+        "prepared by": "Risk control"}``. If a "file" is named, its SHA-256 is added.
     random_state : int, RandomState instance or None, default=0
-        Seed of the simulations. The default makes the same audit of the same data each time.
+        Seed of the simulations. With the default, audits of the same data are identical.
 
     Returns
     -------
     found : Audit
-        Tables, and ``to_html``, ``to_markdown``, ``to_json``.
+        The audit, with its tables and the methods ``to_html``, ``to_markdown`` and ``to_json``.
 
     See Also
     --------
-    skfair.metrics.fairness_report : All gaps of labels and scores with standard errors.
+    skfair.metrics.fairness_report : Table of all metrics of labels and scores with standard errors.
 
     Notes
     -----
-    O(n) in the rows for each measure; Dask collections are read in two passes over their blocks.
-    Intervals are for one number each; with many groups some of them miss. P-values cover all
-    groups, attributes, metrics and subgroups, so that few of the audits without a disparity find
-    one.
+    Each measure costs O(n) for n rows, and Dask collections are read in two passes over their
+    blocks. Each interval holds for one number, so with many groups some intervals do not contain
+    the true value. P-values are corrected for all groups, attributes, metrics and subgroups: if
+    there is no disparity, an audit reports a significant one with a probability of at most
+    1 - ``confidence``.
 
     Examples
     --------

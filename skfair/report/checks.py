@@ -51,32 +51,37 @@ class Condition(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Whether an audit keeps a limit; made by :meth:`skfair.report.Audit.check`.
+    """Result of the check of a limit, as returned by :meth:`skfair.report.Audit.check`.
 
     Parameters
     ----------
     condition : str
-        What must not hold.
+        The condition, which must not hold.
     outcome : {"pass", "fail", "inconclusive"}
-        "fail" if the condition holds in the whole interval, "pass" if it holds nowhere in it.
-    value, low, high : float
-        The disparity and the ends of the interval that decided: where the worst of several views is
-        beyond the limit, one that holds for all views together.
+        The outcome. It is "fail" if the condition holds in the whole confidence interval, "pass" if
+        it holds nowhere in the interval, and "inconclusive" otherwise.
+    value : float
+        The disparity.
+    low : float
+        Lower end of the interval that determined the outcome. If the outcome is "fail" and there
+        are several views, the interval is corrected for their number.
+    high : float
+        Upper end of this interval.
     limit : float
         The limit of the condition.
     view : str
-        The attribute or crossing that decided.
+        The attribute or crossing that determined the outcome.
     undefined : str
-        The groups without rows to compute the metric from, each with its attribute or crossing.
-        Unless ``allow_undefined`` was set, the outcome is "fail" if there are any.
+        The groups for which the metric is undefined because they have no rows to compute it from.
+        If there are any, the outcome is "fail", unless ``allow_undefined`` was set.
     allow_undefined : bool
-        Whether such groups were left out instead.
+        Whether groups with an undefined metric were left out.
     n_rows : int
         Number of rows of the audit.
     n_rows_needed : int or None
-        If the check is inconclusive: about how many rows would decide it, with the same disparity
-        and the same shares of the groups. None if it is decided, or if the disparity is too close
-        to the limit.
+        Approximate number of rows with which an inconclusive check would be decided, if the
+        disparity and the shares of the groups stay the same. It is None if the check is decided, or
+        if the disparity is too close to the limit.
 
     Examples
     --------
@@ -118,12 +123,13 @@ class Check(NamedTuple):
         return f"{text}; about {self.n_rows_needed:,} rows ({times:.2g} times as many) decide it."
 
     def annotation(self) -> str:
-        """Return a line that GitHub and similar services show beside a change.
+        """Return a line that GitHub and similar services show next to a change.
 
         Returns
         -------
         line : str
-            ``::error``, ``::warning`` or ``::notice`` with a title and the sentence.
+            The line, which consists of ``::error``, ``::warning`` or ``::notice``, a title and the
+            sentence.
         """
         text = visible(self.sentence).replace("%", "%25")
         return f"::{_LEVELS[self.outcome]} title=skfair audit::{text}"

@@ -50,62 +50,73 @@ _BEYOND = "more than chance explains"
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class DataAudit(PlainTables):
-    """What a data set says about groups of people; made by :func:`audit_data`.
+    """Result of the audit of a data set, as returned by :func:`audit_data`.
 
-    All tables are plain DataFrames, ``view`` is an attribute. Where a table has a ``p_value``, it
-    is corrected for all tests of the audit, and ``is_beyond_chance`` is the verdict.
+    All tables are plain DataFrames, whose column ``view`` names an attribute. If a table has a
+    ``p_value``, it is corrected for all tests of the audit, and ``is_beyond_chance`` tells whether
+    it is significant.
 
     Parameters
     ----------
     title : str
         Title of the report.
-    about, columns : dict
-        Facts that the user stated, and the name of the labels in the data.
+    about : dict
+        Facts that the user stated.
+    columns : dict
+        Name of the labels in the data.
     decision : str
-        What counts as a positive label.
-    made_on, version : str
-        The date of the audit, and the version of the package that made it.
+        Description of a positive label.
+    made_on : str
+        Date of the audit.
+    version : str
+        Version of the package that made the audit.
     n_rows : int
         Number of rows.
     n_left_out : int or None
-        Number of rows left out, because their groups are too small; None if the number would say
-        how many rows one of these groups has.
+        Number of rows that are left out because their groups are too small. It is None if the
+        number would reveal how many rows one of these groups has.
     n_units : int or None
         Number of units (persons), if ``units`` were given.
     n_in_several : dict or None
-        By attribute, the number of units that have rows in several of its groups.
+        Number of units that have rows in several groups of an attribute, by attribute.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
-        Coverage of all intervals.
+        Confidence level of all intervals.
     n_simulations : int
-        Number of simulated samples behind the p-values of ``gaps``.
-    min_group_size, suppress_below : float
-        Smaller groups are not compared, and not shown.
+        Number of simulated samples from which the p-values of ``gaps`` are computed.
+    min_group_size : float
+        Size below which groups are not compared.
+    suppress_below : float
+        Size below which groups are not shown.
     hidden : DataFrame
-        The groups that are not shown: ``view`` and ``group``.
+        The groups that are not shown, with the columns ``view`` and ``group``.
     rates : DataFrame
-        As in :class:`Audit`: the measures are ``label[...]``, the share of a label, ``mean_label``,
-        and ``missing[...]``, the share of missing values of a column.
+        The value of each measure in each group, with the columns of :class:`Audit`. The measures
+        are ``label[...]``, the share of a label, ``mean_label``, and ``missing[...]``, the share of
+        missing values of a column.
     gaps : DataFrame
-        The largest difference of each measure with its interval, and the groups it is between.
-    n_columns, n_earlier : int
-        Numbers of columns that were looked at, and of rows of the earlier data.
+        The largest difference of each measure with its interval and the two groups.
+    n_columns : int
+        Number of columns that were examined.
+    n_earlier : int
+        Number of rows of the earlier data.
     shares : DataFrame
-        ``n`` (with units, of persons) and ``share`` of each group, with the ends of its interval,
-        its share in the ``reference`` population and in the ``earlier`` data; of groups that are
-        not shown, ``n`` is NaN, and ``p_value`` is an upper bound.
+        The number ``n`` of rows (or persons, with units) and the ``share`` of each group, with its
+        interval, its share in the ``reference`` population and its share in the ``earlier`` data.
+        For groups that are not shown, ``n`` is NaN and ``p_value`` is an upper bound.
     proxies : DataFrame
-        How well columns predict the group: ``auc`` on held-out rows, averaged over groups against
-        all others. The ``kind`` is "single", "all" for all columns together, or, if these give the
-        group away, "few" for the smallest set found that keeps 95% of what they explain.
+        Columns that predict the group. ``auc`` is computed on held-out rows and averaged over the
+        groups, each against all others. The ``kind`` is "single" for one column and "all" for all
+        columns together. If all columns together predict the group, "few" is the smallest set found
+        that explains 95% as much.
     drift : DataFrame
-        What changed since the earlier data: of each column the population stability index
-        ``psi``, and how well it tells the two data sets apart (``auc``).
+        Changes since the earlier data, with the population stability index ``psi`` of each column,
+        and the ``auc`` with which the column distinguishes the two data sets.
 
     See Also
     --------
-    Audit : The same for predictions.
+    Audit : Result of an audit of predictions.
 
     Examples
     --------
@@ -126,7 +137,7 @@ class DataAudit(PlainTables):
     _schema = "data_schema.json", "1.1"
 
     def sentences(self) -> list[str]:
-        """Say what was found for each attribute, and what changed.
+        """Describe the findings for each attribute, and the changes.
 
         Returns
         -------
@@ -162,36 +173,47 @@ def audit_data(
     about: Mapping[str, str] | None = None,
     random_state: Seed = 0,
 ) -> DataAudit:
-    """Audit a data set: shares of groups, labels, missing values, and columns that tell the group.
+    """Audit a data set by group before a model is trained on it.
+
+    The audit compares the shares of the groups with a reference population, labels and missing
+    values between groups, and the data with an earlier data set. It also finds columns that predict
+    the group.
 
     Parameters
     ----------
     X : DataFrame, dict or array-like of shape (n_samples, n_columns)
-        Any columns: numbers, text, missing values. Those with the name of an attribute are left
-        out.
+        The columns, which may hold numbers, text and missing values. Columns with the name of a
+        sensitive attribute are left out.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
+        The group of each row. Each column is one sensitive attribute.
     y : array-like of shape (n_samples,), default=None
-        Labels or numbers; some may be missing.
+        Labels or numbers. Some of them may be missing.
     reference_shares : dict, default=None
-        Who should be in the data: ``{"sex": {"female": 0.51, "male": 0.49}}``. Numbers of people
-        will do as well. Groups that are not in the data count as missing.
+        Shares of the groups in the reference population, such as ``{"sex": {"female": 0.51, "male":
+        0.49}}``. Numbers of people are accepted too. Groups that do not occur in the data count as
+        missing.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit, see :func:`audit`. Shares of
-        groups, proxies and changes are those of one row of each person, drawn at random.
+        Labels of rows that belong together, for example the person behind each visit (see
+        :func:`audit`). Shares of groups, proxies and changes are computed from one row of each
+        person, which is drawn at random.
     earlier : dict, default=None
-        An earlier data set to compare with: ``X``, ``sensitive_features`` and, if wanted, ``y`` and
-        ``units``.
+        An earlier data set with which the data are compared, as a dict with the keys ``X``,
+        ``sensitive_features`` and optionally ``y`` and ``units``.
     pos_label : label, default=None
-        The label whose rates are reported; None is the last one of two, and all of several.
+        The label whose rates are reported. If None, it is the last of two labels. With more labels,
+        all of them are reported.
     unknown : level or list of levels, default=None
-        Levels that stand for an attribute that is not known, as in :func:`audit`.
+        Levels that mean that the attribute is unknown, as in :func:`audit`.
     confidence : float, default=0.95
-        Coverage of the intervals, and share of audits of fair data that find nothing.
+        Confidence level of the intervals. If the data are fair, it is also the probability that an
+        audit reports nothing as significant.
     n_simulations : int, default=500
-        Number of simulated samples behind the p-values of labels and missing values.
-    min_group_size, suppress_below : int, default=None
-        Groups of fewer rows are not compared (None: 30), and not shown (None: 10).
+        Number of simulated samples from which the p-values of labels and missing values are
+        computed.
+    min_group_size : int, default=None
+        Smallest number of rows of a group that is compared. If None, it is 30.
+    suppress_below : int, default=None
+        Smallest number of rows of a group that is shown. If None, it is 10.
     title : str, default="Audit of the data"
         Title of the report.
     about : dict, default=None
@@ -202,14 +224,15 @@ def audit_data(
     Returns
     -------
     found : DataAudit
-        Tables, and ``to_html``, ``to_markdown``, ``to_json``.
+        The audit, with its tables and the methods ``to_html``, ``to_markdown`` and ``to_json``.
 
     Notes
     -----
-    Columns are read in at most 10 bins or 255 levels, and count by fold, level and group: O(n) for
-    each. P-values of columns come from permutations of the groups, corrected by Benjamini and
-    Hochberg (1995), so that few of the columns that are named have nothing to do with the group.
-    All columns together are judged by boosted trees on 20,000 rows at most.
+    Columns are reduced to at most 10 bins or 255 levels and counted by fold, level and group, which
+    costs O(n) for each column. P-values of columns come from permutations of the groups. They are
+    corrected by the method of Benjamini and Hochberg (1995), which limits the share of reported
+    columns that are unrelated to the group. All columns together are assessed by boosted trees on
+    at most 20,000 rows.
 
     Examples
     --------
@@ -524,7 +547,7 @@ def _title(tables: DataAudit, measure: str) -> str:
 
 
 def _sentences(tables: DataAudit) -> Iterator[str]:
-    """Say what was found for each attribute, and what changed."""
+    """Describe the findings for each attribute, and the changes."""
     for view in tables.attributes:
         yield from _of_shares(where(tables.shares, view=view), view)
         for row in rows_of(where(tables.gaps, view=view, is_beyond_chance=True)):

@@ -29,17 +29,17 @@ class Page:
     _templates: ClassVar[tuple[str, ...]]
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render what was found as one self-contained page: no network, no other files.
+        """Render the result as a self-contained HTML page, without network access or other files.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            File to write; None only returns the text.
+            File to which the text is written. If None, the text is only returned.
 
         Returns
         -------
         text : str
-            The page.
+            The HTML page.
         """
         return written(self._rendered(self._templates[0]), path)
 
@@ -99,22 +99,24 @@ class PlainTables(Page):
         Parameters
         ----------
         path : str or path-like, default=None
-            File to write; None only returns the text.
+            File to which the text is written. If None, the text is only returned.
 
         Returns
         -------
         text : str
-            The section.
+            The Markdown text.
         """
         return written(self._rendered(self._templates[2]), path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, numbers and text; undefined numbers are None.
+        """Return the audit as plain lists, numbers and text.
+
+        Undefined numbers are None.
 
         Returns
         -------
         plain : dict
-            As :meth:`schema` describes it.
+            The data, in the form that :meth:`schema` describes.
         """
         return {"schema_version": self._schema[1]} | {
             name: _records(value) if isinstance(value, pd.DataFrame) else value
@@ -124,7 +126,7 @@ class PlainTables(Page):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Rebuild an audit from what :meth:`to_dict` returned.
+        """Create an audit from the data that :meth:`to_dict` returned.
 
         Parameters
         ----------
@@ -156,12 +158,12 @@ class PlainTables(Page):
         Parameters
         ----------
         path : str or path-like, default=None
-            File to write; None only returns the text.
+            File to which the text is written. If None, the text is only returned.
 
         Returns
         -------
         text : str
-            Valid JSON, without NaN.
+            The text, which is valid JSON without NaN.
         """
         return written(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False), path)
 
@@ -172,7 +174,7 @@ class PlainTables(Page):
         Returns
         -------
         schema : dict
-            A schema of draft 2020-12.
+            The schema, of draft 2020-12.
         """
         text = (files("skfair.report") / cls._schema[0]).read_text(encoding="utf-8")
         schema: dict[str, Any] = json.loads(text)
@@ -198,50 +200,55 @@ class AuditTables(PlainTables):
     signed: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def value(self, metric: str, view: str | None = None) -> float:
-        """Return a gap of the present model: the worst over all views, or that of one view.
+        """Return a metric of the audited model, for the worst view or for a given view.
 
         Parameters
         ----------
         metric : str
-            A name in the column ``metric`` of ``gaps``.
+            Name of the metric, as in the column ``metric`` of ``gaps``.
         view : str, default=None
-            An attribute, or a crossing such as ``"sex x age"``; None takes the worst of all.
+            An attribute, or a crossing such as ``"sex x age"``. If None, the worst view is used.
 
         Returns
         -------
         value : float
-            Of a difference the largest, of a ratio the smallest one.
+            The value of the metric. The worst view has the largest difference or the smallest
+            ratio.
         """
         rows = self._gaps_of(metric, view)
         return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
 
     def check(self, condition: Memo, *, allow_undefined: bool = False) -> Check:
-        """Check a limit for a pipeline: pass, fail, or inconclusive, as the interval decides.
+        """Check whether a disparity is within a limit, for use in a pipeline.
+
+        The check fails if the whole confidence interval of the disparity is beyond the limit,
+        passes if the whole interval is within the limit, and is inconclusive otherwise.
 
         Parameters
         ----------
         condition : str, path-like or dict
-            What must not hold: ``"demographic_parity_difference > 0.1"``, of one attribute
-            ``"sex: demographic_parity_ratio < 0.8"``. Or the decision memo of a committee, as the
-            path of its ``.json`` file or as the dict in it: no limit of the memo may be exceeded.
-            If it has a limit for each of several attributes, the check says which of them decided.
+            The condition, which must not hold, such as ``"demographic_parity_difference > 0.1"``,
+            or ``"sex: demographic_parity_ratio < 0.8"`` for a single attribute. Or the decision
+            memo of a committee, as the path of its ``.json`` file or as the dict in it: no limit of
+            the memo may be exceeded. If it has a limit for each of several attributes, the check
+            says which of them decided.
         allow_undefined : bool, default=False
-            Whether groups whose rate is undefined are left out. An example is the true positive
-            rate of a group without a row of the positive class. By default the check fails then,
-            because nothing is known about that group.
+            If True, groups whose rate is undefined are left out, for example the true positive rate
+            of a group without rows of the positive class. If False, the check fails if there is
+            such a group, because nothing is known about it.
 
         Returns
         -------
         check : Check
-            ``outcome`` is "fail" if the condition holds in the whole interval of the disparity,
-            "pass" if it holds nowhere in it, else "inconclusive"; ``n_rows_needed`` says how many
-            rows would decide it, ``sentence`` says it in words, and ``annotation()`` for GitHub.
-            ``undefined`` names the groups whose rate is undefined.
+            The result. ``outcome`` is "pass", "fail" or "inconclusive", and ``sentence`` explains
+            it in words. ``n_rows_needed`` is the number of rows that would decide an inconclusive
+            check. ``undefined`` names the groups whose rate is undefined. ``annotation()`` returns
+            a line for GitHub.
 
         Notes
         -----
-        With the true disparity exactly at the limit, either "fail" or "pass" is the outcome in
-        about ``(1 - confidence) / 2`` of all samples each, "inconclusive" in the others.
+        If the true disparity is exactly at the limit, the outcomes "fail" and "pass" each have a
+        probability of about ``(1 - confidence) / 2``, and all other checks are inconclusive.
         """
         asked = read_conditions(condition)
         gaps = [(own, self._gaps_of(own.metric, own.view)) for own in asked]

@@ -271,60 +271,66 @@ def find_subgroups(
     n_simulations: int = 500,
     random_state: Seed = 0,
 ) -> pd.DataFrame:
-    """Search all intersections of columns for the subgroups that a model serves worst.
+    """Find the subgroups for which a model has the most extreme rates and errors.
+
+    All intersections of up to ``depth`` columns are compared with the remaining rows. P-values are
+    corrected for the whole search.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels or numbers; None leaves out what needs them.
+        True labels or numbers. If None, measures that need them are left out.
     y_pred : array-like of shape (n_samples,), default=None
         Predicted labels or numbers.
     y_score : array-like of shape (n_samples,), default=None
-        Scores, larger for the positive class. With true labels the mean residual (outcome minus
-        score) is searched as well: above 0, scores are too low.
+        Scores, which are larger for the positive class. If true labels are given, the mean residual
+        (outcome minus score) is also searched. It is positive if scores are too low.
     columns : DataFrame or dict of array-like of shape (n_samples,)
-        Any columns, such as features; they need not be sensitive. Numbers with more than ``n_bins``
-        values are put in bins. Missing values are a level of their own.
+        Columns that define the subgroups, such as features. They need not be sensitive. Numbers
+        with more than ``n_bins`` values are binned. Missing values form a separate level.
     depth : int, default=2
-        How many columns a subgroup may fix.
+        Largest number of columns that define a subgroup.
     min_size : int, default=30
-        Smallest number of rows of a subgroup, and of the rest. With units, persons are counted: one
-        with n rows counts as 1/n for each.
+        Smallest number of rows of a subgroup, and of the remaining rows. With units, persons are
+        counted, and each row of a person with n rows counts as 1/n.
     n_bins : int, default=4
-        Number of bins of about equally many rows.
+        Number of bins of a column. Each bin has about the same number of rows.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each visit, see :func:`audit`.
+        Labels of rows that belong together, for example the person behind each visit (see
+        :func:`audit`).
     pos_label : label, default=None
-        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
-        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
+        booleans. It is required for other labels, such as 1 and 2 or strings.
     task : {"auto", "binary", "classes", "numbers"}, default="auto"
-        What is predicted.
+        Kind of predictions, as in :func:`audit`.
     threshold : float, default=None
-        With scores and no predictions: rows with larger scores are decided positively.
+        Threshold of scores, if no predictions are given. Rows with larger scores are predicted
+        positive.
     confidence : float, default=0.95
         Confidence level of ``is_beyond_chance``.
     n_simulations : int, default=500
-        Number of simulations behind p-values.
+        Number of simulations from which p-values are computed.
     random_state : int, RandomState instance or None, default=0
         Seed of the simulations.
 
     Returns
     -------
     found : DataFrame
-        One row per measure and subgroup: ``measure``, ``subgroup``, ``depth``, ``n``, ``value``,
-        ``rest`` (of all other rows), ``difference``, ``standard_errors``, ``p_value``, which covers
-        the whole search over all subgroups and measures, and ``is_beyond_chance``. Of each measure
-        those beyond chance come first, the largest difference on top.
+        Table with one row per measure and subgroup. The columns are ``measure``, ``subgroup``,
+        ``depth``, ``n``, ``value``, ``rest`` (the value of all other rows), ``difference``,
+        ``standard_errors``, ``p_value``, which is corrected for the whole search over all subgroups
+        and measures, and ``is_beyond_chance``, which is True for significant differences. For each
+        measure, significant subgroups come first, sorted by decreasing difference.
 
     See Also
     --------
-    audit : Searches intersections of sensitive attributes.
+    audit : Search intersections of sensitive attributes as part of an audit.
 
     Notes
     -----
-    O(n) for each set of columns.
+    Each set of columns costs O(n) for n rows.
 
     Examples
     --------
