@@ -37,8 +37,8 @@ model.fit(X, y)
 # %%
 # The audit
 # ---------
-# An audit works with any model, because it only uses the predictions. The verdict says who is
-# lower, by how much, and whether chance explains it.
+# An audit works with any model, because it only uses the predictions. A verdict compares the rates
+# of two groups, and says whether the gap is statistically significant.
 sex, sex_new = people["sex"], people_new["sex"]
 report = audit(y_new, model.predict(X_new), sensitive_features=people_new, title="Loan model")
 print(report)

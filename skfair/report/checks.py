@@ -112,7 +112,7 @@ class Check(NamedTuple):
         text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
         if self.undefined:
             then = "is left out" if self.allow_undefined else "fails unless allow_undefined is set"
-            text += f"; undefined, or not shown of few people, for {self.undefined}, which {then}"
+            text += f"; the metric is undefined or hidden for {self.undefined}, which {then}"
         if self.outcome != "inconclusive":
             return f"{text}."
         if not np.isfinite([self.low, self.high]).all():

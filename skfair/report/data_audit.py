@@ -27,7 +27,7 @@ from skfair.report.pages import render_template, rows_of
 from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, judge, shift_index
 from skfair.report.reading import MOST_CLASSES
 from skfair.report.result import PlainTables, head_of, where
-from skfair.report.sentences import apart_sentences, group_words, read_about
+from skfair.report.sentences import SIGNIFICANT, apart_sentences, group_words, read_about
 from skfair.report.small_groups import Sums, class_counts, without_small
 from skfair.report.subgroups import read_column
 from skfair.report.table import read_cells
@@ -37,14 +37,13 @@ from skfair.utils.docs import documented
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.row_hash import row_draws
-from skfair.utils.text import check_text, did_you_mean, listed, listed_in, visible
+from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
 from skfair.utils.validation import one_dimensional
 
 _OF_GAPS = [
     *("view", "metric", "value", "value_low", "value_high"),
     *("clear_first", "clear_second", "p_value"),
 ]
-_BEYOND = "more than chance explains"
 
 
 @documented
@@ -125,7 +124,7 @@ class DataAudit(PlainTables):
     >>> loans = make_loans(500, random_state=0)
     >>> found = audit_data(loans.data[["age"]], loans.sensitive_features["sex"])
     >>> found.sentences()
-    ['sex, columns: none of 1 predicts it, as far as chance explains.']
+    ['sex, columns: none predicts it significantly (1 column examined).']
     """
 
     n_columns: int
@@ -142,7 +141,7 @@ class DataAudit(PlainTables):
         Returns
         -------
         sentences : list of str
-            Findings contain the words "more than chance explains".
+            The sentences. Findings contain the words "statistically significant".
         """
         return [*_sentences(self), *apart_sentences(self.shares, self)]
 
@@ -555,15 +554,16 @@ def _sentences(tables: DataAudit) -> Iterator[str]:
             rates = dict(zip(own["group"], own["value"], strict=True))
             form = "{:.3g}" if row.metric == "mean_label" else "{:.1%}"
             sides = (
-                f"{form.format(rates[name])} of {group_words(view, name)}"
+                f"{form.format(rates[name])} ({group_words(view, name)})"
                 for name in (row.clear_first, row.clear_second)
             )
-            yield f"{view}, {_title(tables, row.metric)}: {', '.join(sides)}, {_BEYOND}."
+            said = " against ".join(sides)
+            yield f"{view}, {_title(tables, row.metric)}: {said}, {SIGNIFICANT}."
         yield f"{view}, columns: {_of_columns(where(tables.proxies, view=view), tables)}."
     if tables.n_earlier:
         changed = where(tables.drift, is_beyond_chance=True).sort_values("psi", ascending=False)
         texts = [f"{row.column} ({row.psi:.2g})" for row in rows_of(changed)]
-        text = f"{listed_in(texts)}, {_BEYOND}" if texts else "nothing beyond chance"
+        text = f"{listed_in(texts)}, {SIGNIFICANT}" if texts else "no significant change"
         yield f"Changed since the earlier data (stability index): {text}."
 
 
@@ -572,22 +572,23 @@ def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
     if not shares["reference"].notna().any():
         return
     texts = [
-        f"{group_words(view, row.group)} "
-        + ("too few to be shown" if np.isnan(row.share) else f"{row.share:.1%}")
-        + f" (population {row.reference:.1%})"
+        ("too few rows to be shown" if np.isnan(row.share) else f"{row.share:.1%}")
+        + f" {group_words(view, row.group)} (population {row.reference:.1%})"
         for row in rows_of(where(shares, is_beyond_chance=True))
     ]
-    text = f"{listed_in(texts)}, {_BEYOND}" if texts else "as in the population, but for chance"
+    text = "no significant difference from the population"
+    if texts:
+        text = f"{listed_in(texts)}, {SIGNIFICANT}"
     yield f"{view}, shares: {text}."
 
 
 def _of_columns(proxies: pd.DataFrame, tables: DataAudit) -> str:
     """Say which columns predict a group, one by one and together."""
     if not len(proxies):
-        return "not looked at, because fewer than two groups have enough rows"
+        return "not examined, because fewer than two groups have enough rows"
     best = where(proxies.sort_values("auc", ascending=False), is_beyond_chance=True)
     texts = [f"{row.column} (AUC {row.auc:.2f})" for row in rows_of(best)]
     if not texts:
-        return f"none of {tables.n_columns} predicts it, as far as chance explains"
+        return f"none predicts it significantly ({plural(tables.n_columns, 'column')} examined)"
     few = [f"; {row.column} alone {row.auc:.2f}" for row in rows_of(where(proxies, kind="few"))]
-    return f"predicted by {listed_in(texts)}, {_BEYOND}{''.join(few)}"
+    return f"predicted by {listed_in(texts)}, {SIGNIFICANT}{''.join(few)}"

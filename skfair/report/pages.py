@@ -86,7 +86,7 @@ def _environment(is_markdown: bool) -> Any:
         "number": number,
         "p_text": lambda *numbers: p_text(*numbers).removeprefix("= "),
         "p_value": lambda p: "-" if p != p else "below 0.001" if p < 0.001 else f"{p:.2g}",
-        "verdict": lambda is_beyond: "beyond chance" if is_beyond else "within chance",
+        "verdict": lambda is_beyond: "significant" if is_beyond else "not significant",
         "rows": lambda table, **values: rows_of(where(table, **values)),
         "counted": plural,
         "title_of": lambda name: measure_words(name).name,

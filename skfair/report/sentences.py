@@ -1,8 +1,9 @@
 """The verdicts of an audit, in sentences.
 
-The first screen has a verdict on each attribute, at most five lines. A verdict says who is lower,
-by how much, against whom, whether chance explains it, and, of selections, the impact ratio. It
-speaks of the largest difference that is beyond chance, or of the largest one if none is.
+The first screen has a verdict on each attribute, in at most five lines. A verdict names two groups
+with their rates, the gap between them, whether it is statistically significant, and for selection
+rates the impact ratio. It is about the largest significant difference, or the largest one if none
+is significant.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, listed, listed_in, plural
 
 MOST_LINES = 5
-# The difference that a verdict speaks of, the first that was measured.
+SIGNIFICANT = "statistically significant"
+# The difference that a verdict is about, which is the first of these that was measured.
 VERDICTS = ("demographic_parity_difference", "mean_residual_difference")
 FOUR_FIFTHS = 0.8
 _CLASS_MEASURES = {
@@ -108,15 +110,16 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
         rows = rows[rows["is_beyond_chance"]].sort_values("value", ascending=False, kind="stable")
     gap = next(rows.itertuples(), None)
     if gap is None or not gap.first_group:
-        text = f"{view}: nothing is compared, because fewer than two groups have what it takes."
+        text = f"{view}: groups are not compared, because fewer than two of them have enough rows."
         return Verdict(view, "", text, np.nan, False)
     return _sentence(tables, gap)
 
 
 def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict:
-    """Put the clearest pair of a difference into a sentence, with a reference group one with it.
+    """Put the most significant pair of groups into a sentence.
 
-    With ``of_all`` it is one of all pairs, if none with the reference group is beyond chance.
+    If there is a reference group, it is one of the pair. With ``of_all``, all pairs are considered
+    if no group differs significantly from the reference group.
     """
     measure = measure_of(gap.metric, tables.task)
     group, other, p_value, is_beyond = _against_reference(tables, gap, measure)
@@ -127,14 +130,13 @@ def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict
     is_share = not measure.startswith("mean_")
     texts = (_shares if is_share else _numbers)(float(rates[group]), float(rates[other]))
     is_scoring = measure == "selection_rate" and len(where(tables.impact, measure="scoring_rate"))
-    clause = measure_words("scoring_rate" if is_scoring else measure).clause
-    head, tail = clause.replace("{label}", measure.partition("[")[2][:-1]).split("{}")
-    before = head.split()[-1]  # "in" or "of"
+    phrase = measure_words("scoring_rate" if is_scoring else measure).phrase
+    phrase = phrase.replace("{label}", measure.partition("[")[2][:-1])
     who, whom = (group_words(gap.view, name) for name in (group, other))
-    of_many = f" (of {len(rates)} groups)" if len(rates) > 2 else ""
-    text = f"{gap.view}: {who} {head}{texts[0]}{tail}, {whom} {before} {texts[1]}{of_many}: "
+    of_many = f" ({len(rates)} groups)" if len(rates) > 2 else ""
+    text = f"{gap.view}{of_many}: {phrase} {texts[0]} ({who}) against {texts[1]} ({whom}): "
     negation, p = "" if is_beyond else "not ", p_text(p_value, tables.n_simulations)
-    text += f"{texts[2]}, {negation}more than chance explains (p {p})"
+    text += f"{texts[2]}, {negation}{SIGNIFICANT} (p {p})"
     if measure == "selection_rate":
         text += _ratio(tables, gap.view, rates, {group, other})
     return Verdict(gap.view, gap.metric, f"{text}.", p_value, is_beyond)
@@ -157,11 +159,11 @@ def _against_reference(
 def group_words(view: str, name: str) -> str:
     """Return the name of a group; of a number with the attribute."""
     is_bare = name.lower() in ("true", "false", "yes", "no") or not any(c.isalpha() for c in name)
-    return f"those of {view} {name}" if is_bare and " x " not in view else name
+    return f"{view} {name}" if is_bare and " x " not in view else name
 
 
 def _shares(first: float, second: float) -> tuple[str, str, str]:
-    """Return two shares in percent and their difference, with as many digits as they need."""
+    """Return two shares in percent and the gap between them, with as many digits as they need."""
     for digits in (1, 2, 3):
         a, b = round(100 * first, digits), round(100 * second, digits)
         if a != b or abs(first - second) <= ROUNDING:
@@ -169,20 +171,19 @@ def _shares(first: float, second: float) -> tuple[str, str, str]:
     if a == b:
         return f"{a:g}%", f"{b:g}%", "no difference"
     apart = f"{round(abs(a - b), digits):g}"
-    points = "percentage point" if apart == "1" else "percentage points"
-    return f"{a:g}%", f"{b:g}%", f"{apart} {points} {'less' if a < b else 'more'}"
+    points = "point" if apart == "1" else "points"
+    return f"{a:g}%", f"{b:g}%", f"a gap of {apart} {points}"
 
 
 def _numbers(first: float, second: float) -> tuple[str, str, str]:
-    """Return two numbers and their difference."""
+    """Return two numbers and the gap between them."""
     if abs(first - second) <= ROUNDING * max(abs(first), abs(second), 1.0):
         return number(first), number(second), "no difference"
     apart = abs(first - second)
     digits = max(3, 1 - int(np.floor(np.log10(apart))))  # two of the difference
     if max(abs(first), abs(second)) < 100:  # what a reader subtracts
         apart = abs(round(first, digits) - round(second, digits))
-    way = "lower" if first < second else "higher"
-    return number(first, digits), number(second, digits), f"{number(apart, digits)} {way}"
+    return number(first, digits), number(second, digits), f"a gap of {number(apart, digits)}"
 
 
 def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) -> str:
@@ -217,13 +218,13 @@ def _constant(tables: AuditTables) -> Iterator[str]:
     rate = where(tables.rates, view="", measure="selection_rate")["value"].tolist()
     if rate in ([0.0], [1.0]):
         yield (
-            f"Every decision is {'positive' if rate[0] else 'negative'}, so nothing can differ. "
-            "Check whether the rows of the people with other decisions are missing."
+            f"Every decision is {'positive' if rate[0] else 'negative'}, so groups cannot differ. "
+            "Check whether the rows of people with the other decision are missing."
         )
 
 
 def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
-    """Return as many verdicts as there is room for, the clearest ones, and name the others."""
+    """Return as many verdicts as there is room for, the most significant ones; name the others."""
     if len(verdicts) <= room:
         return [verdict.text for verdict in verdicts]
     order = sorted(
@@ -233,12 +234,12 @@ def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
     shown, rest = order[: room - 1], order[room - 1 :]
     names = listed_in([verdict.view for verdict in rest])
     n_beyond = sum(verdict.is_beyond_chance for verdict in rest)
-    text = f"Also compared: {names}; {n_beyond or 'none'} of them with a difference beyond chance."
+    text = f"Also compared: {names}. Significant differences among them: {n_beyond or 'none'}."
     return [verdict.text for verdict in verdicts if verdict in shown] + [text]
 
 
 def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
-    """Say the largest difference beyond chance, if no verdict is about it."""
+    """Say the largest significant difference, if no verdict is about it."""
     every: list[Any] = list(where(_differences(tables), is_beyond_chance=True).itertuples())
     # Mean scores may have another unit than shares.
     gaps = [gap for gap in every if not gap.metric.startswith("mean_score")]
@@ -247,7 +248,7 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]
     gap = gaps[int(np.argmax([np.ptp(pair) for pair in rates]))]
     if (gap.view, gap.metric) not in {(v.view, v.metric) for v in verdicts if v.is_beyond_chance}:
-        yield f"Largest difference beyond chance: {_sentence(tables, gap, of_all=True).text}"
+        yield f"Largest significant difference: {_sentence(tables, gap, of_all=True).text}"
 
 
 def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
@@ -267,7 +268,7 @@ def _changes(tables: AuditTables) -> Iterator[str]:
             columns = ("value", "value_low", "value_high")
             change, low, high = (number(whole[column][measure]) for column in columns)
             change = f"{what} changed by {change} ({low} to {high})"
-            sentences.append(f"Against the model before, {change}.")
+            sentences.append(f"Compared with the earlier model, {change}.")
     for measure in ("selection_rate", "mean_prediction"):
         if {measure, f"before:{measure}"} <= set(whole.index):
             ends = (float(whole["value"][f"{of}{measure}"]) for of in ("before:", ""))
@@ -276,8 +277,8 @@ def _changes(tables: AuditTables) -> Iterator[str]:
             sentences.append(f"The {name} changed from {texts[0]} to {texts[1]}.")
     if "moved_up" in whole.index:
         up, down = (number(100 * whole["value"][name], 1) for name in ("moved_up", "moved_down"))
-        sentences.append(f"{up}% of the rows moved up, {down}% down.")
-    levelled = []  # attributes whose groups came closer while none is selected more often
+        sentences.append(f"{up}% of the rows moved up and {down}% moved down.")
+    levelled = []  # attributes whose groups came closer while no selection rate rose
     for view in tables.attributes:
         own = where(tables.rates, view=view, apart="")
         now, then = (
@@ -287,7 +288,10 @@ def _changes(tables: AuditTables) -> Iterator[str]:
         if len(now) and len(then) and (now <= then).all() and np.ptp(now) < np.ptp(then):
             levelled.append(view)
     if levelled:
-        sentences.append(f"Groups of {listed_in(levelled)} came closer by levelling down.")
+        sentences.append(
+            f"The groups of {listed_in(levelled)} came closer by levelling down: no group has a "
+            "higher selection rate than before."
+        )
     if sentences:
         yield " ".join(sentences)
 
@@ -295,7 +299,7 @@ def _changes(tables: AuditTables) -> Iterator[str]:
 def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     """Name the groups of attributes that are not compared or not shown."""
     own = groups[groups["view"].isin(tables.attributes)].drop_duplicates(["view", "group"])
-    words, rows = {"small": "few", "unknown": "not known"}, list[Any](own.itertuples())
+    words, rows = {"small": "too few", "unknown": "not known"}, list[Any](own.itertuples())
     named = [
         f"{row.group} ({row.view}, {plural(int(getattr(row, 'n_units', row.n)), tables.noun)}, "
         f"{words[row.apart]})"
@@ -308,7 +312,7 @@ def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     if hidden:
         named = [f"{row.group} ({row.view})" for row in hidden]
         least = f"{tables.suppress_below:g} {tables.noun}s"
-        yield f"Not shown, with fewer than {least}: {listed_in(named)}."
+        yield f"Not shown because they have fewer than {least}: {listed_in(named)}."
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -323,7 +327,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def p_text(p_value: float, n_simulations: int) -> str:
-    """Write a p-value; the least that simulations can show is a bound, which is rounded up."""
+    """Write a p-value. The smallest one that simulations can show is a bound, rounded up."""
     if not p_value < 1.5 / (n_simulations + 1):  # or undefined
         return f"= {p_value:.2g}"
     unit = 10.0 ** (np.floor(np.log10(p_value)) - 1)

@@ -20,8 +20,7 @@ class Words(NamedTuple):
     name: str
     says: str
     does_not_say: str
-    # What is said of a group; of the group that it is compared with, only the last words.
-    clause: str = ""
+    phrase: str = ""  # which a verdict puts before the values of two groups
 
 
 class Rule(NamedTuple):

@@ -196,13 +196,13 @@ def test_a_group_of_which_nothing_is_known_does_not_pass(metric, is_undefined, n
     condition = f"{metric} {'< 0.1' if metric.endswith('ratio') else '> 0.9'}"
     check = found.check(condition)
     assert (check.outcome, check.undefined, check.n_rows_needed) == ("fail", "c (g)", None)
-    assert "undefined, or not shown of few people, for c (g)" in check.annotation()
+    assert "the metric is undefined or hidden for c (g)" in check.annotation()
     again = Audit.from_dict(json.loads(found.to_json()))
     assert again.check(condition).sentence == check.sentence
     allowed = found.check(condition, allow_undefined=True)
     has_pair = "b" in names or metric == "equalized_odds_difference"
     assert allowed.outcome == ("pass" if has_pair else "inconclusive")
-    assert "undefined, or not shown of few people, for c (g), which is left out" in allowed.sentence
+    assert "the metric is undefined or hidden for c (g), which is left out" in allowed.sentence
     defined = audit(y, p, **rows | {"sensitive_features": {"g": group}}).check(condition)
     assert (defined.outcome, defined.undefined) == ("pass", "")
 

@@ -97,7 +97,7 @@ def test_from_a_shell(file, tmp_path):
     )  # fmt: skip
     assert result.returncode == 1, result.stderr
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert "sex: f are selected in" in result.stdout
+    assert "sex: selection rate " in result.stdout
     assert result.stderr.count("\n") == 1
     assert condition in result.stderr
 
@@ -708,7 +708,7 @@ def test_an_undefined_rate_fails_unless_it_is_allowed(frame, tmp_path, capsys):
     frame.assign(sex=groups).to_csv(path, index=False)
     given = ["audit", str(path), *USUAL, "--groups", "sex", "--annotate", "--fail-if"]
     given += ["equal_opportunity_difference > 90%"]
-    said = "undefined, or not shown of few people, for f (sex), which"
+    said = "the metric is undefined or hidden for f (sex), which"
     for options, code, kind in (([], 1, "error"), (["--allow-undefined"], 0, "notice")):
         assert main([*given, *options]) == code
         told = capsys.readouterr()

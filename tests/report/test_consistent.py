@@ -95,7 +95,7 @@ def test_no_number_contradicts_another(block):
 def check_sentence(said, found, rates, level, wide, options):
     """Direction, size, significance and ratio are those of plain sums and of the tables."""
     found_ratio = check_rates(said, rates)
-    assert said["way"] is not None or said["not"]
+    assert said["apart"] is not None or said["not"]
     p = float(said["p"])
     assert (said["not"] is None) == (p <= level + 5e-3 * p)
     gap = wide.loc[(said["view"], DIFFERENCE)]

@@ -37,7 +37,7 @@ def test_a_table_of_the_guidelines():
     tests = selection_tests([153], [300], [480], [800]).loc[0]
     for name in ("z", "p_value", "fisher_p", "fisher_mid_p", "odds_ratio", "shortfall"):
         assert table.loc["Black", name] == tests[name]
-    assert "Hispanic are selected in 48% of cases, White in 60% (of 3 groups)" in repr(found)
+    assert "(3 groups): selection rate 48% (Hispanic) against 60% (White)" in repr(found)
 
 
 def test_a_group_below_four_fifths_is_flagged_with_what_it_lacks():

@@ -128,7 +128,7 @@ def test_rows_of_a_small_group_count_nowhere():
     left = audit(None, chosen[6:], sensitive_features=groups[6:], **QUICK)
     assert (found.n_rows, found.n_left_out) == (left.n_rows, None) == (594, None)
     pd.testing.assert_frame_equal(found.rates, left.rates)
-    assert "Not shown, with fewer than 10 rows: rare (a)" in repr(found)
+    assert "Not shown because they have fewer than 10 rows: rare (a)" in repr(found)
     for n_rare, n_seldom, said in (
         (1, 9, 10),
         (3, 7, 10),
