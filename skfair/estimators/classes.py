@@ -38,8 +38,8 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}, with "
             f"{classes.size} classes: {listed(classes.tolist())}. A limit on the disparity of "
-            "each class against the rest would not bound that of the predictions; compare "
-            "y == label instead."
+            "each class against the rest would not bound the disparity of the predictions. "
+            "Compare y == label instead."
         )
     return classes
 

@@ -519,7 +519,7 @@ def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
     if is_lazy(affinity, labels):
         raise TypeError(
             "normalized_cut needs the affinities of all pairs of rows and does not read Dask "
-            "collections. Pass those of a sample, compute()d."
+            "collections. Pass the affinities of a sample, after compute()."
         )
     affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
     if affinity.dtype.kind not in "biuf":

@@ -335,7 +335,8 @@ def _before_shift(name: str, spec: LabelSpec | None, limit: float, shift: float)
     check_number(shift, "shift", 0, 0.999)
     if shift and (spec is None or spec.kind in ("largest", "ratio")):
         raise ValueError(
-            f"shift={shift!r} is for differences of rates of labels; set it to 0 for {name}."
+            f"shift={shift!r} is available only for differences of rates of labels. Set it to 0 "
+            f"for {name}."
         )
     return (limit - shift) / (1 - shift)
 

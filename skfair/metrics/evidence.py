@@ -210,7 +210,10 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
             "them, or test rates of labels, of which sums are enough."
         )
     if groups[2] is not None:
-        raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
+        raise ValueError(
+            f"{name} has no test with sample_weight. Leave out the weights, or test rates of "
+            "labels."
+        )
     read = scored_rows if interval is None else rankable_rows
     rows = read(y_pred, *groups, like=y_true, name="y_pred")
     first, second = rows.groups.pairs
@@ -284,7 +287,7 @@ def _members(
         if is_single and cell in rows.groups.compared:
             raise ValueError(
                 f"{name} needs two {'rows' if units is None else 'units'} or more of each group"
-                f"{' and class' if positive is not None else ''}; group "
+                f"{' and class' if positive is not None else ''}, but the group "
                 f"{rows.groups.cells.names[cell]!r} has fewer."
             )
         of_units = [None if units is None else owners[part] for part in parts]

@@ -151,8 +151,8 @@ def hypervolume(
         raise ValueError(
             "The ideal must be better than the reference in both criteria, got "
             f"ideal_cost={ideal_cost!r} for ref_cost={ref_cost!r} and "
-            f"ideal_balance={ideal_balance!r} for ref_balance={ref_balance!r}. Pass a smaller "
-            "ideal_cost and a larger ideal_balance than those of the reference."
+            f"ideal_balance={ideal_balance!r} for ref_balance={ref_balance!r}. Pass an "
+            "ideal_cost below ref_cost and an ideal_balance above ref_balance."
         )
     cost, balance = np.maximum(cost, ideal_cost), np.minimum(balance, ideal_balance)
     box = (ref_cost - ideal_cost) * (ideal_balance - ref_balance)

@@ -153,8 +153,9 @@ def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) 
     numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(
-            f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} "
-            "returns more. List it by group with group_report(metrics=), or return a number."
+            "Groups are compared by one number for each group, but "
+            f"{getattr(metric, '__name__', metric)} returns more. List it by group with "
+            "group_report(metrics=), or return a number."
         )
     return np.array(numbers)
 

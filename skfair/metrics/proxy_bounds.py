@@ -306,8 +306,9 @@ def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbab
         check_number(accuracy, "accuracy", 0, 1)
         if len(names) > 2:
             raise ValueError(
-                f"accuracy={accuracy!r} is for two groups; of {len(names)} pass a table with a row "
-                "for each guessed group, the shares of the true groups."
+                f"A single number, accuracy={accuracy!r}, is for two groups, but there are "
+                f"{len(names)}. Pass a table with one row for each guessed group, which holds the "
+                "shares of the true groups."
             )
         accuracy = np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
     else:

@@ -228,9 +228,9 @@ def rankable_rows(
     is_pair = rows.scores.size > 2 and low < high
     if is_pair and kind in "biu" and np.all((rows.scores == low) | (rows.scores == high)):
         raise ValueError(
-            f"{name} has the two values {low:g} and {high:g}, which look like decisions; ranks are "
-            "those of scores. Pass those of decision_function or predict_proba, or compare "
-            "decisions by demographic_parity_difference."
+            f"{name} has the two values {low:g} and {high:g}, which look like decisions, but "
+            "this metric compares scores. Pass the output of decision_function or predict_proba, "
+            "or compare decisions by demographic_parity_difference."
         )
     return rows
 
@@ -470,8 +470,8 @@ def outcomes_of_probabilities(
     low, high = rows.scores.min(), rows.scores.max()
     if low < 0 or high > 1:
         raise ValueError(
-            f"y_score has values from {low:g} to {high:g}, and calibration is that of "
-            "probabilities, from 0 to 1. Pass those of predict_proba."
+            f"y_score has values from {low:g} to {high:g}, but calibration needs "
+            "probabilities from 0 to 1. Pass the output of predict_proba."
         )
     return check_positive(y_true, "y_true", pos_label, rows.scores.size)
 

@@ -290,9 +290,9 @@ class FairDecisionRegressor(
             )
         elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
             warn_user(
-                f"The predictions that satisfy max_disparity={limit} are nearly constant: without "
-                "the group, groups are alike only if all rows are. Set a larger limit, or let "
-                "predictions use the group (group_aware=True)."
+                f"The predictions that satisfy max_disparity={limit} are nearly constant: if the "
+                "model does not use the group, groups can have equal predictions only if all rows "
+                "have. Set a larger limit, or let predictions use the group (group_aware=True)."
             )
 
     def predict(

@@ -194,7 +194,7 @@ def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[G
     if unknown:
         hint = did_you_mean(unknown[0], known)
         raise ValueError(
-            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
+            f"metrics has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} A "
             "function of your own needs single rows: group_report(metrics=...) has them."
         )
     lacking = [name for name in names if not set(known[name].measures) <= measures]

@@ -132,9 +132,9 @@ def _check_known(
             "against the rest, and rates=False of group_report."
         )
         raise ValueError(
-            f"{name} has the labels {listed(levels)}, which do not say which class is the "
-            "positive one; 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, "
-            f"or compare them yourself: y == label.{several * (len(levels) > 2)}"
+            f"{name} has the labels {listed(levels)}, which do not show which class is positive, "
+            "as 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, or compare "
+            f"them yourself: y == label.{several * (len(levels) > 2)}"
         )
     known = {*levels, *other_levels}
     is_constant = len(known) == 1 and isinstance(pos_label, str) == isinstance(levels[0], str)
@@ -151,7 +151,7 @@ def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) 
     is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
     if levels and other_levels and set(levels).isdisjoint(other_levels) and not is_constant:
         raise ValueError(
-            f"{name} has the labels {listed(levels)}, and what it is compared with has "
+            f"{name} has the labels {listed(levels)}, but the labels that it is compared with are "
             f"{listed(other_levels)}: none in common. Give both the same labels."
         )
 

@@ -424,7 +424,7 @@ def test_labels_say_which_class_is_positive_or_it_is_asked_for(name):
         for unclear in ([1, 2], [2, 1], [0, 2], ["no", "yes"], ["yes", "no"]):
             y, p = np.array(unclear)[Y], np.array(unclear)[decided]
             with pytest.raises(
-                ValueError, match=f"{unclear[0]!r}.* which do not say which class is"
+                ValueError, match=f"{unclear[0]!r}.* which do not show which class is"
             ):
                 read(y, p)
             assert repr(read(y, p, pos_label=unclear[1])) == wanted

@@ -110,7 +110,7 @@ def test_what_is_no_number_stands_in_its_cell():
         assert np.array_equal(report.loc[name, "cm"], confusion_matrix(Y[rows], PRED[rows]))
     assert not {"cm_low", "cm_difference"} & set(report)
     assert len(str(report).splitlines()) == 4
-    with pytest.raises(TypeError, match="one number of each; confusion_matrix returns"):
+    with pytest.raises(TypeError, match="one number for each group, but confusion_matrix"):
         make_group_metric(confusion_matrix)(Y, PRED, sensitive_features=SEX)
 
 

@@ -188,7 +188,7 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
             "--reference 'White', or --reference \"sex=male,race=White\".",
         ),
         (["--groups", "sex", "--suppress-below", "2000"], "Pass --suppress-below 1 for"),
-        (["--groups", "sex", "--metrics", "error"], "--metrics has 'error'; this audit knows"),
+        (["--groups", "sex", "--metrics", "error"], "--metrics has 'error', but this audit knows"),
         (["--groups", "sex", "--min-size", "0"], "--min-size"),
         (["--groups", "sex\nage"], "Quote names with line breaks"),
         (["--groups", "sex", "--metrics", "a\rb"], "Quote names with line breaks"),

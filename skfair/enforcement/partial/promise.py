@@ -343,9 +343,9 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
     if promise.bound >= floor or promise.is_vacuous or not promise.constraint.ranked.is_share:
         return promise.bound
     warn_user(
-        f"{name}={promise.bound:g} is less than one row of the smallest group in the "
-        f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
-        "interval or merge small groups."
+        f"{name}={promise.bound:g} is less than one row of the smallest group in the interval, "
+        f"so {floor:.4g} is used. Set at least this limit, choose a longer interval or merge small "
+        "groups."
     )
     return floor
 
@@ -455,7 +455,7 @@ def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None
         return
     bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
     warn_user(
-        f"max_disparity={bound:.3g} is below the noise floor: groups of these sizes that are alike "
-        f"in truth show {floor:.3g} on average, so as many new rows will show more than the limit. "
+        f"max_disparity={bound:.3g} is below the noise floor: even identical groups of these "
+        f"sizes show {floor:.3g} on average, so a new sample of this size will exceed the limit. "
         "Use a larger limit, a longer interval, more rows, or merge small groups."
     )

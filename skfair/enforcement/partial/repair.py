@@ -244,9 +244,9 @@ def repair_scores(
     if kept <= promise.bound + ROUNDING:
         return maps, promise.bound
     warn_user(
-        f"Ties make a smaller limit impossible than {kept:.4g} on the {promise.name} disparity of "
-        f"the training data; max_disparity={promise.bound:g} was asked. Finer scores, a longer "
-        "interval or merged groups would help."
+        f"Because of ties, the {promise.name} disparity of the training data cannot be smaller "
+        f"than {kept:.4g}, but max_disparity={promise.bound:g} was requested. Finer scores, a "
+        "longer interval or merged groups would help."
     )
     return maps, kept
 

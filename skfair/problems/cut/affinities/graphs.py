@@ -25,14 +25,16 @@ _DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
 @AFFINITIES.register("nearest_neighbors")
 @dataclass(frozen=True, repr=False)
 class NeighborGraph(Affinity):
-    """Each row is linked to its nearest rows; links of one direction only count half.
+    """Graph that links each row to its nearest rows.
+
+    A link that exists in only one direction has half the weight.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours per row, itself included.
+        Number of neighbours of each row, including the row itself.
     n_jobs : int, default=None
-        Threads of the search for neighbours.
+        Number of parallel jobs of the search for neighbours.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
@@ -57,14 +59,16 @@ class NeighborGraph(Affinity):
 @AFFINITIES.register("precomputed_nearest_neighbors")
 @dataclass(frozen=True, repr=False)
 class PrecomputedNeighbors(NeighborGraph):
-    """The graph of nearest neighbours where X is a sparse graph of distances to neighbours.
+    """Graph of nearest neighbours from a precomputed sparse graph of distances.
+
+    X must be the sparse graph of distances to neighbours.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours per row.
+        Number of neighbours of each row.
     n_jobs : int, default=None
-        Threads of the search for neighbours.
+        Number of parallel jobs of the search for neighbours.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
@@ -96,7 +100,7 @@ def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
 @AFFINITIES.register("precomputed")
 @dataclass(frozen=True, repr=False)
 class Precomputed(Affinity):
-    """X is the matrix of weights, dense or sparse.
+    """Precomputed matrix of weights, dense or sparse, which is passed as X.
 
     Parameters
     ----------

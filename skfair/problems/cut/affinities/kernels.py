@@ -23,16 +23,17 @@ from skfair.utils.threads import over_blocks
 
 @dataclass(frozen=True, repr=False)
 class Kernel(Affinity):
-    """Any kernel of ``sklearn.metrics.pairwise``, or a function of two rows.
+    """Kernel of :mod:`sklearn.metrics.pairwise`, or a function of two rows.
 
-    A function gets two rows only. Parameters that a kernel does not have are ignored.
+    A function receives only the two rows. Parameters that a kernel does not have are ignored.
 
     Parameters
     ----------
     kernel : str or callable
         The name of the kernel, or a function.
     gamma : float, default=None
-        Width or scale of the kernel, larger is narrower; None is 1 / n_features.
+        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
+        n_features.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -75,12 +76,13 @@ class Kernel(Affinity):
 @AFFINITIES.register("rbf")
 @dataclass(frozen=True, repr=False)
 class Rbf(Affinity):
-    """``exp(-gamma |x - y|^2)``.
+    """Gaussian (rbf) kernel, ``exp(-gamma |x - y|^2)``.
 
     Parameters
     ----------
     gamma : float, default=None
-        Width of the kernel, larger is narrower; None is 1 / n_features.
+        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
+        n_features.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 

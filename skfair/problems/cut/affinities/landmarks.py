@@ -32,14 +32,15 @@ _MAX_KEPT = 2**28
 @AFFINITIES.register("nystroem")
 @dataclass(frozen=True, repr=False)
 class Nystroem(Affinity):
-    """The rbf kernel, as seen through ``n_landmarks`` rows.
+    """Nystroem approximation of the rbf kernel by landmarks, for large samples.
 
     Parameters
     ----------
     n_landmarks : int, default=500
-        Number of landmarks; all rows if there are fewer.
+        Number of landmarks. If there are fewer rows, all rows are landmarks.
     gamma : float, default=None
-        Width of the kernel, larger is narrower; None is 1 / n_features.
+        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
+        n_features.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
@@ -69,16 +70,17 @@ class Nystroem(Affinity):
 @AFFINITIES.register("landmark")
 @dataclass(frozen=True, repr=False)
 class Landmark(Affinity):
-    """A graph in which rows are linked through their nearest landmarks.
+    """Graph that links rows through their nearest landmarks, for large samples.
 
     Parameters
     ----------
     n_landmarks : int, default=500
-        Number of landmarks; all rows if there are fewer.
+        Number of landmarks. If there are fewer rows, all rows are landmarks.
     n_neighbors : int, default=10
-        Landmarks per row.
+        Number of landmarks of each row.
     gamma : float, default=None
-        Width, larger is narrower; None is one over the mean squared distance to the landmarks used.
+        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1
+        over the mean squared distance to the landmarks used.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
