@@ -108,9 +108,12 @@ class Audit(AuditTables):
     n_beyond_chance : int
         Number of comparisons of subgroups that are statistically significant.
     calibration : DataFrame
-        Mean target by mean score of each group, in up to ten bins of about as many of its rows.
-    preset, rule : str
-        The rule of law whose table was asked for, and what it says; empty without one.
+        Mean target and mean score of each group, in up to ten bins with about the same number of
+        its rows.
+    preset : str
+        Name of the rule of law whose table was requested. It is empty without a preset.
+    rule : str
+        Text of this rule. It is empty without a preset.
     impact : DataFrame
         The table of that rule, with one row per view and group. It has the ``status`` of the group
         ("compared", "reference", "unknown", or "small" for groups of less than 2%), numbers of

@@ -573,7 +573,7 @@ def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
         return
     texts = [
         ("too few rows to be shown" if np.isnan(row.share) else f"{row.share:.1%}")
-        + f" {group_words(view, row.group)} (population {row.reference:.1%})"
+        + f" ({group_words(view, row.group)}) against {row.reference:.1%} in the population"
         for row in rows_of(where(shares, is_beyond_chance=True))
     ]
     text = "no significant difference from the population"
