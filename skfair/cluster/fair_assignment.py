@@ -45,34 +45,39 @@ CostFunction = Callable[[Any, Any], Any]
 
 @documented
 class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
-    """Clusters of any clusterer, with labels that keep the groups in proportion.
+    """Assign rows to the clusters of any clusterer so that clusters are balanced by group.
 
-    Rows are assigned so that each cluster satisfies the limits and the total cost is least: squared
-    distances to centres, or minus log probabilities. The clusters stay where they are; in
-    :class:`FairKMeans` centres follow their rows.
+    The clusterer is fitted first. Its rows are then assigned to its clusters so that each cluster
+    satisfies the limits and the total cost is as small as possible. The cost of a row is its
+    squared distance to the centre of the cluster, or minus the logarithm of its probability. The
+    clusters themselves do not change, whereas :class:`FairKMeans` moves centres to their rows.
 
     Parameters
     ----------
     clusterer : estimator, default=None
-        A clusterer with ``cluster_centers_``, ``centroids_`` (HDBSCAN with ``store_centers``) or
-        ``predict_proba`` (mixtures); None for ``MiniBatchKMeans()``. A fitted one is passed as
-        ``sklearn.frozen.FrozenEstimator(clusterer)``.
+        The clusterer. It must have ``cluster_centers_``, ``centroids_`` (such as HDBSCAN with
+        ``store_centers``) or ``predict_proba`` (such as mixtures). If None, ``MiniBatchKMeans()``
+        is used. Pass a fitted clusterer as ``sklearn.frozen.FrozenEstimator(clusterer)``.
     min_balance : float or None, default=0.8
-        Smallest over largest group in each cluster, at least.
+        Minimum balance of each cluster, in [0, 1]. The balance is the size of the smallest group in
+        the cluster over the size of the largest group. If None, the balance is not limited, and
+        other limits must be given.
     relative_balance : bool, default=True
-        Whether that is a share of the balance of all rows.
+        If True, ``min_balance`` is a share of the balance of the whole sample. If False, it is an
+        absolute balance.
     share_bounds : float or dict, default=None
-        Limits on the share of each group in each cluster, in place of ``min_balance``; as in
-        :class:`FairKMeans`.
+        Limits on the share of each group in each cluster, as in :class:`FairKMeans`. They are used
+        instead of ``min_balance``.
     size_bounds : pair (low, high), default=None
-        Smallest and largest total weight of a cluster: shares of the weight of all rows as floats
-        in [0, 1], weights as integers, or an array with one of these for each cluster. If None,
+        Smallest and largest total weight of a cluster. Floats in [0, 1] are shares of the weight of
+        all rows, and integers are weights. An array gives one of these for each cluster. If None,
         sizes are not limited.
     costs : callable, default=None
-        ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
-        distances to medoids, or of mixed columns. X is then passed on as it is.
+        Function for other clusterers, which is called as ``costs(clusterer, X)`` and returns the
+        cost of each row in each cluster, such as distances to medoids or distances of mixed
+        columns. X is passed to it without conversion.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clusterer, if it has none of its own.
+        Seed of the clusterer, which is used if the clusterer has no seed of its own.
 
     Attributes
     ----------
@@ -81,21 +86,22 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, within the limits.
     cost_ : float
-        Mean cost of the rows.
+        Mean cost of the rows in their clusters.
     cost_without_limits_ : float
-        Mean cost if each row joins its cheapest cluster.
+        Mean cost of the rows if each row joins its cheapest cluster.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Weight of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Weight of each group in each cluster.
     cluster_balances_ : ndarray of shape (n_clusters,)
-        Smallest over largest group of each cluster.
+        Balance of each cluster, which is the size of its smallest group over the size of its
+        largest group.
     balance_ : float
-        The smallest of these.
+        Smallest balance of a cluster.
     prices_ : ndarray of shape (n_clusters, n_groups)
-        What members of a group pay to join a cluster, besides the cost.
+        Price of each group in each cluster, which is added to the cost of a row of this group.
     status_ : str
-        "converged", or "infeasible" if the limits are missed by a whole row or more.
+        "converged", or "infeasible" if the limits are violated by a whole row or more.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -107,26 +113,29 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
 
     See Also
     --------
-    FairKMeans : Starts from centres of its own, several times.
+    FairKMeans : K-means clustering with limits, which also moves the centres.
 
     Notes
     -----
-    One pass over the table of costs, O(n K), for each evaluation of the prices; large tables settle
-    on a sample of 20000 rows first. Up to 20000 rows times clusters may take about a second more
-    where the limits bind, two with uneven weights: several rows then move together.
+    Each evaluation of the prices takes one pass over the table of costs, O(n K) for n rows and K
+    clusters. If there are more than 20,000 rows, prices are first computed on a sample of 10,000
+    rows. If rows times clusters are at most 20,000 and the limits are active, sets of rows that
+    move together are searched, which may take about a second, or two with unequal weights.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.mixture import GaussianMixture
     >>> from skfair.cluster import FairAssignment
+    >>> from skfair.metrics import balance_score
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 2))
-    >>> sex = np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m")
-    >>> model = FairAssignment(GaussianMixture(2, random_state=0), min_balance=0.8)
-    >>> model = model.fit(X, sensitive_features=sex)
-    >>> bool(model.balance_ >= 0.8 * min(np.mean(sex == "f"), np.mean(sex == "m")))
-    True
+    >>> X = rng.normal(size=(200, 2)) + 3 * rng.integers(0, 2, (200, 1))
+    >>> sex = np.where(X[:, 0] + rng.normal(size=200) > 1.5, "f", "m")
+    >>> mixture = GaussianMixture(2, random_state=0)
+    >>> model = FairAssignment(mixture, min_balance=0.8).fit(X, sensitive_features=sex)
+    >>> before = balance_score(mixture.fit_predict(X), sensitive_features=sex)
+    >>> print(f"smallest balance of a cluster: {before:.2f} before, {model.balance_:.2f} now")
+    smallest balance of a cluster: 0.15 before, 0.77 now
     """
 
     # Members of a group may be assigned by their prices, so prediction takes the groups.
@@ -182,7 +191,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         **fit_params : dict
-            What ``clusterer.fit`` takes besides. With metadata routing, what it has requested.
+            Further arguments of ``clusterer.fit``. With metadata routing, these are the ones that
+            it has requested.
 
         Returns
         -------
@@ -230,12 +240,12 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         return MiniBatchKMeans() if self.clusterer is None else self.clusterer
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is requested here and by the clusterer inside.
+        """Get the metadata routing of this object and of the clusterer inside.
 
         Returns
         -------
         router : MetadataRouter
-            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
+            The routing, for :func:`sklearn.utils.metadata_routing.process_routing`.
         """
         return router_to(self, self._inner(), "clusterer")
 
@@ -277,16 +287,20 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[np.int32]:
-        """Assign new rows: at cost plus price if their groups are given, else at least cost.
+        """Assign new rows to clusters.
 
-        With ``size_bounds``, rows without a group pay the price for the size of the cluster.
+        With their groups, rows join the cluster with the smallest cost plus price. Without groups,
+        they join the cluster with the smallest cost.
+
+        With ``size_bounds``, the cost of rows without a group includes the price for the size of
+        the cluster.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional.
+            The group of each row, which is optional.
 
         Returns
         -------
@@ -309,16 +323,16 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
-        """Assign a batch of new rows so that it satisfies the limits by itself.
+        """Assign a batch of new rows so that the batch satisfies the limits.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups, if X does not hold them.
+            The group of each row, if X does not hold it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
+            Weights of the rows.
 
         Returns
         -------

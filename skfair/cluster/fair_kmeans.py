@@ -82,59 +82,67 @@ class FairKMeans(
     FairClusterMixin,
     BaseEstimator,
 ):
-    r"""k-means clustering whose clusters keep the groups in proportion.
+    r"""K-means clustering with balanced groups in every cluster.
 
-    Use it like :class:`sklearn.cluster.KMeans` where every cluster is to hold the groups. It
-    minimises the cost of k-means under a limit on the balance of every cluster k,
+    Use it like :class:`sklearn.cluster.KMeans` if every cluster should contain the groups in
+    similar proportions as the whole sample. It minimises the cost of k-means subject to a limit on
+    the balance of every cluster k,
 
     .. math:: \min_{g, g'} \frac{n_{kg}}{n_{kg'}} \ge \beta,
 
-    with :math:`n_{kg}` members of group g, or under bounds on each group's share. The sizes of the
-    clusters may be limited as well. The limits hold for ``labels_``, exactly, in whole people; with
-    sample weights each may be missed by less than the largest weight, except for bounds on sizes.
-    ``predict`` follows them in the mean.
+    where :math:`n_{kg}` is the number of members of group g in cluster k. The share of each group
+    can be limited instead, and the sizes of the clusters may be limited as well. The limits hold
+    exactly for ``labels_``, up to the rounding to whole people. With sample weights, each limit may
+    be violated by less than the largest weight, except for bounds on sizes. New rows that are
+    assigned by ``predict`` satisfy the limits on average.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     min_balance : float or None, default=0.8
-        Smallest balance of a cluster, in [0, 1]; larger is fairer and costs more. None for no
-        limit, needed together with ``share_bounds``.
+        Minimum balance of each cluster, in [0, 1]. A larger value is fairer and increases the cost.
+        If None, the balance is not limited, which is required with ``share_bounds``.
     relative_balance : bool, default=True
-        Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
-        percent constraint") or an absolute balance, which may not be above that of the sample.
+        If True, ``min_balance`` is a share of the balance of the whole sample, so 0.8 is the "80
+        percent constraint". If False, it is an absolute balance, which must not exceed the balance
+        of the sample.
     share_bounds : float or dict, default=None
-        A dict of group -> (lower, upper), or a factor f that keeps every share r of the sample
-        within [f r, r / f]; rounded to whole people.
+        Limits on the share of each group in each cluster. A dict sets a pair (lower, upper) for
+        each group. A factor f requires that a group with the share r in the sample has a share
+        between f r and r / f in each cluster. Limits are rounded to whole people.
     size_bounds : pair (low, high), default=None
         Smallest and largest total weight of a cluster. A float in [0, 1] is a share of the weight
         of all rows. An integer is a weight, which is a number of rows if there are no sample
-        weights. An array has one of these for each cluster: in the order of the centres given in
-        ``init``; otherwise larger clusters get larger bounds. If None, sizes are not limited.
+        weights. An array has one of these for each cluster, in the order of the centres given in
+        ``init``. Without given centres, larger clusters get larger bounds. If None, sizes are not
+        limited.
     init : {"k-means++", "random"} or array-like, default="k-means++"
-        How the starting centres are chosen, or the centres, (n_clusters, n_features).
+        Method by which the starting centres are chosen, or the centres themselves, with shape
+        (n_clusters, n_features).
     n_init : "auto" or int, default="auto"
-        Number of runs, of which the best is kept; "auto" is 1. Each starts from k-means, and from
-        k-means on the points relative to their group's mean.
+        Number of runs, of which the best one is kept. "auto" is 1. Each run starts from k-means,
+        and from k-means on the points after the mean of their group has been subtracted.
     solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
-        - "prices", :class:`~skfair.solvers.Prices`: our own, by the dual of the assignment
-          problem; cheapest and exact. The others take one attribute.
-        - "swap", :class:`~skfair.papers.Swap`: stochastic k-means steps and swaps [1]_; no sample
-          weights.
-        - "variational", :class:`~skfair.papers.Variational`: a penalty on a divergence [2]_; needs
-          ``min_balance=None``.
-        - "smooth", :class:`~skfair.papers.Smooth`: alternating gradients [1]_; needs
-          ``min_balance=None``.
+        Algorithm that solves the problem. Only "prices" accepts several attributes.
+
+        - "prices", :class:`~skfair.solvers.Prices`, solves the dual of the assignment problem. It
+          satisfies the limits exactly and takes the least time.
+        - "swap", :class:`~skfair.papers.Swap`, makes stochastic k-means steps and swaps [1]_. It
+          does not accept sample weights.
+        - "variational", :class:`~skfair.papers.Variational`, adds a penalty on a divergence [2]_.
+          It requires ``min_balance=None``.
+        - "smooth", :class:`~skfair.papers.Smooth`, makes alternating gradient steps [1]_. It
+          requires ``min_balance=None``.
     max_iter : int, default=100
-        Most rounds of a run.
+        Maximum number of rounds of a run.
     tol : float, default=1e-4
-        A run ends when the centres move by less, relative to the variance of the features. The
-        solvers of papers compare their own objectives.
+        Tolerance of the movement of the centres, relative to the variance of the features, below
+        which a run stops. The solvers of papers compare their own objectives instead.
     random_state : int, RandomState instance or None, default=None
         Seed.
     n_jobs : int, default=None
-        Number of parallel runs.
+        Number of runs that are computed in parallel.
 
     Attributes
     ----------
@@ -144,19 +152,24 @@ class FairKMeans(
         Cluster of each row, within the limits.
     inertia_ : float
         Sum of squared distances of the rows to the means of their clusters.
-    balance_, cluster_balances_ : float, ndarray of shape (n_clusters,)
-        Smallest balance, and that of each cluster; 0 for an empty one.
+    balance_ : float
+        Smallest balance of a cluster.
+    cluster_balances_ : ndarray of shape (n_clusters,)
+        Balance of each cluster, which is 0 for an empty cluster.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Number (or weight) of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Number (or weight) of the members of each group in each cluster.
     prices_ : ndarray of shape (n_clusters, n_groups)
-        What a member of a group pays, on top of the squared distance, to join a cluster.
-    lower_bound_, assignment_gap_ : float
-        No labels within the limits cost less at the centres for which ``labels_`` were chosen, and
-        the relative excess of theirs.
+        Price of each group in each cluster, which is added to the squared distance of a row of this
+        group.
+    lower_bound_ : float
+        Lower bound on the cost of all labels within the limits, at the centres for which
+        ``labels_`` were chosen.
+    assignment_gap_ : float
+        Relative excess of the cost of ``labels_`` over this bound.
     n_iter_ : int
-        Number of rounds.
+        Number of rounds of the best run.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
@@ -164,14 +177,15 @@ class FairKMeans(
 
     See Also
     --------
-    sklearn.cluster.KMeans : Without limits.
+    sklearn.cluster.KMeans : K-means clustering without limits.
 
     Notes
     -----
-    A round costs a few passes over the rows, O(n K d) each. Large data settle on a sample first,
-    and few rounds see all rows. X, groups and weights may be Dask collections, and X may be sparse,
-    with "prices". Where whole people cannot meet a ``min_balance`` close to 1, each limit is missed
-    by less than one person; where even that fails, a ``ConvergenceWarning`` says by how much.
+    A round takes a few passes over the rows, which cost O(n K d) each. Large data are first
+    clustered on a sample, so only a few rounds use all rows. With "prices", X may be sparse, and X,
+    groups and weights may be Dask collections. If whole people cannot satisfy a ``min_balance``
+    close to 1, each limit is violated by less than one person. If this is not possible either, a
+    ``ConvergenceWarning`` states the violation.
 
     References
     ----------
@@ -183,13 +197,17 @@ class FairKMeans(
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.cluster import KMeans
     >>> from skfair.cluster import FairKMeans
+    >>> from skfair.metrics import balance_score
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> sex = np.where(X[:, 0] > 0, "f", "m")  # the groups live apart
+    >>> plain = KMeans(2, n_init=10, random_state=0).fit(X)
     >>> model = FairKMeans(2, min_balance=0.8, random_state=0).fit(X, sensitive_features=sex)
-    >>> print(f"smallest balance of a cluster: {model.balance_:.2f}")
-    smallest balance of a cluster: 0.68
+    >>> before = balance_score(plain.labels_, sensitive_features=sex)
+    >>> print(f"smallest balance of a cluster: {before:.2f} before, {model.balance_:.2f} now")
+    smallest balance of a cluster: 0.20 before, 0.68 now
     """
 
     _takes_partitions = True
@@ -303,13 +321,14 @@ class FairKMeans(
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
     ) -> FairKMeans:
-        """Go on with the next part of a stream.
+        """Update the clustering with the next part of a stream.
 
         The first part is clustered as by ``fit`` and must contain every group. Each further part is
-        assigned so that the limits hold for everything seen so far; then the centres move to the
-        running means and the prices are averaged. ``labels_`` are those of the last part,
-        ``cluster_sizes_``, ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all
-        parts. Shares in ``size_bounds`` are shares of all rows so far, which are kept up to a row.
+        assigned so that the limits hold for all rows seen so far. Then the centres move to the
+        running means, and the prices are averaged. ``labels_`` are the labels of the last part,
+        whereas ``cluster_sizes_``, ``group_counts_``, ``cluster_balances_`` and ``balance_``
+        describe all parts. Shares in ``size_bounds`` are shares of all rows so far, and are
+        satisfied up to one row.
 
         Parameters
         ----------
@@ -319,7 +338,7 @@ class FairKMeans(
         Returns
         -------
         self : object
-            The estimator.
+            The fitted estimator.
         """
         if is_lazy(X, sensitive_features, sample_weight):
             raise TypeError(
@@ -339,18 +358,19 @@ class FairKMeans(
     ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
-        With their groups, rows go where distance plus price is least, which satisfies the limits
-        about as well as new data are like the training data. Without groups they go to the nearest
-        centre, and no limit is satisfied; with ``size_bounds`` the distance to a centre then
-        includes the price that any row pays for the size of the cluster. See :meth:`assign` for a
-        batch that must satisfy the limits exactly.
+        With their groups, rows join the cluster with the smallest squared distance plus price. The
+        limits then hold approximately, if new data resemble the training data. Without groups, rows
+        join the nearest centre, and the limits need not hold. With ``size_bounds``, the distance to
+        a centre then includes the price for the size of the cluster. Use :meth:`assign` for a batch
+        that must satisfy the limits exactly.
 
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from the columns of X that ``sensitive`` names, if any.
+            The group of each row, which is optional. If the estimator has ``sensitive`` columns,
+            the groups are read from X.
 
         Returns
         -------
@@ -368,17 +388,17 @@ class FairKMeans(
         n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
     )
     def transform(self, X: MatrixLike) -> NDArray[Any]:
-        """Return the distances of rows to the centres.
+        """Compute the distances of rows to the centres.
 
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
+            The rows.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances, of the dtype of X.
+            Euclidean distances, with the dtype of X.
         """
         check_is_fitted(self)
         rows = read_features(self, X, **ROW_CHECKS)
@@ -392,12 +412,12 @@ class FairKMeans(
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
+            The rows.
 
         Returns
         -------
         score : float
-            Larger is better, as for ``KMeans``.
+            The score, for which larger is better as in ``KMeans``.
         """
         check_is_fitted(self)
         if is_lazy(X, sample_weight):
@@ -419,29 +439,32 @@ class FairKMeans(
         sample_weight: ColumnLike | None = None,
         before: MatrixLike | Literal["fit"] | None = None,
     ) -> NDArray[np.int32]:
-        """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
+        """Assign a batch of new rows to the fitted centres, within limits on the batch.
 
-        Small batches, up to a few hundred rows, are solved nearly to the optimum, within a second
-        or so.
-        A batch with fewer rows of a group than there are clusters cannot be balanced by itself:
-        the limits then apply to the rows of ``fit`` and the batch together (``before="fit"``).
+        The assignment has nearly the lowest possible cost for batches of up to a few hundred rows,
+        and takes about a second. If a batch has fewer rows of a group than there are clusters, it
+        cannot be balanced separately. Use ``before="fit"`` to apply the limits to the rows of
+        ``fit`` and the batch together.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The batch.
+            The rows of the batch.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Its groups. Read from the columns of X that ``sensitive`` names, if any.
+            The group of each row. If the estimator has ``sensitive`` columns, the groups are read
+            from X.
         min_balance : float, default=None
-            Smallest balance of a cluster of the batch; None takes that of the estimator.
+            Minimum balance of the clusters in the batch. If None, the value of the estimator is
+            used.
         share_bounds : float or dict, default=None
-            Bounds on shares in the batch instead; None takes those of the estimator.
+            Limits on shares in the batch. If None, the limits of the estimator are used.
         size_bounds : pair (low, high), default=None
-            Bounds on the sizes of the clusters in the batch. If None, those of the estimator apply,
-            where integers are numbers of rows of the batch.
+            Bounds on the sizes of the clusters in the batch. If None, the bounds of the estimator
+            are used, where integers are numbers of rows of the batch.
         before : "fit" or array-like of shape (n_clusters, n_groups), default=None
-            Number (or weight) of the rows of each of ``groups_`` that the clusters hold already:
-            the limits apply to the sum. "fit" stands for ``group_counts_``; None for nothing.
+            Number (or weight) of the rows of each of ``groups_`` that are already in the clusters.
+            The limits then apply to these rows and the batch together. "fit" uses
+            ``group_counts_``. If None, the clusters are empty.
 
         Returns
         -------
@@ -461,17 +484,19 @@ class FairKMeans(
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
     ) -> NDArray[Any]:
-        """Cluster X within the limits and return the distances to the centres.
+        """Cluster X within the limits, and compute the distances to the centres.
 
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
+        y : object
+            Not used. It exists for compatibility.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances.
+            Euclidean distances to the centres.
         """
         return self.fit(
             X, y, sensitive_features=sensitive_features, sample_weight=sample_weight

@@ -58,102 +58,121 @@ def _knows_new_rows(self: FairSpectralClustering) -> bool:
 class FairSpectralClustering(
     SensitiveFeaturesMixin, CallbackSupportMixin, FairClusterMixin, BaseEstimator
 ):
-    r"""Spectral clustering whose clusters keep the groups in proportion.
+    r"""Spectral clustering with balanced groups in every cluster.
 
-    Use it for graphs, and for clusters that are not round. With weights W between the rows, degrees
-    D and :math:`M = D^{-1/2} W D^{-1/2}`, the rows are embedded by the solution of
+    Use it for graphs, and for clusters that are not round. The rows are embedded by eigenvectors of
+    a graph, as in :class:`sklearn.cluster.SpectralClustering`, but under the constraint that each
+    cluster contains the groups in the shares of the whole sample. With weights W between the rows,
+    degrees D and :math:`M = D^{-1/2} W D^{-1/2}`, the embedding is the solution of
 
     .. math:: \max_H \operatorname{Tr}(H' M H) \quad \text{subject to} \quad H'H = I,\; F'H = 0,
 
-    where :math:`F'H = 0` says that each cluster holds the groups in the shares of the whole sample.
-    That binds the embedding only. With ``assign_labels="fair"`` the labels satisfy the limits,
-    exactly, in whole people, at as small a normalised cut as can be found.
+    where :math:`F'H = 0` is the constraint on the groups. It applies only to the embedding. With
+    ``assign_labels="fair"``, the labels also satisfy the limits exactly, in whole people, and their
+    normalised cut is as small as can be found.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     min_balance : float or None, default=0.8
-        Smallest balance of a cluster, in [0, 1], for "fair" labels. None for no limit, needed
-        together with ``share_bounds``.
+        Minimum balance of each cluster, in [0, 1], for "fair" labels. If None, the balance is not
+        limited, which is required with ``share_bounds``.
     relative_balance : bool, default=True
-        Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
-        percent constraint") or an absolute balance.
+        If True, ``min_balance`` is a share of the balance of the whole sample, so 0.8 is the "80
+        percent constraint". If False, it is an absolute balance.
     share_bounds : float or dict, default=None
-        A dict of group -> (lower, upper), or a factor f that keeps every share r of the sample
-        within [f r, r / f].
+        Limits on the share of each group in each cluster, for "fair" labels. A dict sets a pair
+        (lower, upper) for each group. A factor f requires that a group with the share r in the
+        sample has a share between f r and r / f in each cluster.
     size_bounds : pair (low, high), default=None
-        Smallest and largest number of rows of a cluster, for "fair" labels: shares of all rows as
-        floats in [0, 1], numbers of rows as integers, or an array with one of these for each
+        Smallest and largest number of rows of a cluster, for "fair" labels. Floats in [0, 1] are
+        shares of all rows, and integers are numbers of rows. An array gives one of these for each
         cluster. If None, sizes are not limited.
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
-        How the embedding becomes labels; only "fair" satisfies the limits. Labels of a solver stay.
+        Method that turns the embedding into labels. Only "fair" satisfies the limits. If the solver
+        returns labels itself, these are kept.
     affinity : str, callable or Affinity, default="rbf"
-        - A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a callable: a dense
-          matrix of weights, which must not be negative.
-        - "nearest_neighbors": a sparse graph of the ``n_neighbors`` nearest rows.
-        - "precomputed": X is a symmetric matrix of weights; "precomputed_nearest_neighbors": a
-          sparse graph of distances.
-        - "nystroem" (rbf), "landmark" (rows linked through their nearest landmarks): approximations
-          by 500 landmarks, for large samples.
+        The weights between the rows.
 
-        An object of ``skfair.cluster.affinities`` replaces ``gamma`` and ``n_neighbors``.
+        - The name of a kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a callable,
+          gives a dense matrix of weights, which must not be negative.
+        - "nearest_neighbors" gives a sparse graph of the ``n_neighbors`` nearest rows.
+        - "precomputed" means that X is a symmetric matrix of weights.
+        - "precomputed_nearest_neighbors" means that X is a sparse graph of distances.
+        - "nystroem" approximates the rbf kernel by 500 landmarks, for large samples.
+        - "landmark" links rows through the nearest of 500 landmarks, for large samples.
+
+        An object of ``skfair.cluster.affinities`` has settings of its own, which replace ``gamma``
+        and ``n_neighbors``.
     gamma : float, default=None
-        Width of the kernel, larger is narrower; None is 1 / n_features, for "landmark" one over the
-        mean squared distance to the landmarks used.
+        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
+        n_features, or for "landmark" 1 over the mean squared distance to the landmarks used.
     n_neighbors : int, default=10
-        Neighbours, or landmarks, of a row.
+        Number of neighbours, or landmarks, of each row.
     n_components : int, default=None
-        Number of eigenvectors; None takes ``n_clusters``.
+        Number of eigenvectors. If None, it is ``n_clusters``.
     n_init : int, default=10
-        Runs of k-means on the embedding.
+        Number of runs of k-means on the embedding.
     solver : str or eigen-solver, default="auto"
-        "auto" is "dense" (exact, O(n^3)) up to 1000 rows and for landmarks, else "lanczos", block
-        Lanczos under the constraint. "arpack" takes one vector at a time, to machine precision.
-        "dc_admm" [1]_, "ufsc" and "ffsc" reproduce papers. Or an object of :mod:`skfair.solvers`.
+        Algorithm that computes the embedding. "dense" is exact and costs O(n^3). "lanczos" is a
+        block Lanczos method under the constraint, and "arpack" computes one vector at a time, to
+        machine precision. "auto" chooses "dense" for up to 1000 rows and for landmarks, and
+        "lanczos" otherwise. "dc_admm" [1]_, "ufsc" and "ffsc" are the algorithms of papers. An
+        object of :mod:`skfair.solvers` is accepted too.
     random_state : int, RandomState instance or None, default=None
         Seed.
     n_jobs : int, default=None
-        Parallel jobs of the search for neighbours.
+        Number of parallel jobs of the search for neighbours.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
     affinity_matrix_ : ndarray or sparse array of shape (n_samples, n_samples), or None
-        The weights; None for factored affinities.
+        The weights between the rows. It is None for affinities that are kept in factors.
     embedding_ : ndarray of shape (n_samples, n_components)
-        ``D^-1/2 H``; rows without edges are zero.
+        The embedding ``D^-1/2 H``, which is zero for rows without edges.
     eigenvalues_ : ndarray of shape (n_components,)
-        Leading eigenvalues under the constraint, in falling order.
-    spectral_cost_, ncut_ : float
-        ``n_components`` minus the sum of the eigenvalues; normalised cut of ``labels_``.
-    fairness_residual_, orthogonality_residual_ : float
-        ``|Q'H|`` for an orthonormal basis Q of F; ``|H'H - I|``.
-    balance_, average_balance_, relative_balance_ : float
-        Smallest and mean balance of a cluster; the smallest relative to the sample.
+        Leading eigenvalues under the constraint, in decreasing order.
+    spectral_cost_ : float
+        Cost of the embedding, which is ``n_components`` minus the sum of the eigenvalues.
+    ncut_ : float
+        Normalised cut of ``labels_``.
+    fairness_residual_ : float
+        Violation of the constraint by the embedding, ``|Q'H|`` for an orthonormal basis Q of F.
+    orthogonality_residual_ : float
+        Deviation of the embedding from orthogonality, ``|H'H - I|``.
+    balance_ : float
+        Smallest balance of a cluster.
+    average_balance_ : float
+        Mean balance of the clusters.
+    relative_balance_ : float
+        Smallest balance of a cluster as a share of the balance of the sample.
     cluster_balances_ : ndarray of shape (n_clusters,)
-        Balance of each cluster; 0 for an empty one.
+        Balance of each cluster, which is 0 for an empty cluster.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Number of the rows of each cluster.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
-        Members of each group in each cluster.
-    n_iter_, n_products_ : int
-        Iterations of the solver; columns that the affinity was multiplied with.
+        Number of members of each group in each cluster.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_products_ : int
+        Number of columns by which the affinity was multiplied.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        What the solver recorded per iteration.
+        Values that the solver recorded in each iteration.
 
     See Also
     --------
-    FairKMeans : For data whose clusters are round.
-    sklearn.cluster.SpectralClustering : Without limits.
+    FairKMeans : Clustering with limits for data whose clusters are round.
+    sklearn.cluster.SpectralClustering : Spectral clustering without limits.
 
     Notes
     -----
-    Rows without edges have no place in the embedding; "fair" labels use them where limits need
-    them.
+    Rows without edges have no place in the embedding. "fair" labels put them into clusters that
+    need them to satisfy the limits.
 
     References
     ----------
@@ -165,14 +184,19 @@ class FairSpectralClustering(
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.cluster import SpectralClustering
     >>> from sklearn.datasets import make_moons
     >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.metrics import balance_score
     >>> X, moon = make_moons(300, noise=0.2, random_state=0)
     >>> sex = np.where(np.random.default_rng(0).random(300) < 0.3 + 0.4 * moon, "f", "m")
-    >>> model = FairSpectralClustering(2, affinity="nearest_neighbors", random_state=0)
-    >>> model = model.fit(X, sensitive_features=sex)
-    >>> print(f"smallest balance: {model.relative_balance_:.0%} of that of the sample")
-    smallest balance: 98% of that of the sample
+    >>> options = {"affinity": "nearest_neighbors", "random_state": 0}
+    >>> plain = SpectralClustering(2, **options).fit_predict(X)
+    >>> model = FairSpectralClustering(2, **options).fit(X, sensitive_features=sex)
+    >>> before = balance_score(plain, sensitive_features=sex, relative=True)
+    >>> now = model.relative_balance_
+    >>> print(f"share of the balance of the sample: {before:.0%} before, {now:.0%} now")
+    share of the balance of the sample: 45% before, 98% now
     """
 
     _parameter_constraints = {
@@ -257,11 +281,12 @@ class FairSpectralClustering(
         Parameters
         ----------
         X : {array-like, sparse matrix, graph} of shape (n_samples, n_features)
-            The rows to cluster, or their weights, (n_samples, n_samples), if precomputed; then also
-            a graph of networkx or igraph, whose nodes are the rows.
+            The rows to cluster. If the affinity is precomputed, X has the shape (n_samples,
+            n_samples) and holds the weights between the rows, or it is a graph of networkx or
+            igraph whose nodes are the rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row. For a graph it may be a Series, frame or dict by node, in any
-            order; arrays are in the order of the nodes.
+            The group of each row. For a graph, it may be a Series, DataFrame or dict by node, in
+            any order. Arrays must be in the order of the nodes.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
         check_parameters(affinity)
@@ -294,16 +319,18 @@ class FairSpectralClustering(
     ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
-        A row joins the cluster where the normalised cut rises least, by its weights to the rows of
-        the fit. With its group, the price of the group is added, which satisfies the limits about
-        as well as new data are like the training data; few rows with sharp clusters vary much.
+        Each row joins the cluster for which the normalised cut increases least, according to its
+        weights to the training rows. If groups are given, the price of the group is added. The
+        limits then hold approximately, if new data resemble the training data. With few rows and
+        clearly separated clusters, deviations can be large.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from the columns of X that ``sensitive`` names, if any.
+            The group of each row, which is optional. If the estimator has ``sensitive`` columns,
+            the groups are read from X.
 
         Returns
         -------

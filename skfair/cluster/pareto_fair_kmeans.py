@@ -67,78 +67,84 @@ _NEARLY_ONE = 0.9995
 
 @documented
 class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
-    r"""The front of k-means cost against the balance of the clusters.
+    r"""Trade-off front between the cost of k-means and the balance of the clusters.
 
-    A clustering is on the front if no other one found is at least as cheap and at least as
-    balanced, and better in one of the two. Cost is the sum of squared distances to the means of the
-    clusters, balance is
+    One fit computes clusterings from plain k-means to clusters with the groups in the proportions
+    of the sample. A clustering is on the front if no other clustering found has at most its cost
+    and at least its balance, and is better in one of the two. The cost is the sum of squared
+    distances to the means of the clusters. The balance is
 
     .. math:: \min_k \min_{g, g'} \frac{n_{kg}}{n_{kg'}},
 
-    as a share of that of the sample; with several attributes kept apart, the smallest of these
-    shares.
+    as a share of the balance of the sample, where :math:`n_{kg}` is the number of members of group
+    g in cluster k. If several attributes are kept apart, the smallest of their shares counts.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     balances : int or array-like, default=41
-        Number of balances that are asked for, evenly spread, or these balances themselves as shares
-        of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
+        Number of evenly spread target balances, or the target balances themselves, as shares of the
+        balance of the sample in [0, 1]. The ends 0 and 1 are always included.
     size_bounds : pair (low, high), default=None
         Smallest and largest total weight of a cluster, as in :class:`FairKMeans`, for all points of
         the front. If None, sizes are not limited.
     solver : {"prices", "swap", "variational"} or object, default="prices"
-        A name, or an object such as ``Swap(max_points=50)``.
+        Algorithm that computes the front, given by its name or by an object such as
+        ``Swap(max_points=50)``. Only "prices" accepts several attributes.
 
-        - "prices", :class:`~skfair.solvers.Prices`: a warm-started sweep of the method of
-          :class:`FairKMeans`.
-        - "swap", :class:`~skfair.papers.Swap`: a list of labellings improved by k-means
-          steps and swaps, Algorithm 3 of safairkm, for ``max_iter`` iterations; ``balances``,
-          ``init`` and ``n_init`` are not used. One attribute, no sample weights. The object takes
-          the options of that algorithm: pairs, starts, length of the list, target, candidates.
-        - "variational", :class:`~skfair.papers.Variational`: a run per weight of its penalty,
-          ``Variational(front_weights=...)``; ``balances`` are not used. One attribute.
+        - "prices", :class:`~skfair.solvers.Prices`, applies the method of :class:`FairKMeans` to
+        all
+          target balances, and starts each from the solution of the one before.
+        - "swap", :class:`~skfair.papers.Swap`, improves a list of clusterings by k-means steps and
+          swaps for ``max_iter`` iterations (Algorithm 3 of safairkm). It does not use ``balances``,
+          ``init`` and ``n_init``, and does not accept sample weights. Pass an object to set the
+          options of the algorithm.
+        - "variational", :class:`~skfair.papers.Variational`, makes one run for each weight of its
+          penalty, ``Variational(front_weights=...)``. It does not use ``balances``.
     init : {"k-means++", "random"}, default="k-means++"
-        How plain k-means, where the sweeps start, is seeded.
+        Method by which the centres of plain k-means, the start of each sweep, are initialised.
     n_init : int, default=2
-        Number of runs; each sweeps from plain k-means and from k-means on the points relative to
-        their group's mean.
+        Number of runs. Each run makes two sweeps, from plain k-means and from k-means on the points
+        after the mean of their group has been subtracted.
     max_iter : int, default=500
-        Number of iterations of "swap", and of each run of "variational".
+        Maximum number of iterations of "swap", and of each run of "variational".
 
     Attributes
     ----------
     costs_ : ndarray of shape (n_points,)
-        Cost of each point of the front, increasing.
+        Cost of each point of the front, in increasing order.
     balances_ : ndarray of shape (n_points,)
-        Balance of each point, the smallest over the attributes; increasing if there is only one.
+        Balance of each point, which is the smallest one over the attributes. It increases if there
+        is a single attribute.
     relative_balances_ : ndarray of shape (n_points,)
-        Balance of each point as a share of that of the sample, the smallest over the attributes;
-        increasing.
+        Balance of each point as a share of the balance of the sample, in increasing order. It is
+        the smallest share over the attributes.
     labels_ : ndarray of shape (n_points, n_samples)
         Labels of each point.
     centers_ : ndarray of shape (n_points, n_clusters, n_features)
         Means of the clusters of each point.
     knee_ : int
-        The point farthest above the chord of the front, where a little less cost begins to take a
-        lot of balance.
+        Position of the point that is farthest above the straight line between the ends of the
+        front. Beyond this point, a small reduction of the cost takes a large reduction of the
+        balance.
     data_balance_ : float
-        Balance of the whole sample: no clustering is more balanced.
+        Balance of the whole sample, which no clustering can exceed.
     history_ : dict of ndarray
-        The course of "swap", one value per iteration: ``n_points`` of the list, ``n_children``,
-        ``n_new`` (children that entered it), ``cost`` (the lowest), ``balance`` (the highest),
-        ``hypervolume`` and ``seconds``. Empty for solvers that do not improve a list.
+        History of "swap", with one value per iteration for ``n_points`` of the list,
+        ``n_children``, ``n_new`` (children that entered the list), ``cost`` (the lowest),
+        ``balance`` (the highest), ``hypervolume`` and ``seconds``. It is empty for other solvers.
 
     See Also
     --------
-    FairKMeans : One clustering at one balance.
-    skfair.inspection.FairnessFrontDisplay : Draws the front.
+    FairKMeans : Compute one clustering for a given balance.
+    skfair.inspection.FairnessFrontDisplay : Draw the front.
 
     Notes
     -----
-    A sweep costs one round of :class:`FairKMeans` per balance, O(n K d) each. Large data are swept
-    on a sample of 10000 rows, and each balance is then carried to all rows.
+    A sweep takes one round of :class:`FairKMeans` for each balance, which costs O(n K d). For large
+    data, the sweep uses a sample of 10000 rows, and the solution for each balance is then extended
+    to all rows.
 
     Examples
     --------
@@ -214,7 +220,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, in cost and balance.
+            Weights of the rows, which apply to cost and balance.
         """
         solver = clustering_solver(self.solver)
         data = read_rows(
@@ -241,14 +247,16 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         Parameters
         ----------
         min_balance : float, default=None
-            The cheapest point whose balance is at least this share of that of the sample.
+            Minimum balance as a share of the balance of the sample. The point of lowest cost that
+            satisfies it is returned.
         index : int, default=None
-            The point with this number instead, for example ``knee_``.
+            Position of the point to return, for example ``knee_``. Pass either ``min_balance`` or
+            ``index``.
 
         Returns
         -------
         model : FairKMeans
-            Fitted: with labels, centres and prices.
+            The fitted estimator, with labels, centres and prices.
         """
         check_is_fitted(self)
         if (min_balance is None) == (index is None):
@@ -268,18 +276,18 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         return model
 
     def hypervolume(self, ref_cost: float | None = None) -> float:
-        """Return the share of the box between reference and ideal that the front dominates.
+        """Compute the dominated share of the box between a reference point and the ideal point.
 
         Parameters
         ----------
         ref_cost : float, default=None
-            Cost at the bad end of the box; by default twice the smallest cost of the front. The
-            ideal point is that smallest cost at the balance of the sample.
+            Cost of the reference point. If None, it is twice the smallest cost of the front. The
+            ideal point has the smallest cost of the front and the balance of the sample.
 
         Returns
         -------
         share : float
-            Between 0 and 1; larger is better.
+            The share, between 0 and 1 (larger is better).
         """
         check_is_fitted(self)
         if not np.isfinite(self.costs_).all():

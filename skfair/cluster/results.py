@@ -43,11 +43,12 @@ class FairClusterMixin(ClusterMixin):
         X : array-like of shape (n_samples, n_features)
             The rows to cluster, of any kind that ``fit`` takes.
         y : object
-            Not used; exists for compatibility.
+            Not used. It exists for compatibility.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups. Read from the columns of X that ``sensitive`` names, if any.
+            The group of each row. If the estimator has ``sensitive`` columns, the groups are read
+            from X.
         **fit_params : dict
-            What ``fit`` takes besides.
+            Further arguments of ``fit``.
 
         Returns
         -------
