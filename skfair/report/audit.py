@@ -202,8 +202,8 @@ class Audit(AuditTables):
     def bias_profile(self, path: str | PathLike[str] | None = None) -> pd.DataFrame:
         """Return one table with a row for each group and measure, and write it to a file.
 
-        Draft standards for the AI Act of the European Union ask for such a record. Its numbers are
-        those of the other tables, and what these do not show is not in it either.
+        Draft standards for the AI Act of the European Union require such a record. All numbers come
+        from the other tables, so numbers that the audit does not show are not in it either.
 
         Parameters
         ----------
@@ -215,19 +215,20 @@ class Audit(AuditTables):
         Returns
         -------
         table : DataFrame
-            Columns ``view``, ``group``, ``measure``, ``n_rows``, ``n_persons``, ``value`` with
-            its interval, ``reference``, ``reference_value``, ``difference``, ``verdict`` and
-            ``is_suppressed``. The reference is the group named by ``reference=``. Otherwise it is
-            "all", which stands for all rows. With a named group the difference has an interval and
-            a p-value.
+            Table with the columns ``view``, ``group``, ``measure``, ``n_rows``, ``n_persons``,
+            ``value`` with its interval, ``reference``, ``reference_value``, ``difference``,
+            ``verdict`` and ``is_suppressed``. The reference is the group that was passed as
+            ``reference=`` to the audit. Without such a group, it is "all", which stands for all
+            rows. With a reference group, the difference has an interval and a p-value.
 
         Notes
         -----
-        The verdict is "beyond chance" or "within chance". With a named group it is about the
-        difference from that group. Without one, it is about the clearest pair of groups: if the
-        pair is beyond chance, its two groups have this verdict, and the others are "not judged".
-        Measures that no metric of the audit compares are "not judged" either. Further verdicts are
-        "reference", "undefined", "not compared" (few people, or an unknown group) and "not shown".
+        The verdict is "significant" or "not significant". With a reference group, it is about the
+        difference from this group. Otherwise, it is about the most significant pair of groups: if
+        their difference is significant, the two groups have this verdict, and the other groups are
+        "not tested". Measures that no metric of the audit compares are "not tested" either. Further
+        verdicts are "reference", "undefined", "not compared" (few people, or an unknown group) and
+        "not shown".
 
         Examples
         --------

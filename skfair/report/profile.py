@@ -52,10 +52,10 @@ def profile_of(tables: AuditTables) -> pd.DataFrame:
         "not compared": table["apart"] != "",
         "reference": is_reference,
         "undefined": table["value"].isna(),
-        "beyond chance": is_beyond,
-        "within chance": is_within,
+        "significant": is_beyond,
+        "not significant": is_within,
     }
-    table["verdict"] = np.select([*verdicts.values()], [*verdicts], "not judged")
+    table["verdict"] = np.select([*verdicts.values()], [*verdicts], "not tested")
     table = table[[*_KEYS, *_NUMBERS, *_DIFFERENCE, "verdict", "is_suppressed"]]
     return table.astype({"n_rows": "Int64", "n_persons": "Int64"})
 
@@ -88,9 +88,9 @@ def _are_suppressed(table: pd.DataFrame) -> BoolArray:
 
 
 def _judged(tables: AuditTables, table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return which differences the audit found to be beyond chance, and which within chance.
+    """Return which differences are significant by the audit, and which are not.
 
-    They are those from the reference group, or else those of the clearest pair of groups.
+    These are differences from the reference group, or without one, of the most significant pair.
     """
     gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
     gaps = gaps.assign(measure=[measure_of(name, tables.task) for name in gaps.get("metric", ())])

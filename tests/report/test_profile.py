@@ -89,11 +89,11 @@ def test_differences_from_a_named_group_are_those_of_the_audit(people, confidenc
         pd.testing.assert_series_equal(both[f"{name}_x"], both[f"{name}_y"], check_names=False)
     is_tested = both["p_value_x"].notna() & both["value_x"].notna()
     is_beyond = both["p_value_x"] <= 1 - confidence + 1e-12
-    assert (both["verdict"][is_tested & is_beyond] == "beyond chance").all()
-    assert (both["verdict"][is_tested & ~is_beyond] == "within chance").all()
-    said = {"beyond chance", "within chance"} if confidence == 0.95 else {"within chance"}
-    assert set(both["verdict"][is_tested]) - {"not judged"} == said
-    assert (both["verdict"][both["measure"] == "base_rate"] == "not judged").all()
+    assert (both["verdict"][is_tested & is_beyond] == "significant").all()
+    assert (both["verdict"][is_tested & ~is_beyond] == "not significant").all()
+    said = {"significant", "not significant"} if confidence == 0.95 else {"not significant"}
+    assert set(both["verdict"][is_tested]) - {"not tested"} == said
+    assert (both["verdict"][both["measure"] == "base_rate"] == "not tested").all()
     own = row_of(table, "age", "mid", "selection_rate")
     assert own.verdict == "reference"
     assert np.isnan(own.difference)
@@ -112,13 +112,13 @@ def test_without_a_named_group_the_verdict_is_that_of_the_clearest_pair(people):
             rows = table[(table["view"] == gap.view) & (table["measure"] == measure)]
             rows = rows[rows["difference"].notna()].set_index("group")["verdict"]
             pair = [gap.clear_first, gap.clear_second]
-            said = "beyond chance" if gap.is_beyond_chance else "within chance"
+            said = "significant" if gap.is_beyond_chance else "not significant"
             assert (rows[pair] == said).all()
-            others = "not judged" if gap.is_beyond_chance else "within chance"
+            others = "not tested" if gap.is_beyond_chance else "not significant"
             assert (rows.drop(pair) == others).all()
-    assert row_of(table, "age", "old", "selection_rate").verdict == "beyond chance"
-    assert row_of(table, "age", "old", "base_rate").verdict == "not judged"
-    assert {"not judged", "within chance"} <= set(table["verdict"])
+    assert row_of(table, "age", "old", "selection_rate").verdict == "significant"
+    assert row_of(table, "age", "old", "base_rate").verdict == "not tested"
+    assert {"not tested", "not significant"} <= set(table["verdict"])
 
 
 def test_a_small_group_that_is_furthest_apart_is_not_judged_by_the_pair_of_large_ones():
@@ -130,14 +130,14 @@ def test_a_small_group_that_is_furthest_apart_is_not_judged_by_the_pair_of_large
     gap = found.gaps.iloc[0]
     assert (gap["second_group"], gap["clear_second"]) == ("c", "b")
     verdicts = found.bias_profile().set_index("group")["verdict"].to_dict()
-    assert verdicts == {"a": "beyond chance", "b": "beyond chance", "c": "not judged"}
+    assert verdicts == {"a": "significant", "b": "significant", "c": "not tested"}
 
 
 def test_a_rate_that_no_other_group_has_is_not_judged():
     sex, y = np.repeat(["f", "m"], 100), np.r_[np.arange(100) % 2, np.zeros(100, int)]
     table = audit(y, np.arange(200) % 3 % 2, sensitive_features={"sex": sex}).bias_profile()
     verdicts = [row_of(table, "sex", group, "true_positive_rate").verdict for group in "fm"]
-    assert verdicts == ["not judged", "undefined"]
+    assert verdicts == ["not tested", "undefined"]
 
 
 def test_a_group_without_weight_is_undefined_and_not_suppressed(people):
@@ -246,11 +246,11 @@ def test_other_tasks(people, task):
     y, p, measure = given[task]
     found = audit(y, p, sensitive_features=people[["age"]], n_simulations=20, task=task)
     table = found.bias_profile()
-    assert set(table["verdict"]) <= {"beyond chance", "within chance", "not judged"}
+    assert set(table["verdict"]) <= {"significant", "not significant", "not tested"}
     is_old = people["age"] == "old"
     own = (y - p)[is_old].mean() if task == "numbers" else (p == 1)[is_old & (y == 1)].mean()
     assert row_of(table, "age", "old", measure).value == pytest.approx(own, abs=1e-12)
-    assert row_of(table, "age", "old", measure).verdict != "not judged"
+    assert row_of(table, "age", "old", measure).verdict != "not tested"
 
 
 def test_the_command_writes_it(people, tmp_path, capsys):
