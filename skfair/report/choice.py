@@ -34,7 +34,7 @@ from skfair.utils.text import check_text
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
 # What the memo of a decision says of the model that was chosen, beside its numbers.
-_FACTS = ("label", "limits", "holds_overall_rate", "group_aware", "status", "confidence")
+_FACTS = ("label", "holds_overall_rate", "group_aware", "status", "confidence")
 
 
 class Candidate(NamedTuple):
@@ -63,8 +63,8 @@ class Judged(NamedTuple):
     is_crossed: bool  # whether the limit is that of their crossed groups
     options: dict[str, Any]  # of an audit
 
-    def numbers(self, candidate: Candidate, before: Any) -> tuple[dict[str, Any], Shown]:
-        """Return all numbers of a model as plain data, and which groups may be shown."""
+    def step(self, candidate: Candidate, before: Any) -> tuple[dict[str, Any], Shown]:
+        """Return what the page says of a model as plain data, and which groups may be shown."""
         raw = self.raw._replace(y_pred=candidate.decisions, before=before)
         task = find_task(survey_rows(raw.labels(), "binary"), "binary", self.positive)
         table = read_table(raw, task, self.groups, like=check_aligned(**raw.named()))
@@ -73,6 +73,9 @@ class Judged(NamedTuple):
         limited = [name for name in table.attributes if name in self.limited] or table.attributes
         is_crossed = self.is_crossed and len(limited) == len(table.attributes) > 1
         views = shown.views[: None if is_crossed else len(table.attributes)]
+        limits = candidate.limits or {}
+        if limits and not limits.keys() & {"", *limited}:  # the fit got groups without names
+            limits = {"": max(limits.values())}
         limited = [views[-1].name] if is_crossed else limited
         whole = whole_view(shown.sample)
         (everybody,) = _groups(whole, whole, options).values()
@@ -83,15 +86,15 @@ class Judged(NamedTuple):
         gaps = gaps_of(task, self.metrics, set(shown.sample.measures))
         for gap in rows_of(find_gaps(shown.sample, views, gaps, options, [])[0]):
             if gap.model == "now":
-                limits = candidate.limits if candidate.limits and gap.view in limited else {}
-                limit = limits.get(gap.view, limits.get(""))
+                limit = limits.get(gap.view, limits.get("")) if gap.view in limited else None
                 attributes[gap.view]["disparities"][gap.metric] = _disparity(gap, limit)
         cells = [everybody[name] for name in _CELLS]
         cost = None
         if candidate.costs is not None and None not in cells:
             cost = float(np.dot(cells, np.ravel(candidate.costs)))
         everybody |= {"cost": cost, "certified": candidate.certified, "attributes": attributes}
-        return everybody, shown
+        facts = {name: getattr(candidate, name) for name in _FACTS}
+        return {**facts, "limits": limits or None, "numbers": everybody}, shown
 
     def fingerprint(self, candidates: Sequence[Candidate]) -> str:
         """Return the SHA-256 of the rows with outcomes and groups, and of all decisions."""
@@ -160,8 +163,8 @@ def choice_page(
     check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
     steps = []
     for candidate in candidates:
-        numbers, shown = judged.numbers(candidate, before)
-        steps.append({name: getattr(candidate, name) for name in _FACTS} | {"numbers": numbers})
+        step, shown = judged.step(candidate, before)
+        steps.append(step)
     views = steps[0]["numbers"]["attributes"]
     memo = {
         "kind": "skfair decision",

@@ -203,22 +203,33 @@ def test_limits_are_compared_with_the_attributes_that_they_limit(rows):
     rows = {**rows, "sensitive_features": groups}
     each = partial(Cut, sensitive=Sensitive(crossed=False))
 
-    def limits(path):
-        own = data_of(path.to_html(**rows))["steps"][-1]["numbers"]["attributes"]
+    def limits(path, chosen):
+        step = data_of(path.to_html(**rows))["steps"][-1]
+        assert step["limits"] == chosen
+        own = step["numbers"]["attributes"]
         return {view: next(iter(v["disparities"].values()))["limit"] for view, v in own.items()}
 
-    assert limits(path_of(each)) == {"sex": 0.05, "age": 0.05}
-    assert limits(path_of()) == {"sex": None, "age": None, "sex x age": 0.05}
+    assert limits(path_of(each), {"": 0.05}) == {"sex": 0.05, "age": 0.05}
+    assert limits(path_of(), {"": 0.05}) == {"sex": None, "age": None, "sex x age": 0.05}
     fitted = fairness_path(
         ConstrainedERMClassifier(), rows["X"], rows["y"], max_disparities=[0.2],
         sensitive_features=groups["sex"],
     )  # fmt: skip
-    assert limits(fitted) == {"sex": 0.2, "age": None}
+    assert limits(fitted, {"sex": 0.2}) == {"sex": 0.2, "age": None}
+    nameless = fairness_path(
+        ConstrainedERMClassifier(), rows["X"], rows["y"], max_disparities=[0.2],
+        sensitive_features=groups["sex"].to_numpy(),
+    )  # fmt: skip
+    alone = {**rows, "sensitive_features": groups["sex"]}
+    (step,) = data_of(nameless.to_html(**alone))["steps"]
+    assert step["limits"] == {"": 0.2}
+    assert "the limit 20%" in nameless.to_html(**alone)
     of_each = path_of(each, [2.0])
     of_each.estimators[0].max_disparity = {"sex": 0.2, "age": 0.1}
     of_each = FairnessPath(*list(vars(of_each).values())[:4], limits={"sex": 0.1, "age": 0.05})
-    assert limits(of_each) == {"sex": 0.2, "age": 0.1}
-    assert "sex 20%, age 10%" in of_each.to_html(**rows)
+    chosen = {"sex": 0.2, "age": 0.1}
+    assert limits(of_each, chosen) == chosen
+    assert "20% by sex, 10% by age" in of_each.to_html(**rows)
 
 
 def test_small_groups_are_hidden_as_in_audits(rows):

@@ -46,7 +46,11 @@ const choose = () => {
   at("chosen").textContent = nameOf(i);
   document.body.classList.toggle("two", j !== null && j !== i);
   document.querySelector(".of-other").hidden = j === null;
-  panels.forEach((panel, k) => { if (panel) panel.hidden = k !== i && k !== j; });
+  panels.forEach((panel, k) => {
+    if (!panel) return;
+    panel.hidden = k !== i && k !== j;
+    panel.classList.toggle("compared", k !== i);
+  });
   panels[i].parentNode.prepend(panels[i]);
   document.querySelectorAll(".ticks span").forEach((tick, k) => tick.classList.toggle("now", k === Number(at("step").value)));
   for (const point of document.querySelectorAll(".point")) {
