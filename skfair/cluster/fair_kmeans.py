@@ -139,8 +139,6 @@ class FairKMeans(
     tol : float, default=1e-4
         Tolerance of the movement of the centres, relative to the variance of the features, below
         which a run stops. The solvers of papers compare their own objectives instead.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     n_jobs : int, default=None
         Number of runs that are computed in parallel.
 

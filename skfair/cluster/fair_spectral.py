@@ -120,8 +120,6 @@ class FairSpectralClustering(
         machine precision. "auto" chooses "dense" for up to 1000 rows and for landmarks, and
         "lanczos" otherwise. "dc_admm" [1]_, "ufsc" and "ffsc" are the algorithms of papers. An
         object of :mod:`skfair.solvers` is accepted too.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     n_jobs : int, default=None
         Number of parallel jobs of the search for neighbours.
 

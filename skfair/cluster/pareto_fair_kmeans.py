@@ -94,8 +94,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         ``Swap(max_points=50)``. Only "prices" accepts several attributes.
 
         - "prices", :class:`~skfair.solvers.Prices`, applies the method of :class:`FairKMeans` to
-        all
-          target balances, and starts each from the solution of the one before.
+          all target balances, and starts each from the solution of the one before.
         - "swap", :class:`~skfair.papers.Swap`, improves a list of clusterings by k-means steps and
           swaps for ``max_iter`` iterations (Algorithm 3 of safairkm). It does not use ``balances``,
           ``init`` and ``n_init``, and does not accept sample weights. Pass an object to set the

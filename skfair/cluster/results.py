@@ -129,20 +129,20 @@ def warn_of_result(
         warn_of_missed("The limits", missed, f"{largest}; the balance reached is {balance:.4g}")
     elif clustering.status == "infeasible":
         warn_user(
-            f"The limits are missed, though by less than a row; the balance reached is "
+            "The limits are violated by less than a row. The smallest balance of a cluster is "
             f"{balance:.4g}. Ask for a smaller min_balance, fewer clusters, or another solver.",
             ConvergenceWarning,
         )
     elif clustering.status == "max_iter":
         warn_user(
-            f"The centres still move after max_iter={max_iter} rounds. The limits are met; "
-            "increase max_iter or tol for a cheaper clustering.",
+            f"The centres still move after max_iter={max_iter} rounds. The limits are "
+            "satisfied. Increase max_iter or tol to lower the cost.",
             ConvergenceWarning,
         )
     elif n_empty := int(np.sum(problem.counts(clustering.labels).sum(axis=1) <= 0)):
         warn_user(
             f"{n_empty} of {problem.n_clusters} clusters are empty. X may have fewer distinct rows "
-            "than there are clusters; ask for fewer clusters.",
+            "than there are clusters. Ask for fewer clusters.",
             ConvergenceWarning,
         )
 
