@@ -16,6 +16,7 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from docutils import nodes
+from PIL import Image, ImageOps
 from sphinx.util import logging
 from sphinx_gallery.sorting import ExplicitOrder
 
@@ -130,6 +131,19 @@ SECTIONS = {
     "in_use": ("In use", "From fairlearn, monitors, streams, clusters of machines, solvers."),
 }
 
+# Pictures of several panels, of which the thumbnail shows one: from where to where in the width.
+PANELS = {
+    "quickstart": (0.38, 1),
+    "intervals": (0.5, 1),
+    "fair_classifier": (0.53, 1),
+    "bank_trees": (0, 0.56),
+    "who_pays_for_a_limit": (0, 0.375),
+    "top_fifth": (0, 0.5),
+    "segments": (0, 0.55),
+    "fair_spectral": (0.53, 1),
+    "graph": (0.5, 1),
+}
+
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
 sphinx_gallery_conf = {
@@ -178,7 +192,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "auto_examples/index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -397,6 +411,21 @@ def add_index(app, docname, source):
         source[0] = f".. index::\n{entries}\n{source[0]}"
 
 
+def show_one_panel(app):
+    """Cut the thumbnails of wide pictures, which nobody could read."""
+    width, height = sphinx_gallery_conf["thumbnail_size"]
+    for path in (HERE / "auto_examples").rglob("sphx_glr_plot_*_001.png"):
+        name = path.stem.removeprefix("sphx_glr_plot_").removesuffix("_001")
+        if name not in PANELS:
+            continue
+        left, right = PANELS[name]
+        with Image.open(path) as picture:
+            size = picture.size
+            panel = picture.convert("RGB").crop((left * size[0], 0, right * size[0], size[1]))
+        panel = ImageOps.pad(panel, (width, height), color="white")
+        panel.save(path.parent / "thumb" / path.name.replace("_001", "_thumb"))
+
+
 def wrap_sentences(app, doctree, docname):
     """Let long lines of code and output wrap, unless they are rows of a table: these scroll."""
     for kind in (nodes.literal_block, nodes.doctest_block):
@@ -415,6 +444,7 @@ def setup(app):
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", wrap_sentences)
+    app.connect("builder-inited", show_one_panel, priority=600)  # when the gallery has run
 
 
 stage_examples()
