@@ -160,7 +160,7 @@ class SensitiveFeaturesMixin:
         names.
     n_features_in_ : int
         Number of columns of X in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X in ``fit``. The attribute exists only if X has names that are all
         strings.
 

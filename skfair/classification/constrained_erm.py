@@ -136,7 +136,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     ----------
     classes_ : ndarray of shape (2,)
         The class labels.
-    coef_ : ndarray of shape (1, n_features_in_)
+    coef_ : ndarray of shape (1, n_features)
         Coefficients of a linear model. They are 0 for the columns of ``sensitive``.
     intercept_ : ndarray of shape (1,)
         Intercept of a linear model, which includes the decision threshold.

@@ -100,7 +100,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features_in_)
+    coef_ : ndarray of shape (1, n_features)
         Coefficients of a linear model. They are 0 for the columns of ``sensitive``.
     intercept_ : ndarray of shape (1,)
         Intercept of a linear model.
