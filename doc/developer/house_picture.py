@@ -13,7 +13,7 @@ from tests.house import HAND_NAMES_ON, MAY_IMPORT, imported_modules, room_of
 ROOT = Path(skfair.__file__).parent
 # From the top: what a floor is for, and its rooms; none imports from a higher floor.
 FLOORS = {
-    "run from a shell, export": "__main__ warm export",
+    "run from a shell, export": "__main__ choose warm export",
     "what users fit": "classification regression preprocessing ranking cluster",
     "what estimators share": "estimators base read",
     "algorithms of papers": "papers",
