@@ -276,6 +276,35 @@ def overlapping(results: dict[str, Any], quick: bool) -> None:
         print(f"     K={k:<3} {out:g} rows   {seconds:.2f} s")
 
 
+def sizes(results: dict[str, Any], quick: bool) -> None:
+    """Figure 8: CPU of fits whose clusters have bounds on their sizes, against fits without."""
+    n, k = 10_000, 10
+    print("   clusters of limited sizes, n=10000, K=10, 3 groups: CPU against no bounds")
+    bounds = {"none": None, "within half": (0.05, 0.15), "within 20%": (0.08, 0.12)}
+    bounds["equal"] = (n // k, n // k)
+    cpu = dict.fromkeys(bounds, 0.0)
+    for seed in SEEDS[: 1 if quick else None]:
+        rng = np.random.default_rng(seed)
+        centers = 1.5 * rng.normal(size=(12, 6))
+        X = centers[rng.choice(12, n, p=rng.dirichlet(np.full(12, 2.0)))]
+        X = X + rng.normal(size=X.shape)
+        groups = np.digitize(X[:, 0] + 2 * rng.normal(size=n), [-1, 1.5])
+        times = alternate(
+            {
+                name: lambda b=b, X=X, g=groups: FairKMeans(k, size_bounds=b, random_state=1).fit(
+                    X, sensitive_features=g
+                )
+                for name, b in bounds.items()
+            },
+            3,
+        )
+        for name, of in times.items():
+            cpu[name] += of["cpu"]
+    for name in bounds:
+        results[f"sizes {name}"] = {"ratio": cpu[name] / cpu["none"]}
+        print(f"     {name:12s} {cpu[name] / cpu['none']:.2f}")
+
+
 def main(*, quick: bool = False) -> dict[str, Any]:
     results: dict[str, Any] = {}
     if data_folder() is not None:
@@ -284,4 +313,5 @@ def main(*, quick: bool = False) -> dict[str, Any]:
         rivals(results, quick)
         overlapping(results, quick)
     scale(results, quick)
+    sizes(results, quick)
     return results

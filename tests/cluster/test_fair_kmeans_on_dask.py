@@ -84,6 +84,7 @@ def assert_same(here, there):
         (LARGE, {"is_weighted": True}),
         (LARGE, {"min_balance": None, "share_bounds": 0.8, "groups": ("race",)}),
         (LARGE, {"min_balance": 0.5, "relative_balance": False, "n_init": 2}),
+        (LARGE, {"size_bounds": ([0.2, 0.3, 0.4], [0.2, 0.4, 0.5])}),
         # A far centre attracts nobody.
         (LARGE, {"min_balance": 0.0, "init": np.eye(3, WIDTH) * [[1], [1], [1e3]]}),
     ],

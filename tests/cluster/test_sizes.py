@@ -287,3 +287,30 @@ def test_a_summary_names_the_sizes():
     assert f"smallest size of a cluster {smallest:g} (limit 50)" in model.summary_
     assert f"largest size of a cluster {largest:g} (limit 70)" in model.summary_
     assert "relative balance" in model.summary_
+
+
+def test_sizes_come_before_a_balance_that_whole_rows_cannot_meet():
+    """No single move helps at the strict end of this front, and sizes hold there, too."""
+    rng = np.random.default_rng(28)
+    n, n_clusters = int(rng.choice([60, 200, 600])), int(rng.integers(3, 7))
+    rng.integers(2, 5)
+    X = rng.normal(size=(n, 2)) + rng.normal(size=(3, 2))[rng.integers(0, 3, n)] * 2
+    groups = (X[:, 0] + rng.normal(size=n) * 0.5 > np.median(X[:, 0])).astype(int)
+    bounds = n // n_clusters, n // n_clusters + 1
+    front = ParetoFairKMeans(
+        n_clusters, balances=6, size_bounds=bounds, n_init=1, random_state=0
+    ).fit(X, sensitive_features=groups)
+    sizes = np.array([np.bincount(labels, minlength=n_clusters) for labels in front.labels_])
+    assert sizes.min() >= bounds[0]
+    assert sizes.max() <= bounds[1]
+
+
+def test_uneven_weights_satisfy_narrow_bounds():
+    for seed in range(4):
+        X, groups = people(100, seed)
+        weights = np.random.default_rng(seed).exponential(size=100)
+        model = FairKMeans(4, size_bounds=(0.23, 0.27), random_state=0)
+        model.fit(X, sensitive_features=groups, sample_weight=weights)
+        shares = np.bincount(model.labels_, weights) / weights.sum()
+        assert shares.min() >= 0.23 - 1e-9
+        assert shares.max() <= 0.27 + 1e-9

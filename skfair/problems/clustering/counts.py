@@ -77,7 +77,8 @@ class Constraints(NamedTuple):
         if self.sizes is not None:
             of_sizes = missed[:, -2:]
             total = float(of_sizes[of_sizes > SUM_ROUNDING * largest_weight].sum())
-            return total + self._of_proportions().violation_beyond(counts, largest_weight)
+            others = self._replace(matrix=self.matrix[:-2], slack=self.slack[:, :-2], sizes=None)
+            return total + others.violation_beyond(counts, largest_weight)
         if self.min_balances is None:
             slack = _ALMOST_ONE * largest_weight
             is_row = missed > (1 - _ALMOST_ONE) / 2 * largest_weight
@@ -97,10 +98,6 @@ class Constraints(NamedTuple):
             slack=np.column_stack([slack, -sizes[0], sizes[1]]),
             sizes=sizes,
         )
-
-    def _of_proportions(self) -> Constraints:
-        n = self.n_proportions
-        return self._replace(matrix=self.matrix[:n], slack=self.slack[:, :n], sizes=None)
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each cell pays in each cluster, shape (n_cells, n_clusters)."""
@@ -261,6 +258,14 @@ class GroupedRows:
         """Return the same rows under other constraints (in terms of groups)."""
         other = copy.copy(self)
         other._set_constraints(constraints)
+        return other
+
+    def with_sizes_only(self) -> Self:
+        """Return the same rows with no constraints but the bounds on sizes."""
+        other = copy.copy(self)
+        other.__dict__.pop("constraint_entries", None)
+        known, n = self.constraints, self.constraints.n_proportions
+        other.constraints = known._replace(matrix=known.matrix[n:], slack=known.slack[:, n:])
         return other
 
     def subset(self, rows: IntArray) -> Self:

@@ -85,6 +85,11 @@ class Placement:
                 if not n_steps:
                     break
 
+    def repair_sizes(self) -> None:
+        """Move rows until the bounds on sizes hold, whatever that does to other constraints."""
+        Placement(self.problem.with_sizes_only(), self.table, self.labels, self.counts).repair()
+        self.violation = self.problem.violation(self.counts)
+
     def improve(self) -> None:
         """Lower the cost, by moves that break no constraint and by swaps within a cell."""
         unit = self.problem.mean_weight * self.table.unit

@@ -286,8 +286,10 @@ def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
 
 def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
     """Return the fractions of small numbers that are closest to a ratio."""
-    longest = int(min(most[1], _LONGEST_STEP))
-    fractions = {Fraction(ratio).limit_denominator(below) for below in range(1, longest + 1)}
+    below, fractions = int(min(most[1], _LONGEST_STEP)), list[Fraction]()
+    while below > 0:  # the closest one stays the closest down to its own denominator
+        fractions.append(Fraction(ratio).limit_denominator(below))
+        below = fractions[-1].denominator - 1
     return {
         fraction.as_integer_ratio() for fraction in fractions if 0 < fraction.numerator <= most[0]
     }

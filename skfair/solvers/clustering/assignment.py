@@ -119,6 +119,8 @@ def place(
             placed.move_to(wanted)
         elif not problem.row_weight:
             placed.search(is_short)
+    if not placed.is_feasible:
+        placed.repair_sizes()
     placed.improve()
     return placed
 

@@ -29,7 +29,7 @@ def graph(n, seed, density=0.4):
 
 def problem_of(codes, n_clusters, min_balance):
     groups = encode_groups(codes)
-    constraints = representation_constraints(groups, n_clusters, (min_balance, True, None))
+    constraints = representation_constraints(groups, n_clusters, (min_balance, True, None, None))
     return CostProblem(groups, constraints, n_clusters)
 
 
