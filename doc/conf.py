@@ -90,8 +90,9 @@ TAUGHT_ORDER = {
     ),
     "limit": (
         "fair_classifier",
-        "bank_trees",
-        "any_model",
+        "adult",
+        "compas",
+        "communities",
         "prices",
         "who_pays_for_a_limit",
         "fairness_path",
@@ -149,7 +150,10 @@ PANELS = {
 sphinx_gallery_conf = {
     "examples_dirs": "generated/examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"plot_",
+    # Without real data, their examples are shown and not run.
+    "filename_pattern": "plot_"
+    if os.environ.get("SKFAIR_DATA")
+    else r"plot_(?!adult|compas|communities)",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
     "subsection_order": ExplicitOrder([f"generated/examples/{part}" for part in TAUGHT_ORDER]),

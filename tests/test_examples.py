@@ -12,7 +12,8 @@ from tests.budget import code_lines
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-JOBS = ("bank_trees", "segments", "graph", "top_fifth")
+JOBS = ("adult", "segments", "graph", "top_fifth")
+REAL = ("adult", "compas", "communities")
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -21,10 +22,12 @@ def test_a_job_is_short(job):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", sorted({*JOBS, *REAL}))
 def test_a_job_runs_without_a_warning_and_draws(job, tmp_path, monkeypatch):
     if job == "graph":
         pytest.importorskip("networkx")
+    if job in REAL and not os.environ.get("SKFAIR_DATA"):
+        pytest.skip("SKFAIR_DATA names no folder with real data")
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / f"plot_{job}.py"), run_name="__main__")
     assert plt.get_fignums()
