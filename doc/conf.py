@@ -137,7 +137,6 @@ PANELS = {
     "quickstart": (0.38, 1),
     "intervals": (0.5, 1),
     "fair_classifier": (0.53, 1),
-    "bank_trees": (0, 0.56),
     "who_pays_for_a_limit": (0, 0.375),
     "top_fifth": (0, 0.5),
     "segments": (0, 0.55),
