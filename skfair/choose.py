@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit
 from sklearn.utils import _safe_indexing
 
 from skfair.classification import FairDecisionClassifier
@@ -23,7 +23,6 @@ from skfair.exceptions import SelectionRateWarning
 from skfair.groups.sensitive import Sensitive
 from skfair.model_selection import FairnessPath, fairness_path
 from skfair.report.command_audit import check_options, label_of, read_data
-from skfair.report.less_discriminatory import cut_rows
 from skfair.utils.factorize import factorize
 from skfair.utils.text import visible
 from skfair.utils.validation import check_limit, check_positive, check_scores
@@ -42,7 +41,10 @@ def run_choose(options: argparse.Namespace) -> int:
     for limit in options.limits:
         check_limit(limit, f"--limits {limit:g}")
     rows, rng = _read(options), np.random.RandomState(options.seed)
-    *halves, people = cut_rows(rows.get("units"), rows["y"], _JUDGING, rng)
+    people = rows.get("units")
+    splitter = ShuffleSplit if people is None else GroupShuffleSplit
+    cut = splitter(1, test_size=_JUDGING, random_state=rng)
+    halves = next(cut.split(rows["y"], groups=people))
     fitting, judging = (
         {name: _safe_indexing(values, half) for name, values in rows.items()} for half in halves
     )

@@ -6,11 +6,12 @@ come from a paired bootstrap: all candidates are judged on the same resampled pe
 those for whom two models decide differently make a difference uncertain.
 
 How long is one to search? Models that are refitted with settings and seeds drawn at random are a
-sample of all that could be drawn (after arXiv 2512.23943). With n of them, the chance of another
-one to have less disparity than the k-th smallest is at most q, at a confidence of 1 - P(Bin(n, q) <
-k), whatever its distribution is. The disparities of the sample are not known, but measured on rows
-held out; so their lower ends take their place, of intervals that hold together for all models and
-for whichever is selected.
+sample of all that could be drawn (after arXiv 2512.23943). With n of them, at least b are among the
+share q of all models with the smallest disparity, with probability P(Bin(n, q) >= b). Disparities
+are not known, but measured on rows that the models have not seen, so lower ends of intervals take
+their place. These intervals need not hold together for all models. If each misses with probability
+a, then more than b - k of b miss with probability at most a b / (b - k + 1), however they depend on
+each other. Otherwise the k-th smallest of all lower ends is a bound.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 from sklearn.base import clone
-from sklearn.model_selection import GroupShuffleSplit, ParameterSampler, ShuffleSplit
+from sklearn.model_selection import ParameterSampler, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
@@ -73,7 +74,7 @@ class Alternatives(Page):
         show it: less disparity, and a loss of at most ``max_loss``; ``certified``, what the
         disparity of the population is at most, NaN if that was not asked for.
     models : list of estimators
-        The fitted candidates.
+        The candidates. Of a search, the baseline and the selected one are fitted, on all rows.
     baseline, selected : int
         Positions of the model to replace, and of the candidate with the smallest disparity within
         the loss. Both are the same if no candidate has less.
@@ -91,6 +92,11 @@ class Alternatives(Page):
         is known of how candidates were drawn.
     n_units : int, default=None
         Number of units that have these rows; None if each row is one.
+    gain : float, default=None
+        The ``gain`` that :func:`search_alternatives` was asked to reach.
+    n_rows_needed : int, default=None
+        About how many rows would have to judge the same number of models for ``further_gain`` to be
+        ``gain``. If units were given, each unit is meant to have as many rows as here.
 
     See Also
     --------
@@ -121,6 +127,8 @@ class Alternatives(Page):
     further_gain: float | None = None
     chance: float | None = None
     n_units: int | None = None
+    gain: float | None = None
+    n_rows_needed: int | None = None
     _templates = "alternatives.html.j2", "alternatives_cell.html.j2"
 
     @property
@@ -134,7 +142,7 @@ class Alternatives(Page):
         Returns
         -------
         sentences : list of str
-            Two to five sentences.
+            Two to six sentences.
         """
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
@@ -177,6 +185,13 @@ class Alternatives(Page):
                 "accuracy: another model with settings and seed drawn in the same way has a chance "
                 f"of at most {100 * self.chance:g}% to do better."
             )
+        if self.gain is not None and self.n_rows_needed is not None:
+            times = self.n_rows_needed / self.n_rows
+            owners = f" of {round(times * self.n_units):,} units" if self.n_units else ""
+            sentences.append(
+                f"With about {self.n_rows_needed:,} rows{owners} to judge the models, in place of "
+                f"{self.n_rows:,}, this bound would be {100 * self.gain:g} points."
+            )
         return sentences
 
     def _in_points(self, name: str) -> FloatArray:
@@ -206,7 +221,8 @@ class Alternatives(Page):
         text : str
             The keys are ``title``, ``sentences``, ``candidates`` and those of the search.
         """
-        names = ("title", "metric", "max_loss", "confidence", "n_rows", "further_gain", "chance")
+        names = ["title", "metric", "max_loss", "confidence", "n_rows", "further_gain", "chance"]
+        names += ["gain", "n_rows_needed"]
         known = {name: getattr(self, name) for name in names}
         known |= {"baseline": self.baseline, "selected": self.selected}
         known |= {} if self.n_units is None else {"n_units": self.n_units}
@@ -348,7 +364,7 @@ def search_alternatives(
     max_loss: float = 0.01,
     chance: float = 0.05,
     max_models: int = 400,
-    test_size: float = 0.5,
+    cv: int = 2,
     metric: str = "demographic_parity_difference",
     pos_label: ClassLabel = None,
     confidence: float = 0.95,
@@ -367,14 +383,14 @@ def search_alternatives(
         Lists or distributions of its parameters, as in
         :class:`~sklearn.model_selection.RandomizedSearchCV`; ``random_state`` is drawn besides.
     X : array-like of shape (n_samples, n_features)
-        Rows: models are fitted on some, and judged on the others.
+        Rows. Each is judged by models that were fitted without it.
     y : array-like of shape (n_samples,)
         Their labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several attributes are crossed.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each one. If given, no unit has rows
-        for fitting and for judging, and units are resampled, not rows.
+        Which rows belong together, such as the person of each one. If given, no model judges
+        a unit that it was fitted on, and units are resampled, not rows.
     gain : float, default=0.02
         The search ends when another model would lower the disparity by less. It also ends if no
         number of models could show this, because the noise of the rows that judge is larger: more
@@ -384,11 +400,11 @@ def search_alternatives(
     chance : float, default=0.05
         The chance of another model to gain more all the same.
     max_models : int, default=400
-        No more models are fitted; it is asked with 87, 174 and 348 of them, and earlier if
-        ``chance`` is larger.
-    test_size : float, default=0.5
-        Share of the rows that judge, or of the units if given. The more, the smaller is what could
-        be gained.
+        Number of models after which the search ends. It may also end after 87 models, or after
+        fewer if ``chance`` is larger.
+    cv : int, default=2
+        Number of folds. Each candidate is fitted once for each fold, on the rows of all others, and
+        judged on the rows of this fold. More folds leave more rows for fitting and cost more time.
     metric : str, default="demographic_parity_difference"
         The disparity: a difference of rates of :mod:`skfair.metrics`.
     pos_label : label, default=None
@@ -407,17 +423,22 @@ def search_alternatives(
     Returns
     -------
     found : Alternatives
-        Its last sentence says what further retraining could gain (``further_gain``).
+        Its last sentences say what further retraining could gain (``further_gain``), and how many
+        rows would show that this is no more than ``gain`` (``n_rows_needed``). The baseline and
+        ``estimator`` are fitted on all rows.
 
     Notes
     -----
-    Random are the settings and seeds of models, given the rows that they are fitted on, and the
-    rows that judge, which are a sample of the population; half of what confidence leaves is for
-    either. It says nothing of other models or other training rows.
+    The disparity of a candidate is the disparity of the decisions that its models of all folds make
+    on rows of the population. The settings and seeds of models are random, given the rows that they
+    are fitted on, and the rows that judge are a sample of the population. Half of what
+    ``confidence`` leaves is for each of the two. Nothing is said of other models, or of other
+    training rows; the models that are fitted on all rows may differ from those of the folds.
 
-    Few rows cannot show that little is left to gain. With 87 trees on data of
-    :func:`~skfair.datasets.make_loans`, ``further_gain`` was 0.19 with 750 rows that judge, 0.09
-    with 3,000 and 0.03 with 12,000.
+    Few rows cannot show that little is left to gain. With 1,500 rows and 86 trees, ``further_gain``
+    was 0.11 on loans and 0.15 on COMPAS, on average. ``n_rows_needed`` takes the bound to shrink
+    with the square root of the number of rows. That is too few rows if models with much less
+    disparity lose about ``max_loss``: the bound was then up to 2.5 times ``gain``.
 
     Examples
     --------
@@ -435,71 +456,91 @@ def search_alternatives(
     """
     _check_options(title, max_loss, confidence, n_bootstrap, metric)
     fewest = _fewest(gain, chance, confidence, max_models)
-    check_probability(test_size, "test_size")
+    check_number(cv, "cv", 2)
     check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
     rng = check_random_state(random_state)
-    fit, test, owners = cut_rows(units, labels, test_size, rng)
-    together = None if owners is None else read_units(owners[test], test.size)
-    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "groups": owners}
-    beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
-    train = _safe_indexing(X, fit), labels[fit], take_rows(beside, fit)
-    judging = _safe_indexing(X, test), take_rows(sensitive_features, test)
-    codes = encode_groups(judging[1], n_samples=test.size).codes[0]
-    fits: list[tuple[Any, Any]] = []
-    n_looks = int(np.log2(max_models / fewest)) + 1  # each with twice as many models
-    for look in range(1, n_looks + 1):
-        size = fewest * 2 ** (look - 1)
-        seeds = rng.randint(2**31 - 1, size=1 + size - len(fits))
-        fits += Parallel(n_jobs=n_jobs)(
-            delayed(_refitted)(estimator, settings if fits or k else None, seed, train, judging)
+    together = None if units is None else read_units(units, labels.size)
+    beside, parts, order = _cut(estimator, X, labels, sensitive_features, together, cv, rng)
+    codes = encode_groups(sensitive_features, n_samples=labels.size).codes[0]
+    judged: list[tuple[Any, Any]] = []
+    for size in sorted({fewest, max_models}):
+        seeds = rng.randint(2**31 - 1, size=1 + size - len(judged))
+        judged += Parallel(n_jobs=n_jobs)(
+            delayed(_judged)(estimator, settings if judged or k else None, seed, parts)
             for k, seed in enumerate(seeds.tolist())
         )
-        models, predictions = zip(*fits, strict=True)
-        positive = _positive(models[0], pos_label)
-        decided = [np.asarray(own) == positive for own in predictions]
+        models, predictions = zip(*judged, strict=True)
+        if size == fewest:
+            models[0].fit(X, labels, **beside)
+            positive = _positive(models[0], pos_label)
+        decided = [(own == positive)[order] for own in predictions]
         resampled = paired_resamples(
-            labels[test] == positive, decided, codes, metric, n_bootstrap,
+            labels == positive, decided, codes, metric, n_bootstrap,
             np.random.RandomState(seeds[0]), together,
         )  # fmt: skip
         names = ["before", *(f"candidate {k}" for k in range(1, len(models)))]
         table = changes_table(names, resampled, 0, confidence, max_loss)
-        selected, level = _selected(table, 0), (1 - confidence) / (2 * look * (look + 1))
-        could_gain, of_rows = _further_gain(resampled, selected, level, max_loss, chance)
+        selected, level = _selected(table, 0), (1 - confidence) / len({fewest, max_models})
+        could_gain, of_rows, times = _further_gain(
+            resampled, selected, level, max_loss, chance, gain
+        )
         if could_gain < gain or of_rows >= gain:
             break
-    results = (metric, float(max_loss), confidence, test.size, title, could_gain, chance)
+    if selected:
+        models[selected].fit(X, labels, **beside)
+    results = (metric, float(max_loss), confidence, labels.size, title, could_gain, chance)
     n_units = getattr(together, "n_units", None)
-    return Alternatives(table, list(models), 0, selected, *results, n_units)
+    needed = int(np.ceil(times * labels.size)) if np.isfinite(times) else None
+    return Alternatives(table, list(models), 0, selected, *results, n_units, gain, needed)
 
 
-def cut_rows(
-    units: ColumnLike | None, labels: Any, test_size: float, rng: np.random.RandomState
-) -> tuple[IntArray, IntArray, IntArray | None]:
-    """Return the rows that fit and those that judge, and the unit of each row if any repeats."""
-    owners = getattr(None if units is None else read_units(units, len(labels)), "codes", None)
-    splitter = ShuffleSplit if owners is None else GroupShuffleSplit
-    cut = splitter(1, test_size=test_size, random_state=rng)
-    return (*next(cut.split(labels, groups=owners)), owners)
+def _cut(
+    estimator: Any,
+    X: MatrixLike,
+    labels: Any,
+    sensitive_features: ColumnsLike,
+    together: RowUnits | None,
+    cv: int,
+    rng: np.random.RandomState,
+) -> tuple[dict[str, Any], list[Any], IntArray]:
+    """Return what fit takes besides X and y, the parts of each fold, and the order of their rows.
+
+    The parts of a fold are what its models are fitted on, and the rows and groups that judge them.
+    """
+    owners = getattr(together, "codes", None)
+    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "groups": owners}
+    beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
+    splitter = StratifiedKFold if owners is None else StratifiedGroupKFold
+    folds = list(splitter(cv, shuffle=True, random_state=rng).split(labels, labels, owners))
+    parts = [
+        (
+            (_safe_indexing(X, fit), labels[fit], take_rows(beside, fit)),
+            (_safe_indexing(X, test), take_rows(sensitive_features, test)),
+        )
+        for fit, test in folds
+    ]
+    return beside, parts, np.argsort(np.concatenate([test for _, test in folds]))
 
 
-def _refitted(
+def _judged(
     estimator: Any,
     settings: Mapping[str, Any] | None,  # None leaves those of the estimator
     seed: int,
-    train: tuple[Any, Any, Mapping[str, Any]],  # rows, labels, what fit takes besides
-    judging: tuple[Any, Any],  # rows and their groups
+    parts: list[Any],  # as by _cut
 ) -> tuple[Any, Any]:
-    """Return a model with settings and seeds drawn at random, and its predictions."""
-    model, own, (X, y, fit_params) = clone(estimator), np.random.RandomState(seed), train
+    """Return a model with settings and seeds drawn at random, and its predictions fold by fold."""
+    model, own = clone(estimator), np.random.RandomState(seed)
     if settings is not None:
         model.set_params(**next(iter(ParameterSampler(settings, 1, random_state=own))))
     for name, value in sorted(model.get_params().items(), key=lambda pair: pair[0]):
         if name.endswith("random_state") and (settings is not None or value is None):
             model.set_params(**{name: own.randint(2**31 - 1)})
-    model.fit(X, y, **fit_params)
-    rows, groups = judging
-    return model, get_response(model, rows, "predict", sensitive_features=groups)
+    predictions = [
+        get_response(clone(model).fit(*xy, **beside), rows, "predict", sensitive_features=groups)
+        for (*xy, beside), (rows, groups) in parts
+    ]
+    return model, np.concatenate(predictions)
 
 
 def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> int:
@@ -518,37 +559,50 @@ def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> i
 def _further_gain(
     resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples; the baseline comes first
     selected: int,
-    level: float,  # of error: for the draw of models, and as much for the rows
+    level: float,  # of error: half for the draw of models, and half for the rows
     max_loss: float,
     chance: float,
-) -> tuple[float, float]:
+    gain: float,
+) -> tuple[float, float, float]:
     """Return what the disparity of another model may be less by than that of the selected one.
 
-    The second number is what it may be less by if all models were known, but for the noise of rows.
-    Which model is selected depends on the rows that judge it, so intervals of the differences
-    of all pairs hold together; those of the accuracies are one-sided. The last of the pairs is with
-    a model without any disparity: no other one can gain more.
+    The second number is what it may be less by if all models were known, but for the noise of rows,
+    and the third one is how many times as many rows would make the first one ``gain``.
+    Which model is selected depends on the rows that judge it, so the interval of a model is for the
+    differences from all others together. The last model has the accuracy of the baseline and no
+    disparity at all: no other one can gain more.
     """
-    ideal = np.column_stack([resampled[0], np.zeros(len(resampled[0]))])
     (disparities, errors), (accuracies, lost) = (
-        (drawn[0], drawn[1:] - drawn[0]) for drawn in (ideal, resampled[1])
+        (drawn[0], drawn[1:] - drawn[0])
+        for drawn in (
+            np.column_stack([resampled[0], np.zeros(len(resampled[0]))]),
+            np.column_stack([resampled[1], resampled[1][:, 0]]),
+        )
     )
-    spread, scaled = _by_spread(lost[:, [0]] - lost)
-    width = np.quantile(scaled.max(axis=1), 1 - level / 2)
-    may_be_kept = accuracies - accuracies[0] + width * spread >= -max_loss - ROUNDING
-    largest = np.zeros(len(errors))
-    for k in range(errors.shape[1]):
-        largest = np.maximum(largest, _by_spread(errors - errors[:, [k]])[1].max(axis=1))
-    spread, _ = _by_spread(errors - errors[:, [selected]])
-    lowest = disparities - disparities[selected]
-    lowest -= np.quantile(largest, 1 - level / 2) * spread
+    n_models = errors.shape[1] - 2
+    n_best = int(stats.binom.ppf(level / 2, n_models, chance))  # drawn from the best ``chance``
+    k = n_best // 2 + 1
+    miss = level / 2 / (n_best / (n_best - k + 1) + 1)  # of one interval; the last one counts alone
+    loss_margin, scaled = _by_spread(lost[:, [0]] - lost)
+    margin = np.empty_like(loss_margin)
+    for number, own in enumerate(errors.T):
+        spread, apart = _by_spread(own[:, None] - errors[:, :-1])
+        width = np.quantile(np.maximum(apart.max(axis=1), scaled[:, number]), 1 - miss)
+        margin[number] = width * spread[selected]
+        loss_margin[number] *= width
+    may_be_kept = accuracies - accuracies[0] + loss_margin >= -max_loss - ROUNDING
+    lowest = disparities - disparities[selected] - margin
     lowest, most = lowest[:-1], -lowest[-1]
-    lowest = np.sort(np.where(may_be_kept, lowest, np.inf)[1:])
-    # More than ``chance`` of all models are below the k-th smallest with probability ``level``.
-    k = int(stats.binom.ppf(level, lowest.size, chance))
-    places = [max(k - 1, 0), int(chance * lowest.size)]
+    lowest = np.sort(np.where(may_be_kept[:-1], lowest, np.inf)[1:])
+    places = [k - 1, max(k - 1, int(chance / 2 * n_models))]
     could_gain, of_rows = np.clip(-lowest[places], 0.0, most).tolist()
-    return could_gain, of_rows
+    if not could_gain > gain > 0:
+        return could_gain, of_rows, np.nan
+    # Errors shrink with the square root of the number of rows, and so do differences of the
+    # smallest disparities, which are mostly errors. The disparity of the selected model stays.
+    own = disparities[selected]
+    to_ideal = (margin[-1] / (gain - own)) ** 2 if gain > own else np.inf
+    return could_gain, of_rows, min((lowest[k - 1] / gain) ** 2, to_ideal)
 
 
 def _by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -59,22 +59,50 @@ def test_another_model_does_better_as_rarely_as_is_said():
 
 
 def test_the_search_ends_when_little_can_be_gained():
-    several = [search(seed, 20_000, gain=0.02, max_loss=0.5, n_bootstrap=150) for seed in range(8)]
+    options = {"max_loss": 0.5, "n_bootstrap": 150, "max_models": 200}
+    several = [search(seed, 4000, gain=0.02, **options) for seed in range(8)]
     assert min(found.further_gain for found in several) < 0.02
-    assert max(len(found.models) for found in several) > 87  # where more models may help
+    assert {len(found.models) for found in several} == {87, 201}  # where more models may help
     found = search(gain=0.5)
     assert len(found.models) == 87
     assert found.further_gain < 0.5
     assert found.models[0].shift == 0.2  # the model in use
 
 
-@pytest.mark.parametrize("n", [100, 200, 400, 1200])
+@pytest.mark.parametrize("n", [100, 200, 400])
 def test_the_search_ends_when_rows_are_too_few_to_show_more(n):
     """Their noise is larger than the gain, whatever the number of models."""
     for seed in range(5):
         found = search(seed, n, gain=0.02)
         assert len(found.models) == 87
         assert found.further_gain > 0.02
+
+
+def test_the_said_number_of_rows_reaches_the_gain():
+    gains, known = [], []
+    for seed in range(6):
+        found = search(seed, 800, gain=0.02, max_models=87)
+        assert (found.n_rows_needed is None) == (found.further_gain < 0.02)
+        if found.n_rows_needed:
+            known.append(found)
+            more = search(seed + 50, found.n_rows_needed, gain=0.0, max_models=87)
+            gains.append(more.further_gain)
+    assert len(gains) > 1
+    assert np.mean(gains) < 0.03
+    assert min(found.further_gain for found in known) > 0.06
+    said = known[0].sentences()[-1]
+    assert f"With about {known[0].n_rows_needed:,} rows to judge the models" in said
+    assert said.endswith("this bound would be 2 points.")
+    assert said in known[0].to_html()
+    assert json.loads(known[0].to_json())["n_rows_needed"] == known[0].n_rows_needed
+
+
+def test_more_rows_make_the_bound_smaller():
+    few, many = (
+        np.mean([search(seed, n, gain=0.0, max_models=87).further_gain for seed in range(4)])
+        for n in (200, 3200)
+    )
+    assert many < few / 2
 
 
 @pytest.mark.parametrize("n", [100, 600])
@@ -153,21 +181,22 @@ def test_no_person_fits_and_judges():
     X, y, groups = sample(1200, 0)
     person = np.random.default_rng(0).permutation(1200) % 300
     X = np.column_stack([X, np.arange(1200)])
-    options = {"sensitive_features": groups, "gain": 0.5, "n_bootstrap": 50, "test_size": 0.4}
+    options = {"sensitive_features": groups, "gain": 0.5, "n_bootstrap": 50, "cv": 4}
     NotingPersons.fitted_on.clear()
     settings = {"shift": stats.uniform(0, 0.4)}
     found = search_alternatives(NotingPersons(), settings, X, y, units=person, **options)
-    rows, units = NotingPersons.fitted_on[0]
-    rows = rows.astype(int)
-    judging = np.setdiff1d(np.arange(1200), rows)
-    assert not set(person[rows]) & set(person[judging])
-    assert found.n_rows == judging.size
-    assert found.n_units == len(set(person[judging])) == 120
-    # An estimator that takes groups= is told who belongs together.
-    assert len(set(zip(units.tolist(), person[rows].tolist(), strict=True))) == 180 == len({*units})
+    for rows, units in NotingPersons.fitted_on[:4]:
+        fitted = person[rows.astype(int)]
+        judging = np.setdiff1d(np.arange(1200), rows)
+        assert not set(fitted) & set(person[judging])
+        # An estimator that takes groups= is told who belongs together.
+        assert len(set(zip(units.tolist(), fitted.tolist(), strict=True))) == len(set(fitted))
+    counts = np.sum([np.isin(np.arange(1200), rows) for rows, _ in NotingPersons.fitted_on[:4]], 0)
+    assert (counts == 3).all()
+    assert (found.n_rows, found.n_units) == (1200, 300)
     named = [f"p{k}" for k in person]
     again = search_alternatives(NotingPersons(), settings, X, y, units=named, **options)
-    assert again.n_units == 120
+    assert again.n_units == 300
     plain, alone = (
         search_alternatives(NotingPersons(), settings, X, y, units=u, **options)
         for u in (None, np.arange(1200)[::-1])
