@@ -22,15 +22,11 @@ X = census.data.drop(columns=["fnlwgt", "sex", "race", "relationship"])
 people = census.sensitive_features[["sex", "race_white"]].astype(str)
 people["race"] = people.pop("race_white").map({"race == 'White'": "white"}).fillna("other")
 X, X_new, y, y_new, people, people_new = train_test_split(X, census.target, people, random_state=0)
-trees = HistGradientBoostingClassifier(
-    categorical_features="from_dtype", max_iter=60, random_state=0
-)
-plain = trees.fit(X, y)
+trees = HistGradientBoostingClassifier(max_iter=60, random_state=0)
 limited = FairDecisionClassifier(
     trees, max_disparity={"sex": 0.1, "race": 0.1}, sensitive=Sensitive(crossed=False)
 ).fit(X, y, sensitive_features=people)
-for name, value in limited.train_disparities_.items():
-    print(f"{name}: {value:.3f} on the training rows")
+print(limited.summary_)
 
 # %%
 # These are the rates of new people, before (hollow) and after (full). They differ from the training
@@ -38,7 +34,7 @@ for name, value in limited.train_disparities_.items():
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 before, after = (
     group_report(y_new, model.predict(X_new), sensitive_features=people_new, intersectional=False)
-    for model in (plain, limited)
+    for model in (trees.fit(X, y), limited)
 )
 places = range(len(before) - 1, 0, -1)
 ax.hlines(places, before["selection_rate"][:-1], after["selection_rate"][:-1], color="0.8", lw=4)
@@ -46,5 +42,5 @@ ax.scatter(before["selection_rate"][:-1], places, s=70, facecolors="white", edge
 ax.scatter(after["selection_rate"][:-1], places, s=70, color="C0", zorder=3)
 ax.set_yticks(places, before.index[:-1])
 ax.set(xlabel="share predicted to earn more than 50,000 dollars", xlim=(0, None))
-accuracies = before["accuracy"].iloc[-1], after["accuracy"].iloc[-1]
-ax.set_title("accuracy {:.1%} before, {:.1%} after".format(*accuracies))
+right, right_after = before["accuracy"].iloc[-1], after["accuracy"].iloc[-1]
+ax.set_title(f"accuracy {right:.1%} before, {right_after:.1%} after")
