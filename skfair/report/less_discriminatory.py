@@ -63,44 +63,53 @@ METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Alternatives(Page):
-    """Candidates beside the model that they would replace; made by :func:`alternatives`.
+    """Result of a search for alternatives, as returned by :func:`alternatives`.
 
     Parameters
     ----------
     table : DataFrame
-        One row per candidate: ``candidate``, ``disparity``, ``accuracy``; ``disparity_change`` and
-        ``accuracy_change`` against the baseline with ``_low`` and ``_high``; ``is_within_loss``,
-        whether the accuracy is at most ``max_loss`` lower; ``is_shown``, whether both intervals
-        show it: less disparity, and a loss of at most ``max_loss``; ``certified``, what the
-        disparity of the population is at most, NaN if that was not asked for.
+        Table with one row per candidate. It has the columns ``candidate``, ``disparity`` and
+        ``accuracy``, and ``disparity_change`` and ``accuracy_change`` from the baseline, with the
+        ends ``_low`` and ``_high`` of their intervals. ``is_within_loss`` is True if the accuracy
+        is at most ``max_loss`` lower. ``is_shown`` is True if both intervals show that the
+        disparity is smaller and the loss is at most ``max_loss``. ``certified`` is an upper bound
+        on the disparity of the population, or NaN if it was not requested.
     models : list of estimators
-        The candidates. Of a search, the baseline and the selected one are fitted, on all rows.
-    baseline, selected : int
-        Positions of the model to replace, and of the candidate with the smallest disparity within
-        the loss. Both are the same if no candidate has less.
+        The candidates. After a search, only the baseline and the selected candidate are fitted, on
+        all rows.
+    baseline : int
+        Position of the model to replace.
+    selected : int
+        Position of the candidate with the smallest disparity within the loss. It is equal to
+        ``baseline`` if no candidate has a smaller disparity.
     metric : str
-        What the disparity is.
-    max_loss, confidence : float
-        The loss that was allowed, and the coverage of all intervals of a column together.
+        Name of the metric of disparity.
+    max_loss : float
+        The loss of accuracy that was allowed.
+    confidence : float
+        Confidence level at which all intervals of a column hold together.
     n_rows : int
-        Number of rows that candidates were judged on.
+        Number of rows on which candidates were evaluated.
     title : str
         Title of the page.
-    further_gain, chance : float, default=None
-        Of :func:`search_alternatives`: by how much the disparity of one more model may be less at
-        most, without losing more than ``max_loss``, and the chance of exceptions. None if nothing
-        is known of how candidates were drawn.
+    further_gain : float, default=None
+        Bound of :func:`search_alternatives` on the amount by which one more model could lower the
+        disparity without losing more than ``max_loss``. It is None if the candidates were not drawn
+        at random.
+    chance : float, default=None
+        Probability that one more model exceeds this bound.
     n_units : int, default=None
-        Number of units that have these rows; None if each row is one.
+        Number of units to which the rows belong. It is None if each row is a unit.
     gain : float, default=None
-        The ``gain`` that :func:`search_alternatives` was asked to reach.
+        The ``gain`` that was passed to :func:`search_alternatives`.
     n_rows_needed : int, default=None
-        About how many rows would have to judge the same number of models for ``further_gain`` to be
-        ``gain``. If units were given, each unit is meant to have as many rows as here.
+        Approximate number of evaluation rows with which ``further_gain`` would be ``gain`` for the
+        same number of models. If units were given, the number of rows per unit is assumed to stay
+        the same.
 
     See Also
     --------
-    skfair.model_selection.fairness_path : Fits the candidates.
+    skfair.model_selection.fairness_path : Fit the candidates.
 
     Examples
     --------
@@ -133,11 +142,11 @@ class Alternatives(Page):
 
     @property
     def estimator(self) -> Any:
-        """The less discriminatory alternative; the baseline if there is none."""
+        """The less discriminatory alternative, or the baseline if there is none."""
         return self.models[self.selected]
 
     def sentences(self) -> list[str]:
-        """Say what was found, and how certain it is.
+        """Describe the result and its uncertainty.
 
         Returns
         -------
@@ -158,8 +167,8 @@ class Alternatives(Page):
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
             sentences.append(
-                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
-                "within the loss)."
+                f"{nobody} less disparity with a loss of accuracy of at most {loss} ({n_within} "
+                "are within this loss)."
             )
         else:
             disparity, accuracy = (
@@ -167,11 +176,12 @@ class Alternatives(Page):
                 for name in ("disparity", "accuracy")
             )
             sentences += [
-                f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
-                f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
-                f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
-                f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is "
-                f"less, within the loss, is {'' if best.is_shown else 'not '}shown at {level}.",
+                f"It was compared with {plural(n_others, 'other candidate')} ({n_within} with a "
+                f"loss of accuracy of at most {loss}). Among these, {best.candidate} has the "
+                f"smallest disparity: {100 * best.disparity:.1f} points, accuracy "
+                f"{100 * best.accuracy:.1f}%.",
+                f"The disparity changes by {disparity}, and the accuracy by {accuracy}. A smaller "
+                f"disparity within this loss is {'' if best.is_shown else 'not '}shown at {level}.",
             ]
             if np.isfinite(best.certified):
                 sentences.append(
@@ -189,7 +199,7 @@ class Alternatives(Page):
             times = self.n_rows_needed / self.n_rows
             owners = f" of {round(times * self.n_units):,} units" if self.n_units else ""
             sentences.append(
-                f"With about {self.n_rows_needed:,} rows{owners} to judge the models, in place of "
+                f"With about {self.n_rows_needed:,} evaluation rows{owners} instead of "
                 f"{self.n_rows:,}, this bound would be {100 * self.gain:g} points."
             )
         return sentences
@@ -214,12 +224,13 @@ class Alternatives(Page):
         Parameters
         ----------
         path : str or path-like, default=None
-            File to write; None only returns the text.
+            File to which the text is written. If None, the text is only returned.
 
         Returns
         -------
         text : str
-            The keys are ``title``, ``sentences``, ``candidates`` and those of the search.
+            The text, with the keys ``title``, ``sentences``, ``candidates`` and the settings of the
+            search.
         """
         names = ["title", "metric", "max_loss", "confidence", "n_rows", "further_gain", "chance"]
         names += ["gain", "n_rows_needed"]
@@ -251,34 +262,40 @@ def alternatives(
     title: str = "Less discriminatory alternatives",
     random_state: Seed = 0,
 ) -> Alternatives:
-    """Find the candidate with the smallest disparity that is at most ``max_loss`` less accurate.
+    """Find a less discriminatory alternative to a model among candidates.
+
+    The alternative is the candidate with the smallest disparity whose accuracy is at most
+    ``max_loss`` lower.
 
     Parameters
     ----------
     candidates : FairnessPath, or list or dict of estimators
-        Fitted binary classifiers.
+        The candidates, which are fitted binary classifiers.
     X : array-like of shape (n_samples, n_features)
-        Rows that no candidate was fitted on.
+        Rows on which no candidate was fitted.
     y : array-like of shape (n_samples,)
-        Their labels.
+        True labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several attributes are crossed.
+        The group of each row. Several attributes are crossed.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each one. If given, units are resampled,
-        not rows, and certificates count them.
+        Labels of rows that belong together, such as the person of each row. If given, units are
+        resampled instead of rows, and certificates count units.
     before : estimator, default=None
-        The model in use, which an alternative would replace; None is the most accurate candidate.
+        The model in use, which an alternative would replace. If None, it is the most accurate
+        candidate.
     max_loss : float, default=0.01
-        How much accuracy an alternative may lose.
+        Largest loss of accuracy that is allowed for an alternative.
     metric : str, default="demographic_parity_difference"
-        The disparity: a difference of rates of :mod:`skfair.metrics`.
+        Name of the metric of disparity, which must be a difference of rates of
+        :mod:`skfair.metrics`.
     certify : bool, default=False
-        Whether to compute what the disparity of the population is at most
-        (:func:`skfair.metrics.disparity_upper_bound`), for all candidates together.
+        Whether to compute upper bounds on the disparity of the population, as
+        :func:`skfair.metrics.disparity_upper_bound` does, which hold for all candidates together.
     pos_label : label, default=None
-        The positive class; by default that of the first candidate, mostly the second one.
+        The positive class. If None, the positive class of the first candidate is used, which is
+        usually the second of its two classes.
     confidence : float, default=0.95
-        Coverage of the intervals of all candidates together.
+        Confidence level at which the intervals of all candidates hold together.
     n_bootstrap : int, default=1000
         Number of resamples.
     title : str, default="Less discriminatory alternatives"
@@ -289,14 +306,14 @@ def alternatives(
     Returns
     -------
     found : Alternatives
-        ``table``, ``estimator`` and ``to_html()``.
+        The result, with ``table``, ``estimator`` and ``to_html()``.
 
     Notes
     -----
-    The baseline is taken as given. If it was chosen as the most accurate candidate on the same
-    rows, its accuracy is a little too high, and losses are overstated. Rows are
-    resampled within groups: O(n_bootstrap * m * n_models) for m distinct rows of group, label and
-    decisions.
+    The baseline is treated as given. If it was chosen as the most accurate candidate on the same
+    rows, its accuracy is slightly too high, and losses are overstated. Rows are resampled within
+    groups, which costs O(n_bootstrap * m * n_models) for m distinct combinations of group, label
+    and decisions.
 
     Examples
     --------
@@ -373,72 +390,80 @@ def search_alternatives(
     n_jobs: int | None = None,
     random_state: Seed = 0,
 ) -> Alternatives:
-    """Refit a classifier with other settings and seeds until more of them would gain little.
+    """Search for a less discriminatory alternative by refitting a classifier.
+
+    The classifier is refitted with random settings and seeds until it is shown that further models
+    would lower the disparity by little.
 
     Parameters
     ----------
     estimator : classifier
-        The model in use, of two classes; it is refitted, and the baseline.
+        The model in use, which must be a classifier for two classes. It is refitted, and serves as
+        the baseline.
     settings : dict
         Lists or distributions of its parameters, as in
-        :class:`~sklearn.model_selection.RandomizedSearchCV`; ``random_state`` is drawn besides.
+        :class:`~sklearn.model_selection.RandomizedSearchCV`. ``random_state`` is drawn in addition.
     X : array-like of shape (n_samples, n_features)
-        Rows. Each is judged by models that were fitted without it.
+        The rows. Models are evaluated on rows on which they were not fitted.
     y : array-like of shape (n_samples,)
-        Their labels.
+        True labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several attributes are crossed.
+        The group of each row. Several attributes are crossed.
     units : array-like of shape (n_samples,), default=None
-        Which rows belong together, such as the person of each one. If given, no model judges
-        a unit that it was fitted on, and units are resampled, not rows.
+        Labels of rows that belong together, such as the person of each row. If given, no model is
+        evaluated on a unit on which it was fitted, and units are resampled instead of rows.
     gain : float, default=0.02
-        The search ends when another model would lower the disparity by less. It also ends if no
-        number of models could show this, because the noise of the rows that judge is larger: more
-        rows are needed then, not more models.
+        The search ends when it is shown that another model would lower the disparity by less than
+        this amount. It also ends if no number of models could show this because the noise of the
+        evaluation rows is larger. In this case, more rows are needed, not more models.
     max_loss : float, default=0.01
-        How much accuracy an alternative may lose.
+        Largest loss of accuracy that is allowed for an alternative.
     chance : float, default=0.05
-        The chance of another model to gain more all the same.
+        Probability, which is allowed, that another model nevertheless gains more.
     max_models : int, default=400
-        Number of models after which the search ends. It may also end after 87 models, or after
+        Number of models after which the search ends. It may end earlier, after 87 models or after
         fewer if ``chance`` is larger.
     cv : int, default=2
-        Number of folds. Each candidate is fitted once for each fold, on the rows of all others, and
-        judged on the rows of this fold. More folds leave more rows for fitting and cost more time.
+        Number of folds. Each candidate is fitted once for each fold, on the rows of all other
+        folds, and evaluated on the rows of this fold. More folds leave more rows for fitting and
+        take more time.
     metric : str, default="demographic_parity_difference"
-        The disparity: a difference of rates of :mod:`skfair.metrics`.
+        Name of the metric of disparity, which must be a difference of rates of
+        :mod:`skfair.metrics`.
     pos_label : label, default=None
-        The positive class; mostly the second one.
+        The positive class. If None, it is usually the second class.
     confidence : float, default=0.95
-        Of the intervals of all candidates together, and of what could be gained.
+        Confidence level at which the intervals of all candidates, and the bound on the further
+        gain, hold.
     n_bootstrap : int, default=1000
         Number of resamples.
     title : str, default="Less discriminatory alternatives"
         Title of the page.
     n_jobs : int, default=None
-        Parallel fits.
+        Number of models that are fitted in parallel.
     random_state : int, RandomState instance or None, default=0
-        Seed.
+        Seed of settings, models and resamples.
 
     Returns
     -------
     found : Alternatives
-        Its last sentences say what further retraining could gain (``further_gain``), and how many
-        rows would show that this is no more than ``gain`` (``n_rows_needed``). The baseline and
-        ``estimator`` are fitted on all rows.
+        The result, whose last sentences state the possible gain of further retraining
+        (``further_gain``), and the number of rows that would show that it is at most ``gain``
+        (``n_rows_needed``). The baseline and ``estimator`` are fitted on all rows.
 
     Notes
     -----
     The disparity of a candidate is the disparity of the decisions that its models of all folds make
-    on rows of the population. The settings and seeds of models are random, given the rows that they
-    are fitted on, and the rows that judge are a sample of the population. Half of what
-    ``confidence`` leaves is for each of the two. Nothing is said of other models, or of other
-    training rows; the models that are fitted on all rows may differ from those of the folds.
+    on rows of the population. The bound accounts for two sources of randomness, each with half of
+    the error probability: the settings and seeds of the models, and the evaluation rows, which are
+    a sample of the population. It does not cover other kinds of models or other training rows, and
+    models that are fitted on all rows may differ from the models of the folds.
 
-    Few rows cannot show that little is left to gain. With 1,500 rows and 86 trees, ``further_gain``
-    was 0.11 on loans and 0.15 on COMPAS, on average. ``n_rows_needed`` takes the bound to shrink
-    with the square root of the number of rows. That is too few rows if models with much less
-    disparity lose about ``max_loss``: the bound was then up to 2.5 times ``gain``.
+    Few rows cannot show that the possible gain is small. With 1,500 rows and 86 trees,
+    ``further_gain`` was 0.11 on loans and 0.15 on COMPAS, on average. ``n_rows_needed`` assumes
+    that the bound decreases with the square root of the number of rows. This is too optimistic if
+    models with much less disparity lose about ``max_loss``, and the bound was then up to 2.5 times
+    ``gain``.
 
     Examples
     --------

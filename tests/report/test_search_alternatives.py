@@ -91,7 +91,7 @@ def test_the_said_number_of_rows_reaches_the_gain():
     assert np.mean(gains) < 0.03
     assert min(found.further_gain for found in known) > 0.06
     said = known[0].sentences()[-1]
-    assert f"With about {known[0].n_rows_needed:,} rows to judge the models" in said
+    assert f"With about {known[0].n_rows_needed:,} evaluation rows instead" in said
     assert said.endswith("this bound would be 2 points.")
     assert said in known[0].to_html()
     assert json.loads(known[0].to_json())["n_rows_needed"] == known[0].n_rows_needed
