@@ -213,19 +213,25 @@ def test_memory_of_this_process():
     assert harness.memory() >= harness.memory("VmRSS:") > 1e6
 
 
-@pytest.mark.parametrize("now", [0.5, 1.0, 1.24, 1.26, 9.0])
-def test_the_check_fails_beyond_a_quarter(now):
-    slower = check.slower({"case": now, "new": 7.0}, {"case": 1.0, "gone": 1.0})
-    assert slower == ["case"] * (now > 1.25)
+@pytest.mark.parametrize("now", [0.5, 1.0, 1.18, 1.22, 9.0])
+def test_the_check_fails_beyond_a_fifth_and_beyond_the_spread(now):
+    runs = [0.99 * now, now, 1.01 * now]
+    assert check.is_slower(runs, [0.9, 1.0, 1.1]) == (now > 1.2)
+    assert not check.is_slower(runs, [0.9, 1.0, 10.0])
 
 
-def test_a_high_ratio_is_measured_again_before_it_is_believed(monkeypatch):
-    values = iter([9.0, 1.0])  # the first was another program's fault
-    monkeypatch.setattr(check, "ratio", lambda *_: next(values))
-    for cases in ("cluster_cases", "classifier_cases"):
-        monkeypatch.setattr(check, cases, dict)
-    monkeypatch.setattr(check, "metrics_cases", lambda: {"case": (None, None)})
-    assert check.measured({"case": 1.0}) == {"case": 1.0}
+@pytest.mark.parametrize("second", [1.0, 9.0])
+def test_a_high_ratio_is_measured_again_before_it_is_believed(second, monkeypatch):
+    values = iter([[9.0], [second], [9.0]])  # the first was another program's fault, or was not
+    monkeypatch.setattr(check, "jobs", lambda _: [("job", lambda: next(values), 2.0)])
+    found = check.measured({"job": [1.0]}, [])
+    assert found == {"job": {"ratios": [second], "goal": 2.0}}
+    assert "2" in str(check.table(found, {}))
+
+
+def test_jobs_are_timed_in_multiples_of_their_yardsticks():
+    job = check.Job("sleep", lambda: sum(range(400_000)), lambda: sum(range(40_000)), 3)
+    assert 5 < np.median(check.ratios(job)) < 20
 
 
 def test_networks_are_trained_followed_and_compared():
