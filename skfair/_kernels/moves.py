@@ -78,10 +78,10 @@ def _best_move(repairs, constraints, values, counts, heads, learnt, k, t, unit, 
         if cost == np.inf or counts[k, s] <= 0.0:
             continue
         if repairs or cost < least:
-            if learnt[0, 0, k, s] != weight:
-                _learn(constraints, values, learnt, 0, k, s, weight, rounding)
-            if learnt[0, 1, t, s] != weight:
-                _learn(constraints, values, learnt, 1, t, s, weight, rounding)
+            for joins in range(2):  # as literals, they would be compiled for each
+                near = t if joins else k
+                if learnt[0, joins, near, s] != weight:
+                    _learn(constraints, values, learnt, joins, near, s, weight, rounding)
             leave, join = learnt[1, 0, k, s], learnt[1, 1, t, s]
             if repairs:
                 change = leave + join
