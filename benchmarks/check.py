@@ -13,13 +13,14 @@ code has changed since, is a failure as well. ``--records`` does only that.
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from benchmarks._records import faults
 from benchmarks._speed_jobs import FAMILIES, Job, first_fits
-from benchmarks.harness import RECORDS, Table, check_threads, quiet, read, timed, write
+from benchmarks.harness import RECORDS, Table, check_threads, read, timed, write
 
 ALLOWED = 1.2
 SHORTEST = 0.02  # seconds: a shorter yardstick is run again until it took as long
@@ -98,7 +99,8 @@ def main() -> None:
         sys.exit(1 if wrong else 0)
     check_threads()
     kept = {} if arguments.keep else {n: r["ratios"] for n, r in read("check")["results"].items()}
-    with quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # jobs whose limits bind warn of what that does to people
         found = measured(kept, arguments.only)
     print(table(found, kept))
     goals = [median(row["ratios"]) <= row["goal"] for row in found.values() if row["goal"]]
