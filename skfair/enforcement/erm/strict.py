@@ -21,9 +21,9 @@ errors are only taken if they gain more than ``SLACK`` of training accuracy: the
 more closely, and with small cells they fit its noise.
 
 Where groups are many, steps that see true rates take the place of the path
-(:mod:`skfair.enforcement.erm.rate_steps`). Where rows are very many, a tenth of them walks the
-path, and all rows make the last rounds only. Errors fit the noise of that tenth, so another tenth
-is asked whether all rows shall fit errors as well.
+(:mod:`skfair.enforcement.erm.rate_steps`). Where rows are very many, a sample of them walks the
+path, and all rows make the last rounds only. Errors fit the noise of the sample, so another one is
+asked whether all rows shall fit errors as well.
 """
 
 from __future__ import annotations

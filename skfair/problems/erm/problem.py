@@ -39,6 +39,9 @@ from skfair.utils.threads import over_blocks
 SAMPLE_ROWS = 2000
 SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
+# And the most: ten million rows take 13 s instead of 25, at the same accuracy to 1e-6, and 14 s with
+# a sample of twice as many. With equalized odds the time is the same.
+MOST_SAMPLE_ROWS = 100_000
 # Rows per block: what is computed of them stays in the second cache.
 BLOCK_ROWS = 1 << 14
 DECIDED_ROWS = 1 << 16  # where little is computed, threads wait for each other between blocks
@@ -510,7 +513,7 @@ class LinearConstrainedERM(ConstrainedERM):
         return int(self.everything.loss_weights.size)
 
     def sampled(self, draw: int = 0) -> Self | None:
-        """Return the problem on a copy of a tenth of its rows; None if they would say too little.
+        """Return the problem on a copy of some of its rows; None if they would say too little.
 
         Each draw has the same rows each time: what begins with them does not depend on a seed. All
         views of the problem share the copies.
@@ -527,7 +530,8 @@ class LinearConstrainedERM(ConstrainedERM):
         least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
         if n // 10 < least or not isinstance(model, LinearScore):
             return None
-        rows = np.sort(np.random.RandomState(draw).randint(0, n, n // 10))
+        n_few = min(n // 10, MOST_SAMPLE_ROWS)
+        rows = np.sort(np.random.RandomState(draw).randint(0, n, n_few))
         weights = self.everything.loss_weights[rows]
         if np.count_nonzero(weights) < SAMPLE_ROWS:
             return None

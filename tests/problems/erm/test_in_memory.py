@@ -236,6 +236,12 @@ def test_a_sample_is_nearly_the_problem(is_weighted, is_sparse):
     assert (problem.sampled().targets == sample.targets).all()
 
 
+def test_a_sample_of_very_many_rows_is_no_larger(monkeypatch):
+    monkeypatch.setattr("skfair.problems.erm.problem.MOST_SAMPLE_ROWS", 2500)
+    assert build(people(7, n=24_000), []).sampled().n_rows == 2400
+    assert build(people(7, n=30_000), []).sampled().n_rows == 2500
+
+
 def test_a_sample_that_says_too_little_is_not_drawn():
     assert build(people(7, n=19_000), []).sampled() is None
     wide = people(7, n=30_000, d=200)
