@@ -39,7 +39,7 @@ from skfair.utils.threads import over_blocks
 SAMPLE_ROWS = 2000
 SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
-# And the most: ten million rows take 13 s instead of 25, at the same accuracy to 1e-6, and 14 s with
+# And the most: ten million rows take 13 s instead of 25, at the same accuracy to 1e-6, and 14 with
 # a sample of twice as many. With equalized odds the time is the same.
 MOST_SAMPLE_ROWS = 100_000
 # Rows per block: what is computed of them stays in the second cache.
