@@ -222,11 +222,10 @@ def starts_with_few(
     selected = gains[:, None] > np.quantile(gains, 1 - wanted)
     likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
     constant = max(0.0, float(rates.weights @ gains))
-    utility: list[float] = []
+    weighted, utility = rates.weights * gains, list[float]()
+    gain = np.array([weighted @ of_step for of_step in selected.T])
     for chance, gained in zip(
-        special.ndtr(likely).reshape(2, -1),
-        ((rates.weights * gains) @ selected).reshape(2, -1),
-        strict=True,
+        special.ndtr(likely).reshape(2, -1), gain.reshape(2, -1), strict=True
     ):
         reached = np.minimum.accumulate(chance[1:])  # all steps before pass, too
         before = np.append(constant, gained[1:-1])

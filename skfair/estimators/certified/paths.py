@@ -203,7 +203,9 @@ def _last_certified(
     n_passed = walked.step + 1
     mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
+    # One step after the other: the decisions of all as numbers are larger than the rows.
     utility = np.array([strict.utility_of(labels.astype(np.int64)) for labels in decisions.T])
+    selected = np.array([weights @ labels for labels in decisions.T])
     constant = float((weights @ strict.values).max())
     actual, by_folds = (
         np.bincount(labels.astype(np.int64), weights, strict.n_classes).astype(np.float64)
@@ -228,7 +230,7 @@ def _last_certified(
         **walked.reported(step),
         "path_": {
             "accuracy": utility,
-            "selection_rate": weights @ decisions if is_pair else np.full(utility.size, np.nan),
+            "selection_rate": selected if is_pair else np.full(utility.size, np.nan),
             "disparity": walked.disparities,
             "bound": walked.bounds,
             "p_value": walked.p_values,
