@@ -312,7 +312,7 @@ def test_ties_never_make_things_worse(constraint):
 def test_ties_that_raise_the_bound_are_told():
     X, y, sex = tied(0)
     model = PartialParityCalibrator(FirstColumn(), INTERVAL)
-    with pytest.warns(UserWarning, match=r"^Ties make a smaller limit"):
+    with pytest.warns(UserWarning, match=r"^Because of ties, the"):
         model.fit(X, y, sensitive_features=sex)
     assert model.effective_disparity_ > model.max_disparity
 

@@ -66,7 +66,7 @@ def test_what_is_no_small_integer_is_left_to_others(monkeypatch):
     weights = {"sample_weight": np.arange(200.0), "sensitive_features": few}
     assert counted(monkeypatch, metrics.balance_score, wide, **weights)[1] is False
     y = np.arange(300) % 3
-    with pytest.raises(ValueError, match="which class is the positive one"):
+    with pytest.raises(ValueError, match="which class is positive"):
         counted(monkeypatch, metrics.equalized_odds_difference, y, y, sensitive_features=y)
     with pytest.raises(ValueError, match="200"):
         counted(monkeypatch, metrics.balance_score, few[:100], sensitive_features=few)

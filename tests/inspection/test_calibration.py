@@ -89,7 +89,7 @@ def test_wrong_arguments():
     ]:
         with pytest.raises(ValueError, match=message):
             curves(y, p, group, **options)
-    with pytest.raises(ValueError, match=r"from -1 to 1.*Pass those of predict_proba"):
+    with pytest.raises(ValueError, match=r"from -1 to 1.*Pass the output of predict_proba"):
         curves(y, np.append(-1.0, p[1:].round()), group)
     with pytest.raises(ValueError, match="Every group needs one entry in each argument"):
         GroupCalibrationDisplay(mean_scores=[[0.1]], shares=[[0.2], [0.3]], group_names=["a"])

@@ -111,7 +111,7 @@ def test_bad_points(costs, balances, message):
         ),
         (
             {"ref_cost": 2.0, "ref_balance": 0.5, "ideal_cost": 1.0, "ideal_balance": 0.5},
-            r"ideal_balance=0\.5 for ref_balance=0\.5\. Pass a smaller",
+            r"ideal_balance=0\.5 for ref_balance=0\.5\. Pass an ideal_cost below",
         ),
     ],
 )

@@ -190,7 +190,7 @@ def test_of_several_classes_each_is_scored(numbers, label):
     scorer = get_scorer(GAP, pos_label=label)
     assert scorer(model, X, y, sensitive_features=groups) == -gap
     assert pickle.loads(pickle.dumps(scorer))(model, X, y, sensitive_features=groups) == -gap
-    with pytest.raises(ValueError, match="has the labels 0, 1, 2, which do not say"):
+    with pytest.raises(ValueError, match="has the labels 0, 1, 2, which do not show"):
         get_scorer(GAP)(model, X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="pos_label=1 is not one of the labels of y_pred: 0, 2"):
         get_scorer(GAP, pos_label=1)(model.fit(X, 2 * (y > 0)), X, 2 * y, sensitive_features=groups)

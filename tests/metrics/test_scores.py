@@ -197,7 +197,7 @@ def test_calibration_is_that_of_probabilities_and_the_number_of_an_audit():
     assert found == pytest.approx(difference)
     for metric in (calibration_difference, expected_calibration_error):
         options = {"sensitive_features": g} if metric is calibration_difference else {}
-        with pytest.raises(ValueError, match=r"from -2 to 1.*Pass those of predict_proba"):
+        with pytest.raises(ValueError, match=r"from -2 to 1.*Pass the output of predict_proba"):
             metric(y, np.append(-2.0, p[1:].round()), **options)
     scorer = metrics.get_scorer("neg_calibration_difference", sensitive=[0])
     X = np.column_stack([g == "f", p])

@@ -90,6 +90,12 @@ def test_monitors_see_centres(solver):
     assert max(recorder.scores) < 0
 
 
+def test_swaps_refuse_sizes():
+    X, groups = segregated()
+    with pytest.raises(ValueError, match="solver='swap' knows no size_bounds"):
+        FairKMeans(4, size_bounds=(0.1, 0.4), solver="swap").fit(X, sensitive_features=groups)
+
+
 @pytest.mark.parametrize("solver", ["variational", "smooth"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_default_limit_is_left_out_where_none_is_kept(solver):
@@ -141,7 +147,7 @@ def test_limits_that_swaps_miss_by_less_than_a_row_are_said():
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
     model = FairKMeans(30, min_balance=1.0, solver="swap", random_state=0)
-    with pytest.warns(ConvergenceWarning, match="limits are missed"):
+    with pytest.warns(ConvergenceWarning, match="limits are violated by less than a row"):
         model.fit(X, sensitive_features=sex)
     assert model.status_ == "infeasible"
 

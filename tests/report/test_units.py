@@ -156,7 +156,7 @@ def test_groups_of_few_persons_are_hidden_whatever_their_rows():
     rates = compared.rates.query("group == 'x'")
     assert (rates["apart"] == "small").all()
     assert (rates["n_units"] == 8).all()
-    assert "x (sex, 8 persons, few)" in repr(compared)
+    assert "x (sex, 8 persons, too few)" in repr(compared)
     assert not set(rates["apart"]) & set(audited(extra).rates.query("group == 'x'")["apart"])
 
 

@@ -229,7 +229,9 @@ def test_few_rows_have_no_solution(n):
 @pytest.mark.filterwarnings("ignore:1 group of fewer than 30 rows")
 def test_a_group_of_one_row_is_named():
     groups = np.r_[["c"], np.repeat(["a", "b"], [200, 199])]
-    with pytest.raises(ValueError, match="two rows or more of each group; group 'c' has fewer"):
+    with pytest.raises(
+        ValueError, match="needs two rows or more of each group, but the group 'c' has fewer"
+    ):
         regressor().fit(X, Y, sensitive_features=groups)
     groups[1:6] = "c"
     with pytest.warns(ConvergenceWarning, match="more people"):
