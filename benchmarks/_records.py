@@ -1,9 +1,10 @@
 """What a record was measured with: the code that its script imports, and the libraries it quotes.
 
-A record keeps a fingerprint of the files of skfair that its script reaches by imports, without
-comments and docstrings. ``python -m benchmarks.check`` fails where one of them has changed since,
-or where a library that the script compares has no version. A record that is kept although it is
-older has ``"code": null``: its page says so.
+A record keeps a fingerprint of the files of skfair that its script reaches by imports, and of the
+modules that call rivals and make data, without comments and docstrings.
+``python -m benchmarks.check`` fails where one of them has changed since, or where a library that
+the script compares has no version. A record that is kept although it is older has
+``"code": null``: its page says so.
 """
 
 import ast
@@ -92,7 +93,7 @@ def followed(module: str, name: str) -> Iterator[Path | Import]:
 
 @cache
 def reached(name: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Return the files of skfair that a benchmark runs, and the libraries that it compares."""
+    """Return the files that a benchmark measures or measures with, and the libraries compared."""
     todo: list[Import] = [(script_of(name), "")]
     done, files, peers = set(todo), set(), set()
     while todo:
@@ -105,8 +106,10 @@ def reached(name: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:
             elif found not in done:
                 done.add(found)
                 todo.append(found)
-    own = sorted(file for file in files if file.is_relative_to(ROOT / "skfair"))
-    return tuple(own), tuple(sorted(peers - {None}))
+    # Also how rivals are called, and the data: without a rival's ``tol=`` the figures are others.
+    beside = (file for file in files if file.match("benchmarks/_*.py"))
+    own = (file for file in files if file.is_relative_to(ROOT / "skfair"))
+    return tuple(sorted({*own, *beside})), tuple(sorted(peers - {None}))
 
 
 @cache

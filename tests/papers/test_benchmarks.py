@@ -133,6 +133,8 @@ def test_a_record_says_with_what_it_was_measured(name):
         ("first", '"""Another."""\n# why\na = 1  # one\n', False),
         ("first", "a = 3", True),
         ("second", "b = 3", False),
+        ("rivals", "def fit(model, X, y):\n    return model.fit(X, y)", True),
+        ("rivals", "def fit(model, X, y):\n    # best\n    return model.fit(X, y, tol=0.1)", False),
     ],
 )
 def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_path, monkeypatch):
@@ -145,7 +147,9 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
             kept.cache_clear()
 
     monkeypatch.setattr(_records, "ROOT", tmp_path)
-    put("benchmarks/some.py", "def f():\n  import fairlearn.metrics\n  from skfair.room import a")
+    lines = "def f():\n  import fairlearn.metrics\n  from skfair.room import a\n"
+    put("benchmarks/some.py", f"{lines}  from benchmarks._rivals import fit")
+    put("benchmarks/_rivals.py", "def fit(model, X, y):\n    return model.fit(X, y, tol=0.1)")
     put("skfair/room/__init__.py", "from skfair.room._all import *")
     put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import *")
     put("skfair/room/first.py", '"""First."""\n\na = 1  # one\n')
@@ -157,7 +161,7 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
     monkeypatch.setattr(check, "RECORDS", tmp_path)
     monkeypatch.setattr(check, "read", lambda name: record)
     assert check.wrong_records() == []
-    put(f"skfair/room/{module}.py", text)
+    put("benchmarks/_rivals.py" if module == "rivals" else f"skfair/room/{module}.py", text)
     assert bool(check.wrong_records()) == is_old
     del record["versions"]["fairlearn"]
     assert any("fairlearn" in fault for fault in check.wrong_records())
