@@ -47,7 +47,7 @@ FITTED = {
 }
 
 
-# People have ten visits in the mean, which are partly alike, or which are alike and have weights, are
+# People have ten visits in the mean, which are partly alike, or are alike and have weights, are
 # in two strata, or have an age band that changes.
 SETTINGS = ("partly alike", "weights", "strata", "two attributes")
 
