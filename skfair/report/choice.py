@@ -17,6 +17,7 @@ import numpy as np
 from skfair._typing import ColumnsLike, FloatArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.attributes import check_aligned, read_columns
+from skfair.groups.decision_memo import KIND, VERSION
 from skfair.report.options import Options, read_options
 from skfair.report.pages import render_template, rows_of
 from skfair.report.pictures import Axis
@@ -158,6 +159,12 @@ def choice_page(
 ) -> str:
     """Render the page, and write it to a file if one is named."""
     check_text(words.values(), "The words of the page")
+    for name in ("title", "decided"):
+        if not words[name].strip():
+            raise ValueError(
+                f"{name}={words[name]!r} is empty. Pass words for people to read, such as "
+                "decided='granted a loan', or leave it out."
+            )
     candidates = [candidate for path in paths for candidate in path]
     before = candidates[0].decisions
     check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
@@ -167,8 +174,8 @@ def choice_page(
         steps.append(step)
     views = steps[0]["numbers"]["attributes"]
     memo = {
-        "kind": "skfair decision",
-        "version": 1,
+        "kind": KIND,
+        "version": VERSION,
         "skfair": __version__,
         "constraint": ", ".join(name.rpartition("_")[0] for name in judged.metrics),
         "metric": ", ".join(judged.metrics),

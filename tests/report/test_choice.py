@@ -473,3 +473,9 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     assert memo["limits"] is None
     assert memo["holds_overall_rate"] is False
     assert [text for text in said if not text.startswith(("file:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("name", ["title", "decided"])
+def test_words_that_are_empty_are_refused(rows, name):
+    with pytest.raises(ValueError, match=f"{name}=' ' is empty. Pass words"):
+        path_of().to_html(**rows, **{name: " "})
