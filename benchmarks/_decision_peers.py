@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 
+from benchmarks import _fairlearn
 from benchmarks._decision_scores import CELLS, SEEDS, Part, Stored, stored
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 
@@ -40,13 +41,8 @@ def ours(aware: bool) -> Any:
 
 def threshold_optimizer(train: Part, rule: str, limit: float) -> Predictor:
     """Fairlearn's: randomised, with the group; of equalized odds it has exact parity only."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    name = "true_positive_rate_parity" if rule == "equal_opportunity" else rule
-    base, tol = Stored().fit(None, train.y), None if rule == "equalized_odds" else limit
-    model = ThresholdOptimizer(
-        estimator=base, constraints=name, prefit=True, predict_method="predict_proba", tol=tol
-    ).fit(train.table(), train.y, sensitive_features=train.groups)
+    model = _fairlearn.thresholds(Stored().fit(None, train.y), rule, limit, prefit=True)
+    model.fit(train.table(), train.y, sensitive_features=train.groups)
     return lambda part: model._pmf_predict(part.table(), sensitive_features=part.groups)[:, 1]
 
 
@@ -150,17 +146,7 @@ def reweighted(X: Any, y: Any, groups: Any, strength: float, seed: int) -> Any:
 
 
 def reduction(X: Any, y: Any, groups: Any, rule: str, limit: float, seed: int) -> Any:
-    """Fairlearn's ExponentiatedGradient; its limit is on the distance to the overall rate."""
-    from fairlearn import reductions as r
-
-    moment = {
-        "demographic_parity": r.DemographicParity,
-        "equal_opportunity": r.TruePositiveRateParity,
-        "equalized_odds": r.EqualizedOdds,
-    }[rule]
-    model = r.ExponentiatedGradient(
-        HistGradientBoostingClassifier(random_state=seed),
-        moment(difference_bound=limit / 2),
-        max_iter=15,
-    ).fit(X, y, sensitive_features=groups)
+    """Fairlearn's ExponentiatedGradient over the same booster."""
+    booster = HistGradientBoostingClassifier(random_state=seed)
+    model = _fairlearn.reduction(booster, rule, limit).fit(X, y, sensitive_features=groups)
     return lambda rows: model._pmf_predict(rows)[:, 1]

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks import _erm_peers
+from benchmarks import _erm_peers, _fairlearn
 from benchmarks._erm_data import Part, split
 from benchmarks._erm_peers import BOUND, TorchNetwork, with_groups
 from benchmarks._peer_tasks import LEAST, SEEDS, Peer, Predictor, Task, run
@@ -50,32 +50,18 @@ def unfair(rule: str) -> Any:
 
 
 def reduction(rule: str) -> Any:
-    from fairlearn import reductions as r
-
-    moment = {
-        "demographic_parity": r.DemographicParity,
-        "equal_opportunity": r.TruePositiveRateParity,
-    }[rule]
-
     def fit(train: Part) -> Predictor:
-        # Its limit is on the distance to the overall rate: half of a difference of two groups.
-        model = r.ExponentiatedGradient(
-            logistic_regression(), moment(difference_bound=BOUND / 2)
-        ).fit(train.X, train.y, sensitive_features=train.groups)
+        model = _fairlearn.reduction(logistic_regression(), rule, BOUND)
+        model.fit(train.X, train.y, sensitive_features=train.groups)
         return lambda part: model._pmf_predict(part.X)[:, 1]
 
     return fit
 
 
 def thresholds(rule: str) -> Any:
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    name = "true_positive_rate_parity" if rule == "equal_opportunity" else rule
-
     def fit(train: Part) -> Predictor:
-        model = ThresholdOptimizer(
-            estimator=logistic_regression(), constraints=name, predict_method="predict_proba"
-        ).fit(train.X, train.y, sensitive_features=train.groups)
+        model = _fairlearn.thresholds(logistic_regression(), rule, BOUND)
+        model.fit(train.X, train.y, sensitive_features=train.groups)
         return lambda part: model._pmf_predict(part.X, sensitive_features=part.groups)[:, 1]
 
     return fit

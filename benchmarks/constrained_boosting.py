@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from benchmarks._decision_scores import CELLS, SEEDS, Part, measured, people, split
 from benchmarks._drawing import name_rows, small
-from benchmarks.harness import Table, data_folder, lacks, quiet, timed
+from benchmarks.harness import Table, data_folder, lacks, mean_lead, quiet, timed
 from skfair.classification import FairDecisionClassifier
 
 LIMITS = {
@@ -176,6 +176,20 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {"picture": figure}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    """Return how often boosters trained with a limit satisfy it, and how far they are behind."""
+    trained = ["multipliers", *(f"FairGBM, speed {speed}" for speed in SPEEDS)]
+    fits = [row for way in trained for _, _, rows in _asked(results, way) for row in rows]
+    leads = {way: mean_lead(_leads(results, way)) for way in trained}
+    return {
+        "satisfied": _mean(fits, "kept"),
+        "multipliers": leads["multipliers"],
+        "slow": leads["FairGBM, speed 0.01"],
+        "medium": leads["FairGBM, speed 0.1"],
+        "fast": leads["FairGBM, speed 1.0"],
+    }
+
+
 def worded(method: str) -> str:
     """Return the name of a method, which a record writes shorter."""
     return OURS if method == "prices" else method
@@ -186,38 +200,56 @@ def _summary(results: dict[str, Any]) -> Table:
     every = [row["way"] for fits in results["fits"].values() for row in fits]
     rows = []
     for way in dict.fromkeys(every):
-        leads, drifts, own = [], [], []
-        for case, fits in results["fits"].items():
-            mine = [row for row in fits if row["way"] == way]
-            name, rule, limit = case.split(" | ")
-            if mine and float(limit) in LIMITS[rule]:
-                own += mine
-                accuracy, disparity = (
-                    float(np.mean([row[key] for row in mine])) for key in ("accuracy", "disparity")
-                )
-                drifts.append(disparity - float(limit))
-                leads.append(_of_prices(results, name, rule, disparity) - accuracy)
-        kept = f"{np.mean([row['kept'] for row in own]):.0%}"
-        means = [f"{round(np.mean(drifts), 3) + 0:.3f}", f"{np.mean(leads):.4f}"]
-        seconds = float(np.median([row["cpu"] for row in own]))
-        rows.append([worded(way), len(own), kept, *means, seconds])
+        own = _asked(results, way)
+        fits = [row for _, _, rows in own for row in rows]
+        drifts = [_mean(rows, "disparity") - limit for _, limit, rows in own]
+        kept = f"{_mean(fits, 'kept'):.0%}"
+        ahead = mean_lead(_leads(results, way))
+        means = [
+            f"{round(np.mean(drifts), 3) + 0:.3f}",
+            "-" if way == "prices" else f"{100 * ahead.mean:+.2f} ({100 * ahead.error:.2f})",
+        ]
+        seconds = float(np.median([row["cpu"] for row in fits]))
+        rows.append([worded(way), len(fits), kept, *means, seconds])
     columns = [
         "method",
         "fits",
         SATISFIED,
         "test disparity above limit",
-        f"{OURS} ahead at equal test disparity",
+        f"{OURS} ahead at equal test disparity, points (standard error)",
         "CPU s (median)",
     ]
     return Table("All cases", columns, rows)
 
 
-def _of_prices(results: dict[str, Any], name: str, rule: str, disparity: float) -> float:
+def _asked(results: dict[str, Any], way: str) -> list[tuple[str, float, list[dict[str, Any]]]]:
+    """Return data and constraint, limit, and the fits of a method, where its limit is compared."""
+    found = []
+    for case, fits in results["fits"].items():
+        (name, rule, limit), mine = case.split(" | "), [row for row in fits if row["way"] == way]
+        if mine and float(limit) in LIMITS[rule]:
+            found.append((f"{name} | {rule}", float(limit), mine))
+    return found
+
+
+def _mean(rows: list[dict[str, Any]], key: str) -> float:
+    return float(np.mean([row[key] for row in rows]))
+
+
+def _leads(results: dict[str, Any], way: str) -> list[float]:
+    """Return the accuracy of prices minus that of a method at its test disparity, by case."""
+    return [
+        _of_prices(results, about, _mean(rows, "disparity")) - _mean(rows, "accuracy")
+        for about, _, rows in _asked(results, way)
+    ]
+
+
+def _of_prices(results: dict[str, Any], about: str, disparity: float) -> float:
     """Return the accuracy of prices at a disparity, between its neighbours."""
     points = [
         [np.mean([row[k] for row in fits if row["way"] == "prices"]) for k in FIGURES]
         for case, fits in results["fits"].items()
-        if case.startswith(f"{name} | {rule} | ")
+        if case.startswith(f"{about} | ")
     ]
     _, gaps, accuracies, _ = np.array(sorted(points, key=lambda point: point[1])).T
     return float(np.interp(disparity, gaps, np.maximum.accumulate(accuracies)))

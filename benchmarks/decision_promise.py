@@ -170,6 +170,16 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return {"promise": Table("Limits on the training rows", columns, rows)}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of fits, and of those that satisfied their limits or said otherwise."""
+    fits = [row for kinds in results.values() for found in kinds.values() for row in found]
+    return {
+        "fits": len(fits),
+        "kept": sum(row["excess"] <= 1e-9 for row in fits),
+        "said": sum(row["excess"] > 1e-9 and row["says"] != "converged" for row in fits),
+    }
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Draw a dot for each fit: its worst disparity minus the limit."""
     rows = {

@@ -23,7 +23,7 @@ from benchmarks._decision_peers import (
 )
 from benchmarks._decision_scores import SEEDS, measured, people, scored, split
 from benchmarks._drawing import mark, rows_of_dots, small
-from benchmarks.harness import Table, data_folder, kept, lacks, quiet, timed
+from benchmarks.harness import Lead, Table, data_folder, kept, lacks, quiet, timed
 from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference
@@ -55,6 +55,7 @@ N_SPLITS = {"compas": 10, "loans": 4, "adult": 3, "bank": 3}
 # ExponentiatedGradient fits tens of boosters for each limit: it runs on the first splits only.
 N_REDUCED = {"loans": 1, "compas": 2}
 Point = tuple[float, float, float]  # accuracy, disparity, CPU seconds
+Cell = tuple[str, str, float]  # data, constraint, disparity
 
 
 def points(name: str, seed: int, *, quick: bool) -> dict[str, list[Point]]:
@@ -185,27 +186,48 @@ def accuracy_at(run: dict[str, list[Point]], way: str, rule: str, disparity: flo
     return float(np.interp(disparity, gaps, accuracies))
 
 
-def lead(
-    run: dict[str, list[Point]], own: str, way: str, rule: str, disparity: float
-) -> tuple[float, float]:
-    """Return by how much one way is ahead of another on the same splits, and the standard error.
+def ahead_on(
+    run: dict[str, list[Point]], own: str, way: str, rule: str, disparity: float, splits: list[int]
+) -> float:
+    """Return by how much one way is ahead of another at a disparity, on some of the splits."""
+    part = {
+        key: [values[k] for k in splits]
+        for key, values in run.items()
+        if key.startswith((f"{own} | {rule} |", f"{way} | {rule} |"))
+    }
+    return accuracy_at(part, own, rule, disparity) - accuracy_at(part, way, rule, disparity)
 
-    The error is that of leaving out one split at a time.
+
+def lead(results: dict[str, Any], own: str, way: str, some: list[Cell]) -> Lead:
+    """Return by how much one way is ahead of another, the mean of the cells that both reach.
+
+    Its standard error is that of leaving out one split of one data set at a time.
     """
+    splits = {
+        name: list(range(_n_splits(results["runs"][name], way))) for name in {c[0] for c in some}
+    }
+    every = [ahead_on(results["runs"][c[0]], own, way, *c[1:], splits[c[0]]) for c in some]
+    variance = 0.0
+    for name, own_splits in splits.items():
+        means = []
+        for k in own_splits if len(own_splits) > 1 else []:
+            rest = [other for other in own_splits if other != k]
+            leads = [
+                ahead_on(results["runs"][name], own, way, *c[1:], rest) if c[0] == name else full
+                for c, full in zip(some, every, strict=True)
+            ]
+            means.append(_mean(leads))
+        variance += (len(own_splits) - 1) * np.var(means) if means else np.nan
+    return Lead(_mean(every), float(np.sqrt(variance)))
 
-    def on(splits: list[int]) -> float:
-        part = {
-            key: [values[k] for k in splits]
-            for key, values in run.items()
-            if key.startswith((f"{own} | {rule} |", f"{way} | {rule} |"))
-        }
-        first, second = (accuracy_at(part, one, rule, disparity) for one in (own, way))
-        return first - second
 
-    n = min(len(v) for key, v in run.items() if key.startswith(f"{way} | {rule} |"))
-    every = list(range(n))
-    without = np.array([on(every[:k] + every[k + 1 :]) for k in every] if n > 1 else [np.nan])
-    return on(every), float(np.sqrt((n - 1) * np.var(without)))
+def _mean(values: list[float]) -> float:
+    found = [value for value in values if np.isfinite(value)]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _n_splits(run: dict[str, list[Point]], way: str) -> int:
+    return min(len(values) for key, values in run.items() if key.startswith(f"{way} |"))
 
 
 def ways(run: dict[str, list[Point]]) -> list[str]:
@@ -213,7 +235,7 @@ def ways(run: dict[str, list[Point]]) -> list[str]:
     return list(dict.fromkeys(key.split(" | ")[0] for key in run))
 
 
-def cells(results: dict[str, Any]) -> list[tuple[str, str, float]]:
+def cells(results: dict[str, Any]) -> list[Cell]:
     """Return every data set, constraint and disparity."""
     return [
         (name, rule, target)
@@ -247,8 +269,10 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             [
                 "method",
                 "cells",
-                "skfair ahead by (mean)",
-                "skfair behind by (most; standard error)",
+                "skfair ahead by, points (standard error)",
+                "cells ahead by over two standard errors",
+                "/ behind",
+                "furthest behind, points (standard error)",
                 "CPU s per limit (median)",
             ],
             _summary(results, every),
@@ -299,15 +323,10 @@ def _summary(results: dict[str, Any], every: list[str]) -> list[list[Any]]:
     """Compare each way with ours that knows as much: with the group, or without."""
     rows = []
     for way in every:
+        some = _cells_of(results, way)
         own = OURS[0] if way in AWARE else OURS[1]
-        found = np.array(
-            [
-                lead(run, own, way, rule, target)
-                for name, rule, target in cells(results)
-                if way in ways(run := results["runs"][name])
-            ]
-        )
-        found = found[~np.isnan(found[:, 0])]
+        leads = [lead(results, own, way, [cell]) for cell in some]
+        leads = [one for one in leads if np.isfinite(one.mean)]
         cpu = [
             np.mean([values[k][2] for values in limits])
             for run in results["runs"].values()
@@ -315,8 +334,47 @@ def _summary(results: dict[str, Any], every: list[str]) -> list[list[Any]]:
             for limits in [[v for key, v in run.items() if key.startswith(f"{way} | {rule} |")]]
             for k in range(len(limits[0]) if limits else 0)
         ]
-        if found.size:
-            worst, error = found[found[:, 0].argmin()]
-            behind = "-" if worst >= 0 else f"{-worst:.4f} ({error:.4f})".replace(" (nan)", "")
-            rows.append([way, len(found), f"{found[:, 0].mean():.4f}", behind, np.median(cpu)])
+        if leads:
+            worst = min(leads)
+            shown = [_points(lead(results, own, way, some)), _clear(leads, 1), _clear(leads, -1)]
+            shown.append(_points(worst) if worst.mean < 0 else "-")
+            rows.append([way, len(leads), *(["-"] * 4 if way == own else shown), np.median(cpu)])
     return rows
+
+
+def _cells_of(results: dict[str, Any], way: str) -> list[Cell]:
+    return [cell for cell in cells(results) if way in ways(results["runs"][cell[0]])]
+
+
+def _clear(leads: list[Lead], sign: int) -> int:
+    """Count the cells in which one way is ahead (1) or behind (-1) by over two standard errors."""
+    return sum(sign * one.mean > 2 * one.error for one in leads)
+
+
+def _points(one: Lead) -> str:
+    return f"{100 * one.mean:+.2f} ({100 * one.error:.2f})".replace("nan", "-")
+
+
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the leads that the page, the front page and the README quote."""
+    aware, blind = OURS
+
+    def against(own: str, way: str, **chosen: Any) -> Lead:
+        rules, data = chosen.get("rules", TARGETS), chosen.get("data", results["runs"])
+        some = [c for c in _cells_of(results, way) if c[0] in data and c[1] in rules]
+        return lead(results, own, way, some)
+
+    threshold, relaxed = "ThresholdOptimizer (random)", ("demographic_parity", "equal_opportunity")
+    hidden = "OxonFair, no group"
+    on_compas = [lead(results, blind, hidden, [c]) for c in cells(results) if c[0] == "compas"]
+    on_compas = [one for one in on_compas if np.isfinite(one.mean)]
+    return {
+        "threshold": against(aware, threshold, rules=relaxed),
+        "threshold_odds": against(aware, threshold, rules=("equalized_odds",)),
+        "oxonfair": against(aware, "OxonFair, group"),
+        "programme": against(aware, "linear programme, group"),
+        "compas": against(blind, hidden, data=("compas",)),
+        "elsewhere": against(blind, hidden, data={*results["runs"]} - {"compas"}),
+        "clear_on_compas": _clear(on_compas, 1),
+        "cells_of_compas": len(on_compas),
+    }

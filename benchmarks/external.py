@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from benchmarks import _external_peers as peers
 from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks._external_data import METRICS, classifier, people, splits
-from benchmarks.harness import Table, data_folder, kept, read, timed
+from benchmarks.harness import Table, data_folder, kept, mean_lead, read, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.cluster import FairKMeans
 
@@ -230,6 +230,24 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
         "clusters": Table("fair k-means on Adult", names, clusters(results)),
         "networks": Table("s-FSC, the baseline of Fair-SMW", pairs, networks()),
         **{peer.module: peer.table(results) for peer in peers.PEERS},
+    }
+
+
+def numbers(results: Sequence[Row]) -> dict[str, Any]:
+    """Return how many results are level with LinearPost's, and the leads over error-parity."""
+    level: dict[str, list[bool]] = {}
+    for (aware, cell), (_, gains, rows) in leads(results).items():
+        data, model = cell.split(", ")[:2]
+        name = f"{data}_{model}" if aware else f"{data}_{model}_unknown"
+        level.setdefault(name, []).extend(gains >= -rows["error"])
+    d = pd.DataFrame([row for row in results if row["table"] == "error_parity"])
+    scores = d.pivot(index=["cell", "limit", "seed"], columns="of", values="score")
+    ahead = (scores["ours"] - scores["theirs"]).groupby(["limit", "seed"]).mean()
+    smallest, others = ahead[peers.LIMITS[-1]], ahead[list(peers.LIMITS[:-1])]
+    return {
+        **{name: f"{sum(found)} of {len(found)}" for name, found in level.items()},
+        "parity_smallest": mean_lead(smallest.to_numpy()),
+        "parity_others": mean_lead(others.groupby("seed").mean().to_numpy()),
     }
 
 

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks._guarantee_rivals import RIVALS, fits_on_half
-from benchmarks.harness import Table, data_folder, kept, quiet
+from benchmarks.harness import Table, data_folder, kept, mean_lead, quiet
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import (
     demographic_parity_difference,
@@ -333,22 +333,50 @@ def _by_method(cells: Cells) -> list[list[Any]]:
 
 
 def _by_setting(results: list[dict[str, Any]]) -> list[list[Any]]:
-    """Return a row for each setting; its standard error is that of samples, not of fits."""
+    """Return a row for each setting."""
     rows = []
     for setting in SETTINGS:
-        model, groups, n = setting[:3]
-        about = {"way": "certified", "model": model, "groups": groups, "n": n}
-        found = [one for one in results if about.items() <= one.items()]
+        found = _certified(results, setting)
         if found:
-            samples = [
-                np.mean([one["failed"] for one in found if one["population"] == name], axis=0)
-                for name in POPULATIONS
-            ]
-            failed = np.concatenate(samples)
-            error = np.std(failed) / np.sqrt(failed.size)
-            models = f"{model}, {GROUPS[groups]}"
+            share, error = _exceeded(found)
+            models = f"{setting.model}, {GROUPS[setting.groups]}"
             n_fits = sum(len(one["failed"]) for one in found)
             solved = np.mean([one["solved"] for one in found])
-            exceeded = f"{np.mean(failed):.1%} ({error:.1%})"
-            rows.append([models, n, n_fits, exceeded, f"{solved:.0%}"])
+            exceeded = f"{share:.1%} ({error:.1%})"
+            rows.append([models, setting.n, n_fits, exceeded, f"{solved:.0%}"])
     return rows
+
+
+def _certified(results: list[dict[str, Any]], setting: Setting) -> list[dict[str, Any]]:
+    about = {"way": "certified", "model": setting.model, "groups": setting.groups, "n": setting.n}
+    return [one for one in results if about.items() <= one.items()]
+
+
+def _exceeded(found: list[dict[str, Any]]) -> tuple[float, float]:
+    """Return the share of fits over the limit; its standard error is that of samples, not fits."""
+    samples = [
+        np.mean([one["failed"] for one in found if one["population"] == name], axis=0)
+        for name in POPULATIONS
+    ]
+    failed = np.concatenate(samples)
+    return float(np.mean(failed)), float(np.std(failed) / np.sqrt(failed.size))
+
+
+def numbers(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the pooled shares of violated limits, and the lead over the best other test."""
+    cells = {Cell(*(one[name] for name in Cell._fields)): one for one in results}
+    shares = sorted(_exceeded(own) for s in SETTINGS if (own := _certified(results, s)))
+    leads = [
+        _lead(cells, cell)
+        for _, row in _rows(cells)
+        for cell in row
+        if cell._replace(way="split") in cells
+    ]
+    return {
+        "least": shares[0][0],
+        "least_error": shares[0][1],
+        "most": shares[-1][0],
+        "most_error": shares[-1][1],
+        "lead": mean_lead(leads),
+        "n_leads": len(leads),
+    }

@@ -122,6 +122,22 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return {"means": Table("Limits on means, in the population", columns, lines)}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return how often certified regressors exceed the limit, and the shares of R2 they keep."""
+    of = {
+        way: [row for row in results["fits"] if row["way"] == way]
+        for way in ("sample", "split", "cross")
+    }
+    kept = {
+        way: [own["r2"] / plain["r2"] for own, plain in zip(of[way], of["sample"], strict=True)]
+        for way in ("split", "cross")
+    }
+    return {
+        "most": max(row["failed"] for way in kept for row in of[way]),
+        **{f"{end.__name__}_{way}": end(kept[way]) for way in kept for end in (min, max)},
+    }
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Draw how often each method exceeds the limit, and its fit."""
     figure, axes = small(2, height=2.2)

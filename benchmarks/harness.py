@@ -5,13 +5,15 @@ that are quoted are ratios of medians. The first round is thrown away: it compil
 
 A benchmark is a module with ``main(*, quick)``, which measures and returns plain data. It may offer
 ``tables(results)`` and ``pictures(results)``, which show such data, also long after they were
-measured: the site is built from the records that are kept in ``records``.
+measured: the site is built from the records that are kept in ``records``. ``numbers(results)`` are
+those that sentences of its page quote, as ``{name}`` or with a format, as ``{name:.1f}``.
 """
 
 import csv
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -26,10 +28,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._records import fingerprint, reached, script_of
-from skfair.exceptions import SmallGroupWarning
+from skfair.exceptions import SelectionRateWarning, SmallGroupWarning
 
 HERE = Path(__file__).parent
 DOTS = 100  # an inch of a picture
@@ -110,10 +113,10 @@ def lacks(*modules: str) -> bool:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out warnings that a benchmark provokes: limits of iterations, small groups."""
+    """Leave out warnings that a benchmark provokes: limits of iterations, small groups, rates."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", SmallGroupWarning)
+        for provoked in (ConvergenceWarning, SmallGroupWarning, SelectionRateWarning):
+            warnings.simplefilter("ignore", provoked)
         yield
 
 
@@ -177,6 +180,37 @@ class Table(NamedTuple):
             for line in lines
         ]
         return "\n".join([f"   {self.title}", *(line.rstrip() for line in text)])
+
+
+class Lead(NamedTuple):
+    """By how much one method is ahead of another, as a share: sentences show it with its error."""
+
+    mean: float
+    error: float
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or "+.2f"
+        return (
+            f"{100 * self.mean:{spec}} points (standard error {100 * self.error:{spec.strip('+')}})"
+        )
+
+
+def mean_lead(leads: Sequence[float]) -> Lead:
+    """Return the mean of the leads in several cases, and its standard error over the cases."""
+    return Lead(float(np.mean(leads)), float(np.std(leads, ddof=1) / np.sqrt(len(leads))))
+
+
+def filled(text: str, name: str) -> str:
+    """Return the text of a page with the numbers of a record, and the versions of libraries."""
+    record, module = read(name), module_of(name)
+    known = record["versions"] | (
+        module.numbers(record["results"]) if hasattr(module, "numbers") else {}
+    )
+
+    def number(found: re.Match[str]) -> str:
+        return format(known[found[1]], found[2] or "") if found[1] in known else found[0]
+
+    return re.sub(r"\{([\w-]+)(?::([^{}]*))?\}", number, text)
 
 
 def in_short(number: float) -> str:

@@ -15,7 +15,7 @@ from benchmarks._drawing import rows_of_dots, small
 from benchmarks._peer_clusters import k_means, spectral
 from benchmarks._peer_labels import labels, networks
 from benchmarks._peer_tasks import FIGURES, SEEDS
-from benchmarks.harness import Table, alternate, data_folder
+from benchmarks.harness import Lead, Table, alternate, data_folder, mean_lead
 from skfair import metrics
 
 TITLES = {
@@ -25,6 +25,8 @@ TITLES = {
     "clusters": ("five clusters; skfair: FairKMeans", "cost above k-means, %"),
     "spectral": ("spectral clustering; skfair: FairSpectralClustering", "normalised cut"),
 }
+EQUAL = "the same disparity"
+LIMITS = {EQUAL: "the same training disparity", "no rule": "no constraint"}
 METRICS = (
     "demographic_parity_difference",
     "demographic_parity_ratio",
@@ -90,7 +92,7 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     figure, axes = small(3, height=1.9, width=8.5)
     found: dict[str, list[dict[str, Any]]] = {}
     for row in [*results["labels"], *results["aware"]]:
-        if row.get("ours") == "the same disparity":
+        if row.get("ours") == EQUAL:
             found.setdefault(f"{row['peer']}: {row['what']}", []).append(row)
 
     def ahead(key: str) -> dict[str, list[float]]:
@@ -115,6 +117,26 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {"picture": figure}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    """Return differences at equal training disparity, means over the cases, and CPU seconds."""
+    both = [
+        row for kind in ("labels", "aware") for row in results[kind] if row.get("ours") == EQUAL
+    ]
+    linear = [row for row in both if row["what"] != "ThresholdOptimizer"]
+    thresholds = [row for row in both if row not in linear]
+    reduced = [row for row in both if row["what"] == "ExponentiatedGradient"]
+
+    def difference(rows: list[dict[str, Any]], key: str) -> Lead:
+        return mean_lead([row[key][1] - row[key][0] for row in rows])
+
+    return {
+        "accuracy": difference(linear, "score"),
+        "aware": difference(thresholds, "score"),
+        "reduction_test": difference(reduced, "test"),
+        "cpu": float(np.median([row["ratio"] for row in both])),
+    }
+
+
 def in_percent(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of clusterings with costs above that of k-means, in place of ratios."""
     return row | {"score": [100 * (ratio - 1) for ratio in row.get("score") or []]}
@@ -128,5 +150,5 @@ def cells(row: dict[str, Any]) -> list[Any]:
     shown = []
     for key in FIGURES:
         shown += row[key] or ["", ""]
-    limit = row["ours"].replace("no rule", "no constraint")
+    limit = LIMITS.get(row["ours"], row["ours"])
     return [*start, limit, *shown, float(row["ratio"])]

@@ -20,7 +20,7 @@ import pandas as pd
 
 from benchmarks._drawing import mark, name_rows, small
 from benchmarks.frontier import FAMILIES, Row, compared
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import Lead, Table, data_folder
 
 # Splits of the data that the gate itself does not use.
 SEEDS = (101, 102)
@@ -125,6 +125,12 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     columns = ["procedure", "fits", "changes the result, %", "worth that it gains"]
     columns += ["standard error", "violated without it", "CPU with it / without"]
     return {"gains": Table("procedures", columns, [_line(p, results) for p in PROCEDURES])}
+
+
+def numbers(results: Sequence[Row]) -> dict[str, Lead]:
+    """Return what smooth errors gain where they change a result."""
+    (smooth,) = (p for p in PROCEDURES if "smooth errors" in p.name)
+    return {"smooth": Lead(*_line(smooth, results)[3:5])}
 
 
 def pictures(results: Sequence[Row]) -> dict[str, Any]:

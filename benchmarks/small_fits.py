@@ -197,6 +197,19 @@ def tables(results: Any) -> dict[str, Table]:
     }
 
 
+def numbers(results: Any) -> dict[str, float]:
+    """Return the smallest and largest medians of fits and of predictions."""
+    medians = {name: median(ratios) for name, ratios in results["ratios"].items()}
+    fits = [value for name, value in medians.items() if "predict" not in name]
+    predictions = [value for name, value in medians.items() if "predict" in name]
+    return {
+        "least_fit": min(fits),
+        "most_fit": max(fits),
+        "least_predict": min(predictions),
+        "most_predict": max(predictions),
+    }
+
+
 def pictures(results: Any) -> dict[str, Any]:
     """Draw the ratio of each draw."""
     figure, (axes,) = small(height=2.4)

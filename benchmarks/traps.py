@@ -302,6 +302,15 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     }
 
 
+def numbers(results: dict[str, Any]) -> dict[str, int]:
+    """Return the number of inputs, and for how many each library returns a wrong number."""
+    asked = {k: v for k, v in results["libraries"].items() if "skipped" not in v}
+    wrong = {
+        name: sum(one["kind"] == "wrong" for one in own.values()) for name, own in asked.items()
+    }
+    return {**wrong, "inputs": len(asked["skfair"])}
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Draw how many inputs end in what, a bar for each library."""
     figure, (axes,) = small(height=2.4, width=8.0)

@@ -251,7 +251,7 @@ def stage_benchmarks():
 def stage_verdicts():
     """Write the table of verdicts: the sentence on top of each page, and the age of its record."""
     from benchmarks._records import is_old
-    from benchmarks.harness import read
+    from benchmarks.harness import filled, read
 
     rows = [("Comparison", "Verdict", "Measured")]
     index = (HERE / "benchmarks" / "index.rst").read_text()
@@ -261,7 +261,8 @@ def stage_verdicts():
         if verdict:
             about = read(page.stem)
             measured = about["date"] + ", older code" * is_old(about)
-            rows.append((f":doc:`{page.stem}`", " ".join(verdict[1].split()), measured))
+            text = filled(" ".join(verdict[1].split()), name)
+            rows.append((f":doc:`{page.stem}`", text, measured))
     with (HERE / "generated" / "benchmarks" / "verdicts.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
 
@@ -394,14 +395,15 @@ def add_read_more(app, what, name, obj, options, lines):
         lines[lines.index("") : lines.index("")] = ["", sentence]
 
 
-def add_origin(app, docname, source):
-    """Say below each page of benchmarks where, when and how its record was measured."""
+def add_record(app, docname, source):
+    """Fill in the numbers of a page's record, and say below how it was measured."""
     from benchmarks._records import origin
-    from benchmarks.harness import RECORDS, read
+    from benchmarks.harness import RECORDS, filled, read
 
-    name = docname.removeprefix("benchmarks/")
-    if docname.startswith("benchmarks/") and (RECORDS / f"{name}.json").exists():
-        source[0] += f"\n\n{origin(read(name))}\n"
+    name = "decisions" if docname == "index" else docname.removeprefix("benchmarks/")
+    if name != docname and (RECORDS / f"{name}.json").exists():
+        source[0] = filled(source[0], name)
+        source[0] += f"\n\n{origin(read(name))}\n" * (docname != "index")
 
 
 def add_index(app, docname, source):
@@ -442,7 +444,7 @@ def wrap_sentences(app, doctree, docname):
 def setup(app):
     check_api_page()
     app.connect("source-read", add_index)
-    app.connect("source-read", add_origin)
+    app.connect("source-read", add_record)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
@@ -453,7 +455,6 @@ def setup(app):
 stage_examples()
 stage_laws()
 stage_benchmarks()
-stage_verdicts()
 stage_verdicts()
 stage_audits()
 stage_hero()
