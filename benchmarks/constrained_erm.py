@@ -292,7 +292,10 @@ def groups(results: dict[str, Any], quick: bool) -> None:
 
     def fit(part: Part, bound: float) -> Callable[[], Any]:
         model = ConstrainedERMClassifier(
-            rule, bound, enforce="surrogate", sensitive=Sensitive(crossed=part.groups.ndim == 1)
+            rule,
+            bound,
+            enforce="surrogate",
+            sensitive=Sensitive(intersectional=part.groups.ndim == 1),
         )
         return lambda: model.fit(part.X, part.y, sensitive_features=part.groups)
 

@@ -111,7 +111,11 @@ def overlapping(name: str, seed: int) -> list[dict[str, Any]]:
     for aware in (False, True):
         inner = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=200))
         model = FairDecisionClassifier(
-            inner, max_disparity=limits, sensitive=Sensitive(crossed=False), group_aware=aware, cv=3
+            inner,
+            max_disparity=limits,
+            sensitive=Sensitive(intersectional=False),
+            group_aware=aware,
+            cv=3,
         )
         cpu, _ = timed(lambda m=model, t=train: m.fit(X[t], y[t], sensitive_features=both))
         over = [

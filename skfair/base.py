@@ -215,7 +215,7 @@ class SensitiveFeaturesMixin:
 
     def __sklearn_clone__(self) -> Any:
         asked = self.sensitive
-        columns = getattr(asked, "columns", asked), getattr(asked, "within", None)
+        columns = getattr(asked, "columns", asked), getattr(asked, "control_features", None)
         refuse_positions(type(self).__name__, (*columns, getattr(self, "query_column", None)))
         return super().__sklearn_clone__()  # type: ignore[misc]
 

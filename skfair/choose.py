@@ -61,7 +61,7 @@ def run_choose(options: argparse.Namespace) -> int:
         model,
         options.constraint,
         group_aware=options.group_aware,
-        sensitive=Sensitive(crossed=False),
+        sensitive=Sensitive(intersectional=False),
         cv=cv,
         random_state=options.seed,
     )

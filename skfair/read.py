@@ -100,7 +100,7 @@ def read_rows(
             "collections. Drop the rows without a group, and leave missing= out."
         )
     _check_columns("sensitive_features", sensitive_features, asked.columns)
-    _check_columns("control_features", control_features, asked.within)
+    _check_columns("control_features", control_features, asked.control_features)
     both = {"sensitive_features": sensitive_features, "control_features": control_features}
     metadata = {**both, "sample_weight": sample_weight}
     if estimator._takes_partitions and is_parted:
@@ -121,8 +121,8 @@ def read_rows(
             rest = keep_columns(X, reading["_model_positions"])
             checked = _check_rows(estimator, rest, y, supervised, check_params)
         rows, y = checked if supervised else (checked, y)
-        if asked.within is not None:
-            control_features = take_columns(X, asked.within, "within")
+        if asked.control_features is not None:
+            control_features = take_columns(X, asked.control_features, "control_features")
     n_samples, inside = _num_samples(rows), control_features
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     strata = None if inside is None else read_strata(inside, n_samples=n_samples)
@@ -156,7 +156,7 @@ def _read_partitions(
         )
     meta, asked = meta_of(X), estimator._sensitive
     reading = columns_of_model(meta, asked, _get_feature_names(meta))
-    inside = {"sensitive_features": asked.columns, "control_features": asked.within}
+    inside = {"sensitive_features": asked.columns, "control_features": asked.control_features}
     names, positions = reading["model_features_"], reading["_model_positions"]
     read = {k: own for k, own in columns.items() if isinstance(own, GroupProbabilities)}
     aligned = align(X=X, **{k: own for k, own in columns.items() if k not in read})
@@ -345,12 +345,14 @@ def _encode_groups(
         return one_group(n_samples)
     table = read_probabilities(estimator, asked, passed, n_samples)
     if table is not None or asked.missing == "raise":
-        return table or encode_groups(passed, n_samples=n_samples, intersectional=asked.crossed)
+        return table or encode_groups(
+            passed, n_samples=n_samples, intersectional=asked.intersectional
+        )
     columns = read_columns(passed, n_samples=n_samples)
     rows = np.flatnonzero(np.all([factorize(values).codes >= 0 for _, values in columns], axis=0))
     if not rows.size:
         raise ValueError("Each row has a missing value in sensitive_features. Pass some groups.")
-    known = encode_groups(take_rows(passed, rows), intersectional=asked.crossed)
+    known = encode_groups(take_rows(passed, rows), intersectional=asked.intersectional)
     codes = np.full((known.n_attributes, n_samples), -1)
     codes[:, rows] = known.codes
     return GroupEncoding.of(codes, known.levels)

@@ -53,7 +53,7 @@ WEIGHTS = RNG.integers(1, 4, N) * (np.arange(N) % 12 > 0)
 STRATA = RNG.choice(["law", "arts"], N)
 BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
-APART = Sensitive(crossed=False)
+APART = Sensitive(intersectional=False)
 INTERVAL = (0.0, 0.5)
 PROBABILITIES = LogisticRegression().fit(X, SEX).predict_proba(X)
 
@@ -234,7 +234,7 @@ def control_features(f):
     expected = f.found(f.fit(settings=settings, **given), **given)
     assert f.keeps(expected, **given)
     frame = FRAME.assign(law=(STRATA == "law") * 1.0)
-    settings["sensitive"] = Sensitive(within="law")
+    settings["sensitive"] = Sensitive(control_features="law")
     assert f.keeps(f.found(f.fit(frame, settings=settings), frame), **given)
     settings["sensitive"] = None
     with pytest.raises(ValueError, match="needs control_features in fit"):

@@ -175,7 +175,7 @@ SELECTORS = {
 
 
 @pytest.mark.parametrize("wrapper", SELECTORS)
-@pytest.mark.parametrize("sensitive", [0, ["a", -1], Sensitive("a", within=np.int64(1))])
+@pytest.mark.parametrize("sensitive", [0, ["a", -1], Sensitive("a", control_features=np.int64(1))])
 def test_positions_are_refused_where_columns_are_dropped(sensitive, wrapper, sample):
     # Columns of two values each: in another one no value would look wrong.
     X = (sample[0].to_numpy() > 0).astype(float)

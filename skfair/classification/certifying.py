@@ -90,9 +90,9 @@ def certified(
 
 def _strata_of_model(estimator: ConstrainedERMClassifier, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
-    if estimator._sensitive.within is None:
+    if estimator._sensitive.control_features is None:
         return None
-    positions = column_positions(X, estimator._sensitive.within, "within")
+    positions = column_positions(X, estimator._sensitive.control_features, "control_features")
     if estimator._model_positions is None:
         return positions
     used = estimator._model_positions.tolist()
@@ -150,7 +150,7 @@ def _offset_search(
         estimator.max_disparity,
         selection_rate=estimator.selection_rate,
         group_aware=False,
-        sensitive=replace(estimator._sensitive, columns=None, keep=False, within=strata),
+        sensitive=replace(estimator._sensitive, columns=None, keep=False, control_features=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
         pos_label=positive,

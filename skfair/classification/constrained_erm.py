@@ -84,10 +84,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         - "bounded_group_loss", "excess_loss" and "mean_excess_loss" limit the loss of the groups.
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
-        or a ratio.
+        (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float or dict, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be
-        None for an attribute without a limit. This requires ``Sensitive(crossed=False)``.
+        None for an attribute without a limit. This requires ``Sensitive(intersectional=False)``.
     min_rate : float or "as before", default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If

@@ -100,11 +100,11 @@ class FairDecisionClassifier(
           limit the largest rate of a group.
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
-        or a ratio.
+        (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float, dict or None, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which requires
-        ``Sensitive(crossed=False)``. If None, minimise the disparity subject to the minimum value
-        given in ``objective``.
+        ``Sensitive(intersectional=False)``. If None, minimise the disparity subject to the minimum
+        value given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
         Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost
         matrix of shape (true class, decision), or a function ``function(tn, fp, fn, tp)`` of
@@ -373,7 +373,7 @@ class FairDecisionClassifier(
         check_is_fitted(self)
         decider = self._decider
         groups = groups_of_new_rows(self, X, sensitive_features)
-        strata = strata_of_new_rows(decider, X, control_features, self._sensitive.within)
+        strata = strata_of_new_rows(decider, X, control_features, self._sensitive.control_features)
         rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         return decider.margins(rows, chances, groups, strata)

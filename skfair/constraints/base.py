@@ -61,7 +61,7 @@ class Constraint(BaseEstimator):
     Parameters
     ----------
     max_disparity : float, default=None
-        Limit of this constraint. If None, the limit of the estimator is used.
+        Limit of this constraint. If None, ``max_disparity`` of the estimator is the limit.
     reference : {"pairwise", "overall"}, default="pairwise"
         Whether each group is compared with every other group of its attribute, or with all rows.
 
@@ -179,7 +179,7 @@ class Constraint(BaseEstimator):
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the constraint, which overrides the limit of the estimator, or None."""
+        """Limit of the constraint, or None if it has the limit of the estimator."""
         return self.max_disparity
 
     def compared(self) -> Comparison:
@@ -251,6 +251,7 @@ def bind(
     return bound
 
 
+DEFAULT_LIMIT = 0.05  # ``max_disparity`` of the estimators
 ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
 
 _with_parameters = documenter(
@@ -323,6 +324,24 @@ def make_constraints(
             )
         limited.append(made)
     return limited
+
+
+def have_own_limits(constraint: str | Constraint | Sequence[str | Constraint]) -> bool:
+    """Whether each constraint has a limit of its own, so that the estimator's one is not used."""
+    members = constraint if isinstance(constraint, list | tuple) else [constraint]
+    return all(getattr(member, "own_limit", None) is not None for member in members)
+
+
+def refuse_second_limit(
+    constraint: str | Constraint | Sequence[str | Constraint], max_disparity: Any
+) -> None:
+    """Raise if ``max_disparity`` was set although each constraint has a limit of its own."""
+    if max_disparity is not None and have_own_limits(constraint):
+        raise ValueError(
+            f"max_disparity={max_disparity!r} would change nothing, because {constraint!r} has a "
+            "limit of its own. Set the limit in one place: leave max_disparity out, or pass the "
+            "constraint without a limit. A search can vary constraint__max_disparity."
+        )
 
 
 def _fitting(task: str) -> list[str]:

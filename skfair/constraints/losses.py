@@ -173,7 +173,7 @@ class ExcessLoss(_OnExcess):
     members_only : bool, default=False
         If True, each sensitive attribute marks the members of one group (1 or True) among all rows
         (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(crossed=False)``.
+        several columns are passed with ``Sensitive(intersectional=False)``.
     """
 
 
@@ -192,7 +192,7 @@ class MeanExcessLoss(_OnExcess):
     members_only : bool, default=False
         If True, each sensitive attribute marks the members of one group (1 or True) among all rows
         (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(crossed=False)``.
+        several columns are passed with ``Sensitive(intersectional=False)``.
     """
 
     comparison = MeanExcess()

@@ -36,7 +36,7 @@ class RateParity(_OnRates):
     Parameters
     ----------
     max_disparity : float, default=None
-        Limit of this constraint. If None, the limit of the estimator is used.
+        Limit of this constraint. If None, ``max_disparity`` of the estimator is the limit.
     reference : {"pairwise", "overall"}, default="pairwise"
         Whether each group is compared with every other group of its attribute, or with all rows.
     comparison : {"difference", "ratio"}, default="difference"
@@ -76,7 +76,7 @@ class RateParity(_OnRates):
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the constraint, which overrides the limit of the estimator, or None."""
+        """Limit of the constraint, or None if it has the limit of the estimator."""
         if self.min_ratio is None:
             return self.max_disparity
         check_number(self.min_ratio, "min_ratio", 0, 1)

@@ -83,7 +83,7 @@ def _hint_on_names(table: Any, role: Role) -> str:
     is_short = isinstance(table, list | tuple) and len(table) <= 10
     if not is_short or not all(isinstance(name, str) for name in table):
         return ""
-    names = repr(table) if role is SENSITIVE else f"Sensitive(within={table!r})"
+    names = repr(table) if role is SENSITIVE else f"Sensitive(control_features={table!r})"
     return f" If {listed(table)} are names of columns of X, set sensitive={names} of the estimator."
 
 

@@ -24,13 +24,13 @@ class Sensitive:
     columns : str, int or list of them, default=None
         Names or positions of the columns of X that hold the attributes. If None, the attributes are
         passed to ``fit`` as ``sensitive_features``.
-    crossed : bool, default=True
+    intersectional : bool, default=True
         If True, the groups are the intersections of all attributes. If False, limits hold for the
         groups of each attribute separately.
     keep : bool, default=False
         If True, the model also uses these columns as features. If False, they are kept out of the
         model.
-    within : str, int or list of them, default=None
+    control_features : str, int or list of them, default=None
         Names or positions of the columns of X that hold control features, such as the department.
         Constraints then hold within each of their levels.
     probabilities : bool, default=False
@@ -62,7 +62,7 @@ class Sensitive:
     >>> from skfair.classification import ConstrainedERMClassifier
     >>> X = pd.DataFrame({"sex": ["f", "m"] * 60, "age": (["old"] + ["young"] * 2) * 40})
     >>> X["income"], y = range(120), [0] * 60 + [1] * 60
-    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
+    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], intersectional=False))
     >>> model.fit(X, y).groups_.tolist()
     ['sex=f', 'sex=m', 'age=old', 'age=young']
     >>> model.model_features_.tolist()
@@ -70,19 +70,19 @@ class Sensitive:
     """
 
     columns: ColumnNames | None = None
-    crossed: bool = True
+    intersectional: bool = True
     keep: bool = False
-    within: ColumnNames | None = None
+    control_features: ColumnNames | None = None
     probabilities: bool = False
     missing: Literal["raise", "loss"] = "raise"
 
     def __post_init__(self) -> None:
-        for name in ("crossed", "keep", "probabilities"):
+        for name in ("intersectional", "keep", "probabilities"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         if self.missing not in ("raise", "loss"):
             raise ValueError(f"missing must be 'raise' or 'loss', got {self.missing!r}.")
-        for name in ("columns", "within"):
+        for name in ("columns", "control_features"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str | Integral | Iterable):
                 raise TypeError(f"{name} must be a name, a position or a list, got {value!r}.")

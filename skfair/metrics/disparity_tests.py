@@ -238,6 +238,11 @@ def disparity_test(
     check_probability(confidence, "confidence")
     max_disparity, comparison = _read_limit(max_disparity, min_ratio, comparison)
     name, spec, own_limit = requested_metric(metric, comparison)
+    if own_limit is not None and max_disparity is not None:
+        raise ValueError(
+            f"max_disparity={max_disparity!r} was passed, but {metric!r} has a limit of its own. "
+            "Pass one of them."
+        )
     limit = own_limit if max_disparity is None else max_disparity
     if limit is None:
         raise ValueError(

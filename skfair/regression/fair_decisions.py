@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.constraints.base import Constraint, make_constraints
+from skfair.constraints.base import DEFAULT_LIMIT, Constraint, make_constraints, refuse_second_limit
 from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.group_probabilities import GroupModels, fit_groups
 from skfair.estimators.wrapped_estimator import (
@@ -89,7 +89,7 @@ class FairDecisionRegressor(
         The limit on the disparity. For "kolmogorov" it is a fraction, for "loss_parity" its unit is
         the square of the unit of y, and otherwise it is the unit of y. A dict sets one limit for
         each attribute, which may be None for an attribute without a limit. Several attributes
-        require ``Sensitive(crossed=False)``.
+        require ``Sensitive(intersectional=False)``.
     group_aware : bool, default=False
         If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
         under the law. If False, the group is estimated from the other columns.
@@ -400,6 +400,8 @@ def _checked(asked: str | Constraint, max_disparity: Any, inner: Any) -> tuple[C
             f"The estimator {type(inner).__name__} is a classifier. Pass a regressor, or use "
             "FairDecisionClassifier."
         )
+    if max_disparity != DEFAULT_LIMIT:
+        refuse_second_limit(constraint, max_disparity)
     if constraint.own_limit is None:
         return constraint, max_disparity
     check_number(constraint.own_limit, "max_disparity of the constraint", 0)

@@ -38,7 +38,9 @@ def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
 def _reads_from_columns(estimator: object, param: str) -> bool:
     """Whether an estimator finds its groups, or strata, in columns of X."""
     sensitive = getattr(estimator, "sensitive", None)  # names, or an object that has them
-    name, other = {"sensitive_features": ("columns", sensitive)}.get(param, ("within", None))
+    name, other = {"sensitive_features": ("columns", sensitive)}.get(
+        param, ("control_features", None)
+    )
     return getattr(sensitive, name, other) is not None
 
 

@@ -70,7 +70,7 @@ def test_strata_in_columns_of_the_model_have_offsets():
     job = np.random.default_rng(3).integers(0, 2, 3000)
     table = np.column_stack([sex == "b", X, job])
     constraint = ConditionalOn("demographic_parity")
-    options = {"max_disparity": 0.3, "sensitive": Sensitive(0, within=[4]), **OPTIONS}
+    options = {"max_disparity": 0.3, "sensitive": Sensitive(0, control_features=[4]), **OPTIONS}
     model = ConstrainedERMClassifier(constraint, **options).fit(table, y)
     base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
     same = FairDecisionClassifier(base, constraint, group_aware=False, **options)
@@ -78,7 +78,7 @@ def test_strata_in_columns_of_the_model_have_offsets():
     assert model.predict(table).tolist() == same.predict(table).tolist()
     assert model.status_ == same.status_ == "certified"
     # Groups that leave the model cannot tell the stratum at prediction.
-    options["sensitive"] = Sensitive([0, 4], within=[4])
+    options["sensitive"] = Sensitive([0, 4], control_features=[4])
     options["max_disparity"] = 0.9
     split = ConstrainedERMClassifier(constraint, **options).fit(table, y)
     assert not hasattr(split, "decisions_")

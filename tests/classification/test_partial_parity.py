@@ -209,7 +209,7 @@ def test_nothing_ranks_worse_than_chance_or_decides_worse_than_a_constant(constr
 def test_constraints_are_objects_with_limits_of_their_own(aware, scale):
     X, y, group = data = people(n=600)
     own = {"scale": scale, "group_aware": aware, "data": data}
-    model = fit((0.1, 0.6), FalsePositiveParity(0.05), 1.0, **own)
+    model = fit((0.1, 0.6), FalsePositiveParity(0.05), 0.05, **own)
     named = fit((0.1, 0.6), "false_positive_parity", 0.05, **own)
     np.testing.assert_array_equal(scores_of(model, X, group), scores_of(named, X, group))
     assert model.effective_disparity_ == 0.05
@@ -226,7 +226,7 @@ def test_constraints_are_objects_with_limits_of_their_own(aware, scale):
     assert held_out > model.train_disparity_
     with pytest.raises(ValueError, match="looks at classes: pass y"):
         model.disparity_upper_bound(X, sensitive_features=group)
-    calibrator = PartialParityCalibrator(None, (0.1, 0.6), FalsePositiveParity(0.05), 1.0)
+    calibrator = PartialParityCalibrator(None, (0.1, 0.6), FalsePositiveParity(0.05))
     assert calibrator.fit(X, y, sensitive_features=group).is_within_limit_
     assert calibrator.effective_disparity_ == 0.05
 
@@ -501,12 +501,12 @@ def test_limits_of_attributes_and_few_rows():
     with pytest.warns(UserWarning, match=r"max_disparity\['age'\]=0.001 is less than one row"):
         model = PartialParityClassifier(
             max_disparity={"sex": 0.2, "age": 0.001},
-            sensitive=Sensitive(crossed=False),
+            sensitive=Sensitive(intersectional=False),
             enforce="surrogate",
         ).fit(X, y, sensitive_features=both)
     assert model.effective_disparity_["sex"] == 0.2
     assert 0.001 < model.effective_disparity_["age"] < 0.2
-    with pytest.raises(ValueError, match=r"Sensitive\(crossed=False\)"):
+    with pytest.raises(ValueError, match=r"Sensitive\(intersectional=False\)"):
         PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.1}).fit(
             X, y, sensitive_features=both
         )

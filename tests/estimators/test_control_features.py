@@ -41,7 +41,7 @@ def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
     X, y, sex, faculty = people()
     given = ConstrainedERMClassifier(CONSTRAINT, 0.05)
     given.fit(X, y, sensitive_features=sex, control_features=faculty)
-    by_column = ConstrainedERMClassifier(CONSTRAINT, 0.05, sensitive=Sensitive(within=3))
+    by_column = ConstrainedERMClassifier(CONSTRAINT, 0.05, sensitive=Sensitive(control_features=3))
     by_column.fit(X, y, sensitive_features=sex)
     assert np.array_equal(given.coef_, by_column.coef_)
     assert by_column.coef_.shape == (1, 4)
@@ -49,13 +49,13 @@ def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
     by_name = ConstrainedERMClassifier(
         CONSTRAINT,
         0.05,
-        sensitive=Sensitive("male", keep=True, within=["law"]),
+        sensitive=Sensitive("male", keep=True, control_features=["law"]),
     ).fit(table, y)
     assert by_name.train_disparity_ == pytest.approx(given.train_disparity_, abs=1e-12)
     with pytest.raises(ValueError, match="control_features was passed to fit although"):
         by_column.fit(X, y, sensitive_features=sex, control_features=faculty)
-    with pytest.raises(ValueError, match="within has the position 9"):
-        ConstrainedERMClassifier(CONSTRAINT, sensitive=Sensitive(within=9)).fit(
+    with pytest.raises(ValueError, match="control_features has the position 9"):
+        ConstrainedERMClassifier(CONSTRAINT, sensitive=Sensitive(control_features=9)).fit(
             X, y, sensitive_features=sex
         )
     with pytest.raises(TypeError, match="control_features='law' is a name"):
@@ -90,7 +90,9 @@ def test_blocks_give_what_memory_gives(n_blocks):
     assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
     assert list(there.disparity_by_group_) == list(here.disparity_by_group_)
     columns = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "m", "law"]), npartitions=n_blocks)
-    by_column = ConstrainedERMClassifier(CONSTRAINT, 0.03, sensitive=Sensitive(within="law"))
+    by_column = ConstrainedERMClassifier(
+        CONSTRAINT, 0.03, sensitive=Sensitive(control_features="law")
+    )
     target, groups = (dd.from_pandas(pd.Series(one), npartitions=n_blocks) for one in (y, sex))
     by_column.fit(columns, target, sensitive_features=groups)
     assert by_column.coef_ == pytest.approx(here.coef_, abs=1e-6)

@@ -7,12 +7,22 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import Sensitive
-from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
+from skfair.constraints import (
+    ConditionalOn,
+    DemographicParity,
+    EqualizedOdds,
+    MeanScoreParity,
+)
+from skfair.constraints.partial import StatisticalParity
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -22,7 +32,7 @@ from skfair.metrics import (
     largest_selection_rate,
 )
 from skfair.model_selection import fairness_path
-from skfair.regression import ConstrainedERMRegressor
+from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.registries import CONSTRAINTS
 
 
@@ -42,8 +52,8 @@ def test_one_limit_for_each_attribute(people):
     limits = {"sex": 0.03, "age": 0.1}
     constraint = DemographicParity(limits)
     for model in (
-        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
-        ConstrainedERMClassifier(constraint, sensitive=Sensitive(crossed=False)),
+        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(intersectional=False)),
+        ConstrainedERMClassifier(constraint, sensitive=Sensitive(intersectional=False)),
     ):
         found = model.fit(X, y, sensitive_features=both).predict(X)
         for name, limit in limits.items():
@@ -54,11 +64,11 @@ def test_one_limit_for_each_attribute(people):
             )
     with pytest.raises(ValueError, match="attributes 'sex', 'age'|attributes sex, age"):
         ConstrainedERMClassifier(
-            max_disparity={"sex": 0.1}, sensitive=Sensitive(crossed=False)
+            max_disparity={"sex": 0.1}, sensitive=Sensitive(intersectional=False)
         ).fit(X, y, sensitive_features=both)
     with pytest.raises(ValueError, match=r"max_disparity\['sex'\]"):
         ConstrainedERMClassifier(
-            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(crossed=False)
+            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(intersectional=False)
         ).fit(X, y, sensitive_features=both)
 
 
@@ -72,20 +82,19 @@ def test_one_limit_for_each_attribute(people):
 )
 @pytest.mark.parametrize("other", [None, 0.06, 0.05])
 def test_a_constraint_that_is_stated_twice_is_one(model, other):
-    """Of two limits the tighter one holds; None is that of the estimator, 0.1."""
+    """Of two limits the tighter one holds; None is that of the estimator."""
     rng = np.random.default_rng(4001)
     sex, X = rng.integers(0, 3, 150), rng.normal(size=(150, 3))
     X[:, 0] += 0.7 * (sex == 0)
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=150) > 0).astype(int)
     fits = []
     for constraint in (EqualizedOdds(0.05), [EqualizedOdds(other), EqualizedOdds(0.05)]):
+        fresh = clone(model).set_params(constraint=constraint)
+        if isinstance(constraint, list) and other is None:
+            fresh.set_params(max_disparity=0.1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fits.append(
-                clone(model)
-                .set_params(constraint=constraint, max_disparity=0.1)
-                .fit(X, y, sensitive_features=sex)
-            )
+            fits.append(fresh.fit(X, y, sensitive_features=sex))
     once, twice = fits
     assert twice.train_disparities_ == once.train_disparities_
     assert list(once.train_disparities_) == ["EqualizedOdds"]
@@ -166,7 +175,7 @@ def test_a_floor_as_before_on_other_models(people):
         assert after[own].mean() >= before[own].mean() - 1e-8
     plain = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, **given).predict(X)
     several = ConstrainedERMClassifier(
-        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(crossed=False)
+        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(intersectional=False)
     ).fit(X, y, sensitive_features=both)
     for name in both:
         for level in both[name].unique():
@@ -190,15 +199,12 @@ def test_a_floor_heeds_the_constraint_within_strata(people):
 
 @pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
 @pytest.mark.parametrize("own", [0.02, {"sex": 0.02, "age": None}])
-def test_the_limit_of_a_constraint_within_strata_goes_before_that_of_each_attribute(
-    people, model, own
-):
+def test_a_constraint_within_strata_has_a_limit_for_all_attributes_or_for_each(people, model, own):
     X, y, both = people
     strata = np.random.default_rng(1).choice(["law", "arts"], y.size)
     fitted = model(
         constraint=ConditionalOn(DemographicParity(max_disparity=own)),
-        max_disparity={"sex": 0.4, "age": 0.4} if own == 0.02 else 0.4,
-        sensitive=Sensitive(crossed=False),
+        sensitive=Sensitive(intersectional=False),
         random_state=0,
     ).fit(X, y, sensitive_features=both, control_features=strata)
     found = fitted.train_predictions_ if hasattr(fitted, "offsets_") else fitted.predict(X)
@@ -207,13 +213,40 @@ def test_the_limit_of_a_constraint_within_strata_goes_before_that_of_each_attrib
         assert demographic_parity_difference(y, found, **given) <= 0.02 + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("model", "own"),
+    [
+        (ConstrainedERMClassifier(), DemographicParity(0.2)),
+        (ConstrainedERMClassifier(), DemographicParity(min_ratio=0.5)),
+        (ConstrainedERMClassifier(), [DemographicParity(0.2), EqualizedOdds(0.3)]),
+        (ConstrainedERMClassifier(), ConditionalOn("demographic_parity", 0.2)),
+        (FairDecisionClassifier(cv=2), DemographicParity(0.2)),
+        (PartialParityClassifier((0.1, 0.5)), StatisticalParity(0.2)),
+        (FairDecisionRegressor(cv=2), MeanScoreParity(0.9)),
+        (ConstrainedERMRegressor(), MeanScoreParity(0.9)),
+    ],
+)
+def test_a_limit_is_set_in_one_place(people, model, own):
+    """The other one had no effect: a search over ``max_disparity`` compared equal models."""
+    X, y, both = people
+    given = {"sensitive_features": both["sex"], "control_features": both["age"]}
+    if not isinstance(own, ConditionalOn):
+        del given["control_features"]
+    target = X.sum(axis=1) if is_regressor(model) else y
+    twice = clone(model).set_params(constraint=own, max_disparity=0.7)
+    with pytest.raises(ValueError, match="Set the limit in one place"):
+        twice.fit(X, target, **given)
+    once = clone(model).set_params(constraint=own).fit(X, target, **given)
+    assert "limit 0.05" not in once.summary_
+
+
 @pytest.mark.parametrize("options", [{"min_rate": "as before"}, {"min_rate": 0.2}, {}])
 def test_floors_and_budgets_are_no_disparities(people, options):
     X, y, both = people
     limits = {"sex": 0.1, "age": 0.2}
     model = ConstrainedERMClassifier(
         max_disparity=limits,
-        sensitive=Sensitive(crossed=False),
+        sensitive=Sensitive(intersectional=False),
         selection_rate=(0.1, 0.9),
         **options,
     ).fit(X, y, sensitive_features=both)
@@ -257,13 +290,13 @@ def test_a_cap_holds_for_a_single_group(people, constraint, attributes):
     for intersectional in (True, False):
         measured = {**given, "intersectional": intersectional}
         model = ConstrainedERMClassifier(
-            constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
+            constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
         )
         rate = CAPS[constraint](y, model.fit(X, y, **given).predict(X), **measured)
         assert rate <= 0.1 + 1e-9
         assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
         decisions = FairDecisionClassifier(
-            None, constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
+            None, constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
         )
         rate = CAPS[constraint](y, decisions.fit(X, y, **given).train_predictions_, **measured)
         assert rate <= 0.1 + 1e-9

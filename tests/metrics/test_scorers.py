@@ -208,7 +208,7 @@ def test_strata_reach_models_that_decide_by_them(jobs):
         assert get_scorer(GAP)(model, numbers, y, **given) == -gap
         # A model that reads its strata from X keeps them when it is measured within others.
         coded = X.assign(job=np.where(X["job"] == "x", 0.0, 1.0)).drop(columns="sex")
-        model.set_params(sensitive=Sensitive(within="job")).fit(
+        model.set_params(sensitive=Sensitive(control_features="job")).fit(
             coded, y, sensitive_features=X["sex"]
         )
         halves = {"sensitive_features": X["sex"], "control_features": np.arange(len(y)) % 2}

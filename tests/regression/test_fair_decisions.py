@@ -91,7 +91,7 @@ def test_objects_of_constraints_are_taken_with_limits_of_their_own():
         "mean_score_parity": constraints.MeanScoreParity,
     }.items():
         named = FairDecisionRegressor(constraint=name, max_disparity=0.3)
-        own = FairDecisionRegressor(constraint=constraint(max_disparity=0.3), max_disparity=9.0)
+        own = FairDecisionRegressor(constraint=constraint(max_disparity=0.3))
         for model in (named, own):
             model.fit(X, y, sensitive_features=group)
         np.testing.assert_array_equal(own.train_predictions_, named.train_predictions_)

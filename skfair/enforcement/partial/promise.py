@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
-from skfair.constraints.base import Constraint
+from skfair.constraints.base import DEFAULT_LIMIT, Constraint, refuse_second_limit
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.groups.compared_groups import checked_rows
@@ -274,6 +274,8 @@ def _pairs(intervals: Intervals) -> list[Any]:
 
 def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
     own = read_constraint(constraint).own_limit
+    if max_disparity != DEFAULT_LIMIT:
+        refuse_second_limit(constraint, max_disparity)
     return max_disparity if own is None else own
 
 

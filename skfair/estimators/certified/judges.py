@@ -77,7 +77,7 @@ def _split_and_fits(
     rows, y = indexable(as_rows(X), data.y)
     fitted, judging = in_parts(kinds, seed, estimator._certificate().share, data.units)
     held_out = HeldOut(rows, y, [(fitted, data.groups.known(judging))], data.units)
-    return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    return held_out, refits(estimator, held_out, metadata)
 
 
 def certified_decisions(

@@ -29,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
-from skfair.constraints.base import Constraint
+from skfair.constraints.base import Constraint, have_own_limits
 from skfair.estimators.certified.certificate import SHARES, Certified
 from skfair.estimators.erm.bind import penalty_of, regression_task
 from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
@@ -132,14 +132,16 @@ def refits(
     estimator: Certified,  # with the parameter ``confidence``; it is not changed
     rows: HeldOut,  # in one split
     metadata: Mapping[str, Any],  # what ``fit`` takes besides: groups, strata, weights
-    limits: Sequence[str],  # the parameters that hold limits
 ) -> Iterator[list[Any]]:
     """Yield a model for each share of the limits; the shares rise up to 1."""
     fitted, _ = rows.splits[0]
     X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
     own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
+    names = (
+        ["constraint"] if have_own_limits(estimator.constraint) else ["constraint", "max_disparity"]
+    )
     for share in SHARES:
-        scaled = {name: scaled_limits(getattr(estimator, name), share) for name in limits}
+        scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
         model = clone(estimator).set_params(confidence=None, **scaled)
         with unwanted(UserWarning):  # about limits that are missed on these rows
             model.fit(X, y, **own)

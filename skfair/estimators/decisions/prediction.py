@@ -162,22 +162,22 @@ def decider_attributes(
 
 
 def strata_of_new_rows(
-    decider: Decider, X: MatrixLike, control_features: ColumnsLike | None, within: Any
+    decider: Decider, X: MatrixLike, control_features: ColumnsLike | None, columns: Any
 ) -> IntArray | None:
     """Return the strata of new rows, None if there are none; raise if they are missing.
 
-    ``within`` names their columns of X, if X holds them.
+    ``columns`` names their columns of X, if X holds them.
     """
     if control_features is not None:
         check_alignment(control_features, X, CONTROL)
     if decider.strata is None:
         return None
-    if control_features is None and within is not None:
-        control_features = take_columns(X, within, "within")
+    if control_features is None and columns is not None:
+        control_features = take_columns(X, columns, "control_features")
     if control_features is None:
         raise ValueError(
             "The limits hold within strata: pass predict(X, control_features=...), or name the "
-            "columns of X in Sensitive(within=...)."
+            "columns of X in Sensitive(control_features=...)."
         )
     codes = decider.strata.encode(control_features, n_samples=_num_samples(X))
     return np.asarray(codes[0])

@@ -15,7 +15,13 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import BoolArray, FloatArray, MatrixLike
-from skfair.constraints.base import Constraint, TrainingRows, make_constraints
+from skfair.constraints.base import (
+    DEFAULT_LIMIT,
+    Constraint,
+    TrainingRows,
+    make_constraints,
+    refuse_second_limit,
+)
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.erm.solve import Settings, solve_freely
 from skfair.estimators.limits import (
@@ -161,6 +167,8 @@ def active_constraints(
     """
     groups = data.groups
     constraints = make_constraints(constraint, task)
+    if limit != DEFAULT_LIMIT:
+        refuse_second_limit(constraint, limit)
     if len(constraints) > 1:
         constraints = tightest(constraints, limit)
     asked = constraints

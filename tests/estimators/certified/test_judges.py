@@ -146,11 +146,13 @@ def test_the_limit_of_a_constraint_within_strata_is_judged():
     job = np.random.default_rng(3).choice(["u", "v"], 3000)
     found = [
         fitted(
-            ConstrainedERMRegressor(constraint, limit, **OPTIONS), amounts(X), control_features=job
+            ConstrainedERMRegressor(constraint, **limit, **OPTIONS),
+            amounts(X),
+            control_features=job,
         )
         for constraint, limit in [
-            (ConditionalOn(MeanScoreParity(max_disparity=2.0)), 100.0),
-            (ConditionalOn("mean_score_parity"), 2.0),
+            (ConditionalOn(MeanScoreParity(max_disparity=2.0)), {}),
+            (ConditionalOn("mean_score_parity"), {"max_disparity": 2.0}),
         ]
     ]
     assert found[0].status_ == found[1].status_
@@ -450,7 +452,7 @@ def test_no_limit_has_nothing_to_certify(certify, limit):
     X, y, sex = (part[:400] for part in TRAIN)
     other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
     columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
-    apart = Sensitive(crossed=False)
+    apart = Sensitive(intersectional=False)
     model = ConstrainedERMClassifier(max_disparity=limit, sensitive=apart, **options(by=certify))
     model = model.fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"

@@ -21,7 +21,8 @@ from skfair.estimators.certified.refits import (
 class Limited(Certified, BaseEstimator):
     """Remembers what it was fitted with."""
 
-    def __init__(self, max_disparity=0.1, confidence=0.95):
+    def __init__(self, constraint="demographic_parity", max_disparity=0.1, confidence=0.95):
+        self.constraint = constraint
         self.max_disparity = max_disparity
         self.confidence = confidence
 
@@ -44,13 +45,13 @@ def judged(p_values, n_constant=()):
         step = len(limits) - 1
         return Judgement(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
 
-    path = refits(Limited(), HALVES, {}, ["max_disparity"])
+    path = refits(Limited(), HALVES, {})
     return certified_refit(Limited(), HALVES, path, judge, {"": 0.1}), limits
 
 
 def test_models_are_fitted_on_the_rows_that_do_not_judge():
     given = {"sample_weight": X[:, 0], "control_features": None}
-    (model,) = next(refits(Limited(confidence=Certificate()), HALVES, given, []))
+    (model,) = next(refits(Limited(confidence=Certificate()), HALVES, given))
     assert model.confidence is None
     assert sorted(model.rows_) == sorted(FITTED)
     assert np.array_equal(model.weights_, X[FITTED, 0])
