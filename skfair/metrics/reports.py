@@ -167,7 +167,7 @@ def group_report(
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, is_binned=False)
+    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, keeps_rows=bool(metrics))
     count: Any = partial(count_labels, pos_label=pos_label, ignores_true=y_true is None)
     if not rates:
         count = partial(count_correct, are_numbers=True)
@@ -192,7 +192,7 @@ def group_report(
             _pool(rate, table, listed, columns, limits, confidence)
     if scores is not None:
         columns["mean_score"] = _mean_scores(scores, weights, listed, cells)
-    if metrics is not None and y_true is not None:
+    if metrics and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
         resampling = n_bootstrap if interval else 0, confidence, random_state
@@ -470,9 +470,10 @@ def _report_rows(
     groups: tuple[Any, Any, Any, bool],
     units: ColumnLike | None,
     *,
-    is_binned: bool,
+    is_binned: bool = False,  # whether scores of Dask collections are put into bins
+    keeps_rows: bool = False,  # of arrays in memory, even if few stand for them
 ) -> tuple[MetricRows, Any]:
-    """Return labels and scores as they are, or the few that stand for those of Dask collections.
+    """Return labels and scores as they are, or the few that stand for them.
 
     Columns are the labels and the units of the rows.
     """
@@ -484,7 +485,8 @@ def _report_rows(
             return rows.kinds()
         return rows.binned("y_score") if is_binned else rows.means("y_score")
 
-    rows = read_rows(labels, numbers, groups, summary, beside={"units": units})
+    how = None if y_score is None and not keeps_rows else summary
+    rows = read_rows(labels, numbers, groups, how, beside={"units": units})
     columns = {name: rows.columns.get(name) for name in (*labels, "units")}
     return rows._replace(columns=columns), rows.columns.get("y_score")
 

@@ -59,8 +59,8 @@ def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factor
     """Encode class or cluster labels; missing labels and wrong lengths raise."""
     array = one_dimensional(values, name, n_samples)
     factorized = factorize(array)
-    n_missing = int(np.count_nonzero(factorized.codes < 0))
-    if n_missing:
+    if factorized.codes.min(initial=0) < 0:
+        n_missing = int(np.count_nonzero(factorized.codes < 0))
         raise ValueError(
             f"{name} has {plural(n_missing, 'missing value')} in {len(array)} rows. Drop them."
         )

@@ -1,4 +1,4 @@
-"""Metrics of long arrays of integers are those of the rows, and need little memory."""
+"""Metrics of long arrays of integers and texts are those of the rows, and need little memory."""
 
 import tracemalloc
 
@@ -40,7 +40,6 @@ def test_counted_rows_give_the_same_number(metric, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_the_ends_of_a_type_and_numbers_that_come_late_are_counted(dtype, monkeypatch):
-    """Some rows say which numbers are likely; others may lie above or below these."""
     ends = np.iinfo(dtype)
     low = np.array([ends.min, ends.min + 1], dtype)
     high = np.array([ends.max - 1, ends.max], dtype)
@@ -57,8 +56,8 @@ def test_the_ends_of_a_type_and_numbers_that_come_late_are_counted(dtype, monkey
 
 def test_what_is_no_small_integer_is_left_to_others(monkeypatch):
     few = np.arange(200) % 2
-    wide = np.where(np.arange(200) == 150, 10**6, few)  # seen late
-    for other in (wide, few.astype(float), few.astype(str), few.tolist()):
+    wide = np.where(np.arange(200) == 150, 10**6, few)
+    for other in (wide, few.astype(float), few.astype(object), few.tolist()):
         expected = metrics.balance_score(list(other), sensitive_features=few)
         found = counted(monkeypatch, metrics.balance_score, other, sensitive_features=few)
         assert found[0] == expected
@@ -70,6 +69,38 @@ def test_what_is_no_small_integer_is_left_to_others(monkeypatch):
         counted(monkeypatch, metrics.equalized_odds_difference, y, y, sensitive_features=y)
     with pytest.raises(ValueError, match="200"):
         counted(monkeypatch, metrics.balance_score, few[:100], sensitive_features=few)
+
+
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_texts_are_counted(kind, monkeypatch):
+    rng = np.random.default_rng(1)
+    y, predicted = rng.choice(["no", "yes"], (2, 3000)).astype(kind)
+    groups = rng.choice(["a", "bb", "émile"[kind == "S" :], ""], 3000).astype(kind)
+    options = {"sensitive_features": groups, "pos_label": y[y.argmax()]}
+    for metric in LABEL_METRICS[1:4]:
+        of_lists = {**options, "sensitive_features": groups.tolist()}
+        expected = metric(y.tolist(), predicted.tolist(), **of_lists)
+        assert counted(monkeypatch, metric, y, predicted, **options) == (expected, True)
+
+
+@pytest.mark.parametrize("given", ["y_true", "none"])
+def test_a_report_of_counted_rows_is_that_of_the_rows(given, monkeypatch):
+    y, predicted = np.random.default_rng(2).integers(2, size=(2, 600))
+    groups = np.arange(600) % 7 % 3
+    y = y if given == "y_true" else None
+    for report in (metrics.group_report, metrics.fairness_report):
+        options = {"sensitive_features": groups, "n_bootstrap": 20, "random_state": 0}
+        found, is_counted = counted(monkeypatch, report, y, predicted, **options)
+        assert is_counted
+        assert found.equals(report(y, predicted, **options))
+
+
+def test_metrics_of_ones_own_get_the_rows(monkeypatch):
+    y, predicted = np.random.default_rng(2).integers(2, size=(2, 600))
+    options = {"sensitive_features": y, "metrics": {"size": lambda y_true, _: len(y_true)}}
+    found, is_counted = counted(monkeypatch, metrics.group_report, y, predicted, **options)
+    assert not is_counted
+    assert found["size"].tolist() == [*np.bincount(y), y.size]
 
 
 @pytest.mark.parametrize("metric", LABEL_METRICS[:2])

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import skfair
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
+from skfair.utils import factorize as module
 from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
@@ -198,3 +199,21 @@ def test_a_list_in_place_of_a_label_is_named():
     values[:] = ["a", [1, 2], "b"]
     with pytest.raises(TypeError, match="A group or label must be a number or a string"):
         factorize(values)
+
+
+@pytest.mark.parametrize("kind", ["U", "S", ">U"])
+def test_texts_of_many_rows_have_the_codes_of_numpy(kind, monkeypatch):
+    """Also those that begin, or end, as others do, and those that only one row has."""
+    rng = np.random.default_rng(0)
+    alike = ["ab", "abc", "b", "", "a b", "xbc", "abd", "abcdefghij"]
+    several = [f"{i:03}" for i in range(200)]
+    monkeypatch.setattr(module, "_FEW", 64)
+    for levels in (alike[:1], alike, several, ["é", "e", "中", "ee"][: 4 if "U" in kind else 0]):
+        for rare in ("", "abcdefghik", "b\x01"):
+            values = rng.choice(levels or ["x", "y"], 3000)
+            values = np.append(values, rare)[rng.permutation(3001)].astype(kind)
+            for own in (values, np.stack([values, values[::-1]], axis=1)[:, 0]):
+                expected, codes = np.unique(own, return_inverse=True)
+                found = factorize(own)
+                assert found.levels == expected.tolist()
+                assert np.array_equal(found.codes, codes)
