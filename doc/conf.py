@@ -410,6 +410,7 @@ def add_index(app, docname, source):
     """Let the search find a page by the queries that it answers."""
     from search_queries import ANSWERS
 
+    app.env.note_dependency(str(HERE / "search_queries.py"))
     words = " ".join(ANSWERS.get(docname, "").split())
     if words:
         entries = "".join(f"   ! single: {query}\n" for query in words.split("; "))
@@ -441,6 +442,13 @@ def wrap_sentences(app, doctree, docname):
                 block["classes"].append("wraps")
 
 
+def hide_reprs(app, doctree, docname):
+    """Keep the words in HTML reprs, such as every parameter of a model, out of the search index."""
+    for block in doctree.findall(nodes.raw):
+        if "output_html" in block.astext():
+            block["classes"].append("no-search")
+
+
 def setup(app):
     check_api_page()
     app.connect("source-read", add_index)
@@ -449,6 +457,7 @@ def setup(app):
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", wrap_sentences)
+    app.connect("doctree-resolved", hide_reprs)
     app.connect("builder-inited", show_one_panel, priority=600)  # when the gallery has run
 
 

@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from search_queries import queries  # noqa: E402
 
-MAX_UNANSWERED = 6
+MAX_UNANSWERED = 3
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
 SHOTS = HERE / "_build" / "look"
 AXE = Path(os.environ.get("AXE", HERE / "_build" / "node_modules" / "axe-core" / "axe.min.js"))

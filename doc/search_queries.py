@@ -1,21 +1,23 @@
 """What people search for who know the field, and the pages that answer: any of them is right.
 
 ``make doc-look`` types each query into the search of the built site, and so does a test where
-there are a site and Chromium. ``conf.py`` makes an ``index`` entry of each query.
+there are a site and Chromium. ``conf.py`` makes an ``index`` entry of each query in ``ANSWERS``, so
+these are words and short phrases. The entries also find the tasks below, by the words they share.
 """
 
-# Page: queries.
+# Page: words of the field, and names from other libraries.
 ANSWERS = {
     "user_guide/concepts": """
         bias mitigation; mitigation; individual fairness; counterfactual fairness; sources
         of bias; allocation harm; quality of service harm; disparate treatment; GDPR; EU AI
         Act; independence; separation; sufficiency; impossibility; definitions of fairness;
-        proxy variable
+        proxy variable; bias; harms
     """,
     "user_guide/rules": """
         four-fifths rule; 80 percent rule; disparate impact; disparate impact ratio;
         equalised odds; equalized odds; equal opportunity; demographic parity; predictive
-        parity; constraint; fairness criterion; Simpson's paradox; bounded group loss
+        parity; constraint; fairness criterion; Simpson's paradox; bounded group loss; p%
+        rule; minimum rate
     """,
     "how_to/choose_with_a_committee": "committee; stakeholders; decision memo",
     "how_to/legal_tables": """
@@ -25,20 +27,28 @@ ANSWERS = {
     "auto_examples/measure/plot_calibration": "calibration within groups; calibration",
     "user_guide/decisions": """
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
-        multinomial; group-aware; group-blind; threshold optimizer; quota
+        multinomial; group-aware; group-blind; threshold optimizer; quota;
+        ThresholdOptimizer; exact or relaxed equalized odds; balanced accuracy; cost matrix
     """,
     "user_guide/constrained_erm": """
         in-processing; limit; multiplier; Lagrange multiplier; satisfied; violated;
-        exponentiated gradient
+        exponentiated gradient; ExponentiatedGradient; meaning of multipliers
     """,
     "user_guide/groups": """
         BISG; intersectionality; attribute missing at prediction; age; protected attribute;
         sensitive attribute; sensitive feature; intersectional groups; predict without
-        sensitive attribute; race not recorded
+        sensitive attribute; race not recorded; non-binary; disability; several attributes;
+        empty category; missing groups
     """,
-    "user_guide/metrics": "disparity; balance; control features; confidence interval",
-    "user_guide/metrics_of_scores": "statistical parity; noise floor; ROC AUC by group",
-    "user_guide/levelling_down": "levelling down; leveling down",
+    "user_guide/metrics": """
+        disparity; balance; control features; confidence interval; selection rate; false
+        omission rate; negative predictive value; undefined rate; zero_division; direction
+        of a ratio
+    """,
+    "user_guide/metrics_of_scores": """
+        statistical parity; noise floor; ROC AUC by group; calibration by group
+    """,
+    "user_guide/levelling_down": "levelling down; leveling down; min_rate",
     "user_guide/new_people": """
         p-value; statistical significance; sample size; certified; certificate; population;
         unseen data; guarantee; confidence; p-value of a difference; how many rows do I need
@@ -46,26 +56,36 @@ ANSWERS = {
     "user_guide/monitoring": "drift; monitoring; alarm",
     "user_guide/audit": """
         audit csv; audit; false discovery rate; audit my csv; Excel; small groups; suppress
-        small cells; model card
+        small cells; model card; compare models; anonymize; anonymise; bias audit
     """,
     "user_guide/glossary": "fairness through unawareness; differential privacy; roadmap",
     "user_guide/ranking": "learning to rank; exposure",
-    "user_guide/model_selection": "grid search; custom metric; scorer; add my own metric",
+    "user_guide/model_selection": """
+        grid search; custom metric; scorer; add my own metric; hyperparameters; tuning;
+        GridSearchCV; cross-validation
+    """,
     "references": "citation; bibtex; license",
     "install": "conda; install",
     "how_to/boosting": """
         LightGBM; XGBoost; CatBoost; equalized odds with XGBoost; equalised odds with
         XGBoost
     """,
-    "how_to/from_other_libraries": "fairlearn",
+    "how_to/from_other_libraries": """
+        fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
+        CorrelationRemover; correlation remover; plot_model_comparison; compare models
+    """,
     "developer/add_a_constraint": "add a constraint",
     "user_guide/choosing_a_limit": "choose a limit; which limit; fairness accuracy trade-off",
     "user_guide/not_supported": """
         not supported; time series; survival analysis; GPU; recommender systems; clustering
-        of mixed data; large language models; survival; multi-label
+        of mixed data; large language models; survival; multi-label; Spark; AutoML; Docker
+        image; embeddings; uplift; insurance; must-link; cannot-link; socially fair k-means;
+        rND; rKL; federated learning; scikit-learn version; sklearn version
     """,
     "user_guide/faq": """
-        infeasible; slow; data leakage; error message; why infeasible; convergence warning
+        infeasible; slow; data leakage; error message; why infeasible; convergence warning;
+        imbalanced data; class imbalance; reproducible results; random_state;
+        sensitive_features error
     """,
     "how_to/board": "explain to the board; report for management",
     "how_to/closed_models": "language model; LLM; closed service; foundation models",
@@ -73,14 +93,56 @@ ANSWERS = {
     "how_to/from_scikit_lego": "scikit-lego; sklego",
     "how_to/case_study": "tutorial; case study; real data; COMPAS",
     "how_to/explain": "SHAP; explanation; feature importance",
-    "how_to/pipelines": "text data; polars; missing values",
-    "how_to/deploy": "save model; model registry",
+    "how_to/pipelines": "text data; polars; missing values; missing groups; categorical columns",
+    "how_to/deploy": "save model; model registry; retrain; Docker; container; serve",
     "choose": "which estimator",
     "changelog": "release",
     "user_guide/partial_fairness": "top 20 percent; shortlist",
-    "user_guide/networks_and_streams": "sample weights",
+    "user_guide/networks_and_streams": "sample weights; PyTorch; training loop; partial_fit",
     "how_to/from_aif360": "AIF360; reject option",
     "benchmarks/traps": "wrong number; wrong input",
+    "how_to/metadata_routing": """
+        feature selection; weights in a pipeline; one-vs-rest; metadata routing; stacking
+    """,
+    "user_guide/fair_kmeans": "k-means; sizes of clusters; size limits; size-constrained k-means",
+}
+# Page: tasks as people type them, in reviews of the site and in the trackers of other libraries.
+# They are no index entries: each has to be found by its words.
+TASKS = {
+    "user_guide/faq": """
+        predict requires sensitive_features error; imbalanced data; reproducible results
+        random_state
+    """,
+    "user_guide/metrics": """
+        confidence interval of selection rate; false omission rate difference; undefined true
+        positive rate of a group; ratio larger than 1 with a reference group
+    """,
+    "how_to/metadata_routing": """
+        feature selection; weights in pipeline; one-vs-rest around a constrained model
+    """,
+    "user_guide/audit": "compare two models; anonymize small cells",
+    "user_guide/levelling_down": "min group rate leveling up",
+    "user_guide/constrained_erm": "multipliers meaning",
+    "how_to/from_other_libraries": """
+        Fairlearn MetricFrame equivalent; disparity metric in MetricFrame; compare models by
+        predictions; correlation remover
+    """,
+    "user_guide/model_selection": "hyperparameter tuning with fairness",
+    "user_guide/networks_and_streams": "PyTorch training loop",
+    "how_to/boosting": "equalized odds XGBoost",
+    "how_to/deploy": "retrain monthly; docker",
+    "user_guide/not_supported": """
+        Spark; AutoML; embeddings; uplift; insurance; sklearn version supported; must-link
+        constraints; socially fair k-means; rND and rKL of a ranking; GPU batches
+    """,
+    "user_guide/groups": """
+        non-binary; disability; declared category without rows; missing sensitive values in
+        training data
+    """,
+    "user_guide/rules": "p% rule",
+    "user_guide/decisions": "exact equalized odds; relaxed equalized odds thresholds",
+    "user_guide/fair_kmeans": "size limits of clusters; minimum cluster size k-means",
+    "user_guide/metrics_of_scores": "calibration by group",
 }
 # Other pages that answer a query as well.
 ALSO = {
@@ -89,13 +151,22 @@ ALSO = {
     "four-fifths rule": ["how_to/legal_tables", "user_guide/concepts"],
     "80 percent rule": ["how_to/legal_tables"],
     "reweighing": ["generated/skfair.preprocessing.Reweighing"],
+    "predict requires sensitive_features error": ["user_guide/groups"],
+    "confidence interval of selection rate": ["auto_examples/measure/plot_intervals"],
+    "false omission rate difference": ["generated/skfair.metrics.false_omission_parity_difference"],
+    "min group rate leveling up": ["user_guide/rules"],
+    "compare models by predictions": ["auto_examples/in_use/plot_from_fairlearn"],
+    "missing sensitive values in training data": ["how_to/pipelines"],
+    "calibration by group": ["auto_examples/measure/plot_calibration"],
+    "p% rule": ["how_to/legal_tables"],
 }
 
 
-def queries():
-    """Return each query with the pages that answer it."""
+def queries(*lists):
+    """Return each query with the pages that answer it; of all lists if none is given."""
     found = {}
-    for page, words in ANSWERS.items():
-        for query in " ".join(words.split()).split("; "):
-            found[query] = [page, *ALSO.get(query, [])]
+    for pages in lists or (ANSWERS, TASKS):
+        for page, words in pages.items():
+            for query in " ".join(words.split()).split("; "):
+                found.setdefault(query, ALSO.get(query, []).copy()).append(page)
     return found

@@ -121,7 +121,7 @@ def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     monkeypatch.syspath_prepend(ROOT / "doc")
     look, queries = import_module("look"), import_module("search_queries").queries()
-    assert len(queries) >= 130
+    assert len(queries) >= 270
     if not (look.SITE / "search.html").exists():
         pytest.skip("the site is not built (make doc)")
     if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
@@ -139,11 +139,105 @@ def test_the_chart_of_estimators_links_to_pages():
     assert [link for link in links if not (ROOT / "doc" / f"{link}.rst").exists()] == []
 
 
+def source_of(page):
+    """The file that a page of the site is made from; for a reference page, the list of names."""
+    if page.startswith("generated/"):
+        listed = (ROOT / "doc" / "api.rst").read_text().split()
+        name = page.removeprefix("generated/skfair.")
+        return ROOT / "doc" / "api.rst" if name in listed else Path("no such name")
+    if page.startswith("auto_examples/"):
+        return ROOT / "examples" / f"{Path(page).name}.py"
+    return ROOT / "doc" / f"{page}.rst"
+
+
 def test_the_pages_that_answer_queries_exist(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "doc")
     pages = {page for found in import_module("search_queries").queries().values() for page in found}
-    written = {page for page in pages if not MADE & set(Path(page).parts)}
-    assert [page for page in written if not (ROOT / "doc" / f"{page}.rst").exists()] == []
+    assert [page for page in pages if not source_of(page).exists()] == []
+
+
+def test_the_words_of_each_task_lead_to_a_page(monkeypatch):
+    """By the index entries of the page or its title, in which endings are not compared."""
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    lists = import_module("search_queries")
+
+    def stems(text):
+        return {word[:5] for word in re.findall(r"\w+", text.lower()) if len(word) > 2}
+
+    def named(page):
+        title = source_of(page).read_text().partition("\n")[0]
+        return stems(lists.ANSWERS.get(page, "") + title)
+
+    tasks = lists.queries(lists.TASKS)
+    assert len(tasks) > 40
+    assert [
+        task for task, pages in tasks.items() if not stems(task) & set.union(*map(named, pages))
+    ] == []
+
+
+# A small site, and a search like Sphinx's: it finds the pages with every word.
+SMALL_SITE = """
+const pages = {
+  plain: ["fair", "metric"], user_guide: ["fair", "metric"], one: ["fair", "limit"],
+  two: ["fair", "cluster"], far: ["other"],
+};
+const docnames = Object.keys(pages);
+const stopwords = new Set(["of"]), splitQuery = (text) => text.split(" ");
+class Stemmer { stemWord(word) { return word.replace(/s$/, ""); } }
+const hit = (name) => [name, name, "", null, 5, name, "text"];
+const findAll = (words) =>
+  docnames.filter((name) => [...words].every((word) => pages[name].includes(word))).map(hit);
+const indexentries = {"names of tests": [[4, "index-0", true]], limits: [[0, "id1", false]]};
+const Search = {_index: {docnames, titles: docnames, filenames: docnames, indexentries}};
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("fair limit", ["one", "user_guide"]),  # every word comes first
+        ("fair limit absent", ["one", "user_guide"]),  # a word of no page is left out
+        ("other metric", ["user_guide", "far", "plain"]),  # a rare word weighs more
+        ("metric", ["user_guide", "plain"]),
+        ("name test fair", ["far", "user_guide"]),  # by an index entry
+        ("absent", []),
+    ],
+)
+def test_pages_with_some_of_the_words_are_found(query, first):
+    script = (ROOT / "doc" / "_static" / "scorer.js").read_text()
+    ask = f"""
+      Search.performTermsSearch = findAll;
+      {script}
+      const found = Search.performTermsSearch(new Set("{query}".split(" ")), new Set());
+      found.forEach((one) => (one[4] = Scorer.score(one)));
+      found.sort((a, b) => b[4] - a[4]);
+      console.log([...new Set(found.map(([page]) => page))].join(" "));
+    """
+    asked = ["node", "-e", SMALL_SITE + ask]
+    run = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    assert run.stdout.split()[: max(len(first), 1)] == first
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+@pytest.mark.parametrize(
+    ("sphinx", "ask", "answer"),
+    [
+        ("", "Scorer.term", "5"),
+        ("const Search = {};", "Scorer.term", "5"),
+        (
+            SMALL_SITE + "Search.performTermsSearch = findAll; delete Search._index;",
+            "Search.performTermsSearch(new Set(['metric'])).length",
+            "2",
+        ),
+    ],
+)
+def test_the_plain_search_remains_where_sphinx_has_other_names(sphinx, ask, answer):
+    script = (ROOT / "doc" / "_static" / "scorer.js").read_text()
+    asked = ["node", "-e", f"{sphinx}{script}console.log({ask})"]
+    run = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == answer
 
 
 def test_the_readme_reads_well_on_an_index_page():
