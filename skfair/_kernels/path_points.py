@@ -17,54 +17,36 @@ WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "
 
 
 @njit(cache=True)
-def _missed_sums(gains, directions, effects, wanted, temperature, point, slopes, near, sums):
-    """Write what soft and decided sums miss to ``sums`` (2, n_wanted); return the rows in between.
+def _missed_sums(gains, directions, effects, wanted, temperature, point, soft, sums):
+    """Write how far rows are selected to ``soft``, and what sums miss to ``sums`` (2, n_wanted).
 
-    These are listed in ``near``, with their slopes.
+    The second ones are the sums of decided rows.
     """
-    n_wanted, n_near = wanted.size, 0
-    sums[:] = 0.0
-    far = _FAR * temperature
+    margins, far = gains - point @ directions, _FAR * temperature
+    decided = np.empty(gains.size)
     for i in range(gains.size):
-        margin = gains[i]
-        for j in range(point.size):
-            margin -= directions[i, j] * point[j]
-        if margin <= -far:
-            continue
-        if margin < far:
-            soft = 1.0 / (1.0 + math.exp(-margin / temperature))
-            slopes[n_near] = soft * (1.0 - soft) / temperature
-            near[n_near] = i
-            n_near += 1
-            for j in range(n_wanted):
-                sums[0, j] += soft * effects[i, j]
-            if margin <= 0.0:
-                continue
-        else:
-            for j in range(n_wanted):
-                sums[0, j] += effects[i, j]
-        for j in range(n_wanted):
-            sums[1, j] += effects[i, j]
+        decided[i] = 1.0 if margins[i] > 0.0 else 0.0
+        soft[i] = decided[i]
+        if abs(margins[i]) < far:
+            soft[i] = 1.0 / (1.0 + math.exp(-margins[i] / temperature))
+    n_wanted = wanted.size
+    sums[0], sums[1] = effects[:n_wanted] @ soft, effects[:n_wanted] @ decided
     for j in range(n_wanted):
         for way in range(2):
             missed = sums[way, j] - wanted["target"][j]
             outside = max(abs(missed) - wanted["tolerance"][j], 0.0)
             sums[way, j] = math.copysign(outside, missed) / wanted["error"][j]
-    return n_near
 
 
 @njit(cache=True)
-def _newton_step(directions, effects, wanted, point, slopes, near, missed, step):
-    """Write the step of Gauss and Newton to ``step``, no longer than ``_LONGEST``."""
+def _newton_step(directions, effects, wanted, point, slopes, missed, step):
+    """Write the step of Gauss and Newton to ``step``, no longer than ``_LONGEST``.
+
+    Returned is by how much the squares are expected to fall on the whole step.
+    """
     n = wanted.size
-    jacobian = np.zeros((n, n))  # of unknown j in sum k
-    for a in range(near.size):
-        i = near[a]
-        for j in range(n):
-            change = slopes[a] * directions[i, j]
-            if change != 0.0:
-                for k in range(n):
-                    jacobian[j, k] += change * effects[i, k]
+    # Of unknown j in sum k
+    jacobian = (directions[:n] * slopes) @ effects[:n].T
     for j in range(n):
         for k in range(n):
             is_inside = wanted["tolerance"][k] > 0.0 and missed[k] == 0.0
@@ -89,7 +71,9 @@ def _newton_step(directions, effects, wanted, point, slopes, near, missed, step)
         for k in range(j):
             step[j] -= curvature[j, k] * step[k]
         step[j] /= curvature[j, j]
-    longest = 0.0
+    longest = expected = 0.0
+    for j in range(n):
+        expected += step[j] ** 2
     for j in range(n - 1, -1, -1):
         for k in range(j + 1, n):
             step[j] -= curvature[k, j] * step[k]
@@ -98,29 +82,28 @@ def _newton_step(directions, effects, wanted, point, slopes, near, missed, step)
     if longest > _LONGEST:
         for j in range(n):
             step[j] *= _LONGEST / longest
+    return expected
 
 
 @njit(cache=True)
 def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point):
     """Move ``point`` to where the sums of ``effects`` over soft decisions are nearest to wanted.
 
-    The margin of row i is ``gains[i] - directions[i] @ point``; the first unknowns belong to the
-    sums, one each, the others stay; ``wanted`` holds a record of ``WANTED`` for each sum. At the
-    last temperature the point is taken at which decided rows miss least, if they miss less by
-    ``clearer``.
+    The margin of row i is ``gains[i] - point @ directions[:, i]``, and it adds ``effects[:, i]`` to
+    the sums. The first unknowns belong to the sums, one each, and the others stay; ``wanted`` holds
+    a record of ``WANTED`` for each sum. At the last temperature the point is taken at which decided
+    rows miss least, if they miss less by ``clearer``.
     """
     n = wanted.size
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()
-    slopes, near = np.empty(gains.size), np.empty(gains.size, np.int64)
+    soft = np.empty(gains.size)
     lowest, decided_cost = np.inf, np.inf
     for temperature in temperatures:
         cost, lowest, decided_cost, length = np.inf, np.inf, np.inf, 1.0
         trial[:] = point
         step[:] = 0.0
         for _ in range(_N_NEWTON):
-            n_near = _missed_sums(
-                gains, directions, effects, wanted, temperature, trial, slopes, near, sums
-            )
+            _missed_sums(gains, directions, effects, wanted, temperature, trial, soft, sums)
             after = after_decided = 0.0
             for j in range(n):
                 prior_cost = wanted["ridge"][j] * trial[j] ** 2
@@ -135,9 +118,10 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
                 point[:] = trial
                 if is_done:
                     break
-                _newton_step(
-                    directions, effects, wanted, point, slopes, near[:n_near], sums[0], step
-                )
+                slopes = soft * (1.0 - soft) / temperature
+                expected = _newton_step(directions, effects, wanted, point, slopes, sums[0], step)
+                if expected < _ENOUGH:
+                    break
             else:
                 length *= 0.4
                 if length < _SHORTEST:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
 _LARGEST = 1e6
+# With more columns than these L-BFGS is faster if they are on one scale: with 50 in two fifths of
+# the time of Newton's method. With 33 of real data (Adult, Bank) both take the same.
+_FEW = 40
 _SHARED = (
     *(*Certified._CERTIFICATE, "_limits", "changes_", "status_"),
     *("train_disparity_", "train_disparities_"),
@@ -124,6 +127,13 @@ def takes_parts(estimator: ConstrainedERMClassifier) -> bool:
     return True
 
 
+def _suit_lbfgs(X: NDArray[Any]) -> bool:
+    """Return whether columns are many, and vary about as much as each other and the intercept."""
+    some = X[:: max(len(X) // 1000, 1)]
+    spread, mean = some.std(axis=0), np.abs(some.mean(axis=0))
+    return X.shape[1] > _FEW and bool(spread.min() > 0.3 and max(*spread, *mean) < 3.0)
+
+
 def _offset_search(
     estimator: ConstrainedERMClassifier,
     data: TrainingData,
@@ -136,6 +146,7 @@ def _offset_search(
     n_rows = float(data.y.size if weights is None else weights.sum())
     alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)
     has_newton = not sparse.issparse(data.X) and data.X.shape[1] <= NEWTON_FEATURES
+    has_newton = has_newton and not _suit_lbfgs(data.X)
     free: Any = LogisticRegression(
         C=1 / (alpha * n_rows) if alpha else np.inf,
         fit_intercept=estimator.fit_intercept,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -135,12 +136,18 @@ class BoundConstraint:
             max_disparity=limit,
         )
 
-    def on_rows(self, rows: IntArray) -> BoundConstraint:
-        """Return the constraint on a sample of the rows: rates are made of cells as before."""
-        cells, weights = self.cells[rows], self.row_weights[rows]
+    def on_rows(
+        self, rows: IntArray, weights: FloatArray | None = None, **others: Any
+    ) -> BoundConstraint:
+        """Return the constraint on a sample of the rows: rates are made of cells as before.
+
+        The rows may have other weights, and the constraint other fields.
+        """
+        cells, weights = self.cells[rows], self.row_weights[rows] if weights is None else weights
         of_cells = np.bincount(cells, weights, self.n_cells)
         weights = weights / np.where(of_cells > 0, of_cells, 1.0)[cells]
-        return replace(self, moment=self.moment.on_rows(rows), cells=cells, row_weights=weights)
+        moment = self.moment.on_rows(rows)
+        return replace(self, moment=moment, cells=cells, row_weights=weights, **others)
 
     def refitted(self, rows: IntArray, sample_weight: FloatArray | float = 1.0) -> BoundConstraint:
         """Return the constraint as if it had been bound to some of the rows alone.
@@ -152,8 +159,8 @@ class BoundConstraint:
         weights = np.bincount(self.cells[rows], self.row_weights[rows], self.n_cells)
         of_cells = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
         rates, overall = (_averaging(m, of_cells) for m in (self.rates, self.overall))
-        weighted = replace(self, row_weights=np.where(self.row_weights > 0, sample_weight, 0.0))
-        part = replace(weighted.on_rows(rows), rates=rates, overall=overall)
+        weights_of_rows = np.where(self.row_weights > 0, sample_weight, 0.0)[rows]
+        part = self.on_rows(rows, weights_of_rows, rates=rates, overall=overall)
         if np.array_equal(rates.data, self.rates.data) and not self.comparison.against_overall:
             # Each rate is the mean of one cell, so that nothing is new in what compares them.
             vars(part)["matrix"] = self.matrix

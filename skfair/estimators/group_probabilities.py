@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -180,10 +181,29 @@ def fit_neutral(
         model = DummyClassifier()
     elif hasattr(last, "coef_") or sparse.issparse(X):
         model = LogisticRegression(max_iter=1000)
+        if isinstance(X, np.ndarray):
+            return make_pipeline(*steps, _fitted_to_scaled(model, X, target, weights))
         scaler = MaxAbsScaler() if sparse.issparse(X) else StandardScaler()
         X = scaler.fit(X, **({} if sparse.issparse(X) else weights)).transform(X)
         steps.append(scaler)
     return make_pipeline(*steps, model.fit(X, target, **weights))
+
+
+def _fitted_to_scaled(
+    model: LogisticRegression,
+    X: NDArray[Any],  # overwritten
+    target: IntArray,
+    weights: dict[str, Any],
+) -> LogisticRegression:
+    """Return the model fitted to standardised columns, with coefficients for the columns as given.
+
+    So new rows are read without a copy of them.
+    """
+    scaler = StandardScaler(copy=False)
+    model.fit(scaler.fit_transform(X, **weights), target, **weights)
+    model.coef_ = model.coef_ / scaler.scale_
+    model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_
+    return model
 
 
 def _parts(estimator: Any) -> tuple[list[Any], Any]:

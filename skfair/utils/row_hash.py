@@ -87,6 +87,8 @@ def _columns(rows: Any, names: Sequence[Any] | None) -> Iterator[tuple[Any, Any,
 def _not_zero(column: Any, rows: Any = None) -> tuple[Any, _WORDS]:
     """Return the rows that are not 0, as absent entries of sparse rows are, and their words."""
     words = _words(column)
+    if rows is None and words.all():
+        return slice(None), words
     which = np.flatnonzero(words)
     return (which if rows is None else rows[which]), words[which]
 
@@ -95,6 +97,8 @@ def _words(column: Any) -> _WORDS:
     """Return a word for each value; 0 for the number 0."""
     import pandas as pd
 
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return _word_of_numbers(column.astype(np.float64, copy=False))  # a series takes longer
     values = pd.Series(column)
     is_number = pd.api.types.is_numeric_dtype(values.dtype)  # truth values as well
     if is_number and not pd.api.types.is_complex_dtype(values.dtype):
@@ -119,7 +123,7 @@ def _word_of_numbers(values: FloatArray) -> _WORDS:
     """Return a word for each number, by its single precision."""
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
-    single[single == 0] = 0.0  # -0.0 as well
+    single += 0.0  # -0.0 becomes 0.0
     single[np.isnan(single)] = np.nan  # of all the bits that mean it, the usual ones
     return np.asarray(single.view(np.uint32), dtype=np.uint64)
 
@@ -134,5 +138,7 @@ def _mixed(words: _WORDS) -> _WORDS:
     """Return words of which each bit depends on all bits of the given ones."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in _STEPS:
-        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(words ^ (words >> _LAST_SHIFT))
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(factor)
+    words ^= words >> _LAST_SHIFT
+    return words

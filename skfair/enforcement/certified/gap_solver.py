@@ -99,18 +99,17 @@ class GapSolver:
             return np.asarray(sums.sum(axis=0) - sums)
 
         directions = np.asarray(rows.shares @ self.features.T)
-        both = np.column_stack([mean(rows.gains), *map(mean, directions.T), np.ones(n)])
-        self.gains = both[:, 0].copy()
-        self.directions = both[:, 1:].copy()  # (n, n_gaps + 1)
+        self.gains = mean(rows.gains)
+        self.directions = np.stack([*map(mean, directions.T), np.ones(n)])  # (n_gaps + 1, n)
         effects = rows.rates.counted[1].toarray() * rows.rates.weights
-        by_rate = np.stack([without_folds(of_rate) for of_rate in effects], axis=2)
-        by_gap = (by_rate / self.divisors[:, None]) @ self.contrasts.T
+        by_rate = np.stack([without_folds(of_rate) for of_rate in effects], axis=1)
+        by_gap = self.contrasts @ (by_rate / self.divisors[:, :, None])
         share = without_folds(rows.rates.weights)
-        self.by_rate = by_rate  # (n_folds, n, n_rates)
+        self.by_rate = by_rate  # (n_folds, n_rates, n)
         self.weights = share / share.sum(axis=1, keepdims=True)  # (n_folds, n)
-        both = np.concatenate([by_gap, self.weights[:, :, None]], axis=2)
-        self.effects = both  # (n_folds, n, n_gaps + 1)
-        self.nothing = np.zeros((n_folds, self.directions.shape[1]))
+        # (n_folds, n_gaps + 1, n)
+        self.effects = np.concatenate([by_gap, self.weights[:, None]], axis=1)
+        self.nothing = np.zeros((n_folds, len(self.directions)))
 
     def _read_rates(self, rates: RowRates, is_selected: BoolArray) -> None:
         """Take the rates of nobody and of free decisions, and the standard errors of gaps."""
@@ -174,7 +173,8 @@ class GapSolver:
     def rates(self, points: FloatArray) -> FloatArray:
         """Return the rates of decided rows of the other folds, (n_folds, n_rates)."""
         selected = (self._margins(points) > 0).astype(np.float64)
-        return np.asarray((selected[:, None] @ self.by_rate)[:, 0] / self.divisors + self.nobody)
+        reached = (self.by_rate @ selected[:, :, None])[:, :, 0]
+        return np.asarray(reached / self.divisors + self.nobody)
 
     def slack(self, points: FloatArray) -> FloatArray:
         """Return by how many standard errors the gaps of decided rows are below their limits."""
@@ -240,7 +240,7 @@ class GapSolver:
     def misses(self, points: FloatArray, window: Window, share: FloatArray) -> FloatArray:
         """Return how much decided rows of the other folds miss: sums of squares of ratios."""
         selected = (self._margins(points) > 0).astype(np.float64)
-        reached = (selected[:, None, :] @ self.effects)[:, 0]
+        reached = (self.effects @ selected[:, :, None])[:, :, 0]
         outside = np.abs(reached[:, :-1] + self.fixed - window.centre) - window.half
         missed_gaps = np.maximum(outside, 0.0) / self.errors
         rarer = np.maximum(np.minimum(share, 1 - share), ROUNDING)  # 0 if all get the same decision
@@ -248,7 +248,7 @@ class GapSolver:
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:
-        return np.asarray(self.gains - points @ self.directions.T)
+        return np.asarray(self.gains - points @ self.directions)
 
 
 def _contrasts(rates: RowRates) -> FloatArray:

@@ -316,15 +316,22 @@ def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: f
         # As normal quantiles p-values are nearly a straight line in the limit.
         return np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
 
-    steps = np.arange(share.shape[1], dtype=np.float64)
+    def shown(steps: FloatArray, ends: Any) -> FloatArray:
+        options: Any = {"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
+        roots = find_root(height, ends, args=(steps,), tolerances=options)
+        # Of the same sign at both ends: even the smallest limit is shown, or not even the largest.
+        beyond = np.where(roots.f_bracket[0] > 0, 1.0, 0.0)
+        return np.where(roots.success, np.maximum(*roots.bracket), beyond)
+
+    steps, measured = np.arange(share.shape[1], dtype=np.float64), _disparities(peers, share, size)
+    # Mostly the limit lies within a few standard errors of what is measured.
+    errors = (0.5 / np.maximum(size[peers.rates], 1.0)).max(axis=0) ** 0.5
     # At a limit of 1 all pairs of groups tie, and all would be tested: six times the work.
-    roots = find_root(
-        height, (0.0, 0.999), args=(steps,), tolerances={"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
-    )
-    # Of the same sign at both ends: even the smallest limit is shown, or not even the largest.
-    beyond = np.where(roots.f_bracket[0] > 0, 1.0, 0.0)
-    shown = np.where(roots.success, np.maximum(*roots.bracket), beyond)
-    return np.asarray(np.minimum(shown + 0.5 * _PRECISION, 1.0))
+    smallest = shown(steps, (measured, np.minimum(measured + 3 * errors, 0.999)))
+    outside = np.flatnonzero((smallest == 0.0) | (smallest == 1.0))
+    if outside.size:
+        smallest[outside] = shown(steps[outside], (0.0, 0.999))
+    return np.asarray(np.minimum(smallest + 0.5 * _PRECISION, 1.0))
 
 
 def _sides(

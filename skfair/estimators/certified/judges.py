@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
 from sklearn.utils import indexable
 
 from skfair._typing import FloatArray, IntArray, Seed
@@ -179,6 +178,7 @@ def _judged_means(
         for of in (strata if constraint.within_strata else None for constraint in constraints)
     ]
     y = np.asarray(take_rows(data.y, judging), np.float64)
+    variation = float(np.sum((y - y.mean()) ** 2)) or 1.0
     words = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
 
     def judge(models: list[Any]) -> Judgement:
@@ -198,7 +198,7 @@ def _judged_means(
             max(p_values),
             max(measured),
             max(bounds),
-            float(r2_score(y, predicted)),
+            1 - float(np.sum((y - predicted) ** 2)) / variation,
             np.nan,
             bool(np.ptp(of_all) <= SUM_ROUNDING * np.abs(of_all).max()),
             {

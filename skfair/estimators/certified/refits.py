@@ -44,7 +44,7 @@ from skfair.models.units import product
 from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.solvers.base import Solver
 from skfair.solvers.erm.al_newton import ALNewton
-from skfair.solvers.erm.elastic_step import elastic_step
+from skfair.solvers.erm.elastic_step import elastic_step, inverse_factor
 from skfair.utils.warn import unwanted, warn_user
 
 # With more rows, parts lose little against folds, and take a tenth of the time.
@@ -211,9 +211,10 @@ def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[Flo
     """
     p, centers = problem.model.n_parameters, problem.constraint_rows.centers
     at = problem.evaluate(np.zeros(problem.n_parameters))
-    slopes, values = at.jacobian()[:, :p], at.constraints
+    gradient, slopes, values = at.gradient()[:p], at.jacobian()[:, :p], at.constraints
     hessian = at.hessian(np.zeros(problem.n_constraints))[:p, :p]
     hessian[np.diag_indices(p)] += 1e-12 * float(np.trace(hessian))
+    back = inverse_factor(hessian)
     alone = np.flatnonzero(centers < 0)
     high, low = np.nonzero(
         (centers == centers[:, None]) & (centers >= 0) & ~np.eye(values.size, dtype=bool)
@@ -224,7 +225,7 @@ def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[Flo
         below, above = lower[alone] - values[alone], values[alone] - upper[alone]
         apart = values[high] - values[low] - (upper[high] - lower[low])
         least = np.concatenate([below, above, apart])
-        yield elastic_step(hessian, at.gradient()[:p], sides, least, elastic=np.inf).d
+        yield elastic_step(hessian, gradient, sides, least, elastic=np.inf, back=back).d
 
 
 def _of_solver(

@@ -38,6 +38,7 @@ def elastic_step(
     least: FloatArray,  # b
     radius: float = np.inf,  # r
     elastic: float = ELASTIC,  # K; infinite where all constraints can be kept
+    back: FloatArray | None = None,  # the inverse factor of the Hessian, if it is known
 ) -> ElasticStep:
     """Minimise the model."""
     p = gradient.size
@@ -46,7 +47,7 @@ def elastic_step(
     if radius < np.inf:
         near = np.flatnonzero(least > -radius * np.abs(constraints).sum(axis=1))
         box = np.vstack([np.eye(p), -np.eye(p)])
-    back = solve_triangular(cholesky(hessian, lower=True), np.eye(p), lower=True).T
+    back = inverse_factor(hessian) if back is None else back
     middle = -(back.T @ gradient)
     stretch = np.append(np.full(near.size, elastic**-0.5), np.zeros(len(box)))
     sides = np.vstack([constraints[near], box]) @ back  # (n_sides, p)
@@ -59,3 +60,9 @@ def elastic_step(
     multipliers = np.bincount(near, weights[: near.size] / left[-1], least.size).astype(float)
     d = back @ (point[:-1] + middle)
     return ElasticStep(np.clip(d, -radius, radius), multipliers, float(point[-1] * elastic**-0.5))
+
+
+def inverse_factor(hessian: FloatArray) -> FloatArray:
+    """Return the matrix B for which B'HB is the identity."""
+    lower = cholesky(hessian, lower=True)
+    return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True).T)

@@ -197,8 +197,8 @@ def test_rows_that_are_alike_may_be_one():
 def soft_case(seed, free=0.0):
     """Rows, what their sums should be, and a start; the third unknown is not to be moved."""
     rng, n = np.random.default_rng(seed), 300
-    gains, directions = rng.uniform(-1, 1, n), rng.uniform(0, 1, (n, 3))
-    effects = directions[:, :2] * rng.uniform(0.5, 1.5, (n, 2)) / n
+    gains, directions = rng.uniform(-1, 1, n), rng.uniform(0, 1, (3, n))
+    effects = directions[:2] * rng.uniform(0.5, 1.5, (2, n)) / n
     wanted = np.array([(0.15, 0.01, 0.3, free), (0.2, 0.02, 0.1, 0.0)], WANTED)
     return gains, directions, effects, wanted, np.array([0.0, 0.0, 0.1])
 
@@ -216,8 +216,8 @@ def test_points_are_those_of_least_squares(seed, free, source):
 
     def cost(first):
         point = np.append(first, start[2:])
-        soft = special.expit((gains - directions @ point) / 0.1)
-        return missed_squares(soft @ effects, wanted, point)
+        soft = special.expit((gains - point @ directions) / 0.1)
+        return missed_squares(effects @ soft, wanted, point)
 
     least = optimize.minimize(cost, start[:2], method="Nelder-Mead", options={"fatol": 1e-9}).fun
     run = point_of_sums if source == "compiled" else as_python(point_of_sums)
@@ -236,6 +236,6 @@ def test_points_whose_decided_rows_miss_clearly_less_are_preferred(seed):
     for clearer in (np.inf, 0.0):
         point = start.copy()
         point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point)
-        sums = (gains - directions @ point > 0) @ effects
+        sums = effects @ (gains - point @ directions > 0)
         costs.append(missed_squares(sums, wanted, point))
     assert costs[1] <= costs[0]
