@@ -1,4 +1,4 @@
-"""Other ways to fair decisions, on scores that are given: for the benchmark ``decisions``.
+"""Other methods of fair decisions on given scores, for the benchmark ``decisions``.
 
 Each is a function of scored training rows, a constraint and a limit that returns a function of new
 rows: the chance that a row is selected (0 or 1 where nothing is drawn).

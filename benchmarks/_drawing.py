@@ -1,4 +1,4 @@
-"""What pictures of benchmarks share: small figures, names beside lines, rows of dots."""
+"""Parts of the pictures of benchmarks: small figures, names beside lines, rows of dots."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Comparisons of ConstrainedERMClassifier with fairlearn, scikit-lego and humancompatible-train.
 
-Limits of different libraries mean different things: that of fairlearn's reduction is on the
-distance to the overall rate, in the mean over its random predictions; that of scikit-lego is a
-covariance. So the limit of a peer is moved until the largest difference of rates on the training
-rows is the one that our model has, and accuracies are compared there. What is timed is the fit with
-that limit alone.
+Limits of different libraries mean different things. The limit of fairlearn's reduction is on the
+distance to the overall rate, in the mean over its random predictions. The limit of scikit-lego is
+on a covariance. So the limit of a peer is moved until the largest difference of rates on the
+training rows is the one that our model has, and accuracies are compared there. Only the fit with
+that limit is timed.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Clusterings of other libraries, for the benchmark ``peers``.
 
-A predictor gives labels. The disparity is what the smallest balance lacks to that of the sample:
-1 minus the relative balance.
+A predictor gives labels. The disparity is 1 minus the relative balance: the part of the sample's
+balance that the smallest balance of a cluster lacks.
 """
 
 import warnings

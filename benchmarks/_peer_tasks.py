@@ -1,9 +1,9 @@
-"""How a peer is set against our estimator for the same task.
+"""The comparison of a peer with the estimator of skfair for the same task.
 
-The peer is fitted first, with its own limit. Ours then gets the disparity that the peer has on the
-training rows as its limit, so that costs are compared at equal disparity: limits of libraries mean
-different things, and this needs no translation of them. References, which know no constraint, are
-set against ours without a constraint and with one.
+The peer is fitted first, with its own limit. The estimator of skfair then gets the disparity that
+the peer has on the training rows as its limit, so that costs are compared at equal disparity:
+limits of libraries mean different things, and this needs no translation of them. References, which
+know no constraint, are compared with skfair without a constraint and with one.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""What a record was measured with: the code that its script imports, and the libraries it quotes.
+"""The code and the libraries that a record was measured with, and whether they have changed since.
 
 A record keeps a fingerprint of the files of skfair that its script reaches by imports, and of the
 modules that call rivals and make data, without comments and docstrings.

@@ -1,6 +1,7 @@
 """Jobs whose time is watched, each with the nearest one of scikit-learn and a goal.
 
-What people run: small fits, limits that bind, many groups, half a million rows, first fits.
+The jobs are ones that people run: small fits, limits that bind, many groups, half a million rows,
+first fits.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Whether something became slow: ``python -m benchmarks.check``, or ``make bench-check``.
+"""A check whether something became slow: ``python -m benchmarks.check``, or ``make bench-check``.
 
 Each job is measured against the nearest one of scikit-learn in the same run, on generated data, and
 first fits in new processes without stored kernels. The ratios (seconds of first fits) are compared

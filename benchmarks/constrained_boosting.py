@@ -1,10 +1,10 @@
-"""Why there is no booster with multipliers in its objective: LightGBM and FairGBM against prices.
+"""Boosters trained with a limit, LightGBM and FairGBM, against FairDecisionClassifier.
 
-The gradients of a booster get those of a Lagrangian: rates are means of sigmoids, and a multiplier
-rises while the rates of the training rows differ by more than the limit. ``FairDecisionClassifier``
-with the same booster inside sets prices on rows that the boosters of the folds have not seen.
-FairGBM does the same with LightGBM's own code, for constraints on errors only, at three speeds of
-the multipliers. None of them uses the group in predictions.
+The gradients of a Lagrangian are added to the gradients of a booster: rates are means of sigmoids,
+and a multiplier rises while the rates of the training rows differ by more than the limit.
+``FairDecisionClassifier`` with the same booster inside sets prices on rows that the boosters of the
+folds have not seen. FairGBM does the same with LightGBM's own code, for constraints on errors only,
+at three speeds of the multipliers. None of them uses the group in predictions.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What fair decisions cost beyond the fits of the classifier itself, from 30,000 to a million rows.
+"""The CPU time of fair decisions beyond the fits of the classifier, for 30,000 to a million rows.
 
 The classifier hands out probabilities that are columns of X, so a fit costs nothing but the search
 for prices, reading the data, and taking rows of X for the folds. A fit under a limit that does not

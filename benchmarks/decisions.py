@@ -1,8 +1,8 @@
 """Fair decisions: accuracy at equal disparity on new rows, against other ways, on the same scores.
 
-Every way is run for several limits and splits. What counts is a curve: mean accuracy on test rows
-by mean disparity on test rows. At a given disparity a way has the accuracy of its curve there, so
-that one that keeps its limit less well on new rows gains nothing by it.
+Every way is run for several limits and splits. Methods are compared by curves: mean accuracy on
+test rows by mean disparity on test rows. At a given disparity a way has the accuracy of its curve
+there, so that one that keeps its limit less well on new rows gains nothing by it.
 """
 
 from functools import partial

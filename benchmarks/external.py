@@ -3,10 +3,10 @@
 *LinearPost* (Xian and Zhao, arXiv 2405.04025): decisions of classifiers on Adult and COMPAS, limits
 on demographic parity, equal opportunity and equalized odds; 35% of the rows train the classifier,
 35% set the decisions, 30% test them. *Scalable fair clustering* (Mantuano, Kammermann and Baumann,
-arXiv 2605.13759): fair k-means on Adult. What they print is read from the folder ``published`` of
-the data; their seconds were measured on their machine, ours on this one. The packages are in
-``_external_peers``. *Fair-SMW* (arXiv 2510.20220) prints pictures only: its baseline s-FSC is read
-from the record ``fair_spectral_dc``, which has the same networks.
+arXiv 2605.13759): fair k-means on Adult. Their printed results are read from the folder
+``published`` of the data; their seconds were measured on their machine, and the seconds of skfair
+on this one. The packages are in ``_external_peers``. *Fair-SMW* (arXiv 2510.20220) prints pictures
+only: its baseline s-FSC is read from the record ``fair_spectral_dc``, which has the same networks.
 """
 
 from __future__ import annotations

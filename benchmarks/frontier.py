@@ -1,10 +1,10 @@
-"""The gate: what accuracy is left at equal disparity on unseen rows, on real and simulated data.
+"""The gate: accuracy at equal disparity on unseen rows of real and simulated data.
 
-``python -m benchmarks.frontier`` fits every case through the public API, and compares what it finds
-with the record, ``records/frontier.json``. A row is one fit: what it is worth on test rows, the
-disparity there, whether a limit that was reported as satisfied is satisfied by the training rows
-(counted here), and CPU seconds. Rows of a *cell* differ in their limits and seeds; worths are
-interpolated at equal test disparity. A change of how limits are enforced passes if
+``python -m benchmarks.frontier`` fits every case through the public API, and compares the results
+with the record, ``records/frontier.json``. A row is one fit: its worth on test rows, its disparity
+there, whether a limit that was reported as satisfied is satisfied by the training rows (counted
+here), and CPU seconds. Rows of a *cell* differ in their limits and seeds; worths are interpolated
+at equal test disparity. A change of how limits are enforced passes if
 
 - no cell loses more than two standard errors and ``LOSS``,
 - the mean over all cells is not below ``-ROUNDING``,

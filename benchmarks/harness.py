@@ -1,7 +1,8 @@
-"""What every benchmark shares: fixed threads, CPU time, alternating competitors, medians, a record.
+"""The base of all benchmarks: fixed threads, CPU time, alternating competitors, medians, records.
 
-Competitors run in turn within one process, so that a busy machine slows all of them alike; figures
-that are quoted are ratios of medians. The first round is thrown away: it compiles and fills caches.
+Competitors run in turn within one process, so that a busy machine slows all of them by the same
+factor. Quoted figures are ratios of medians. The first round is thrown away: it compiles and fills
+caches.
 
 A benchmark is a module with ``main(*, quick)``, which measures and returns plain data. It may offer
 ``tables(results)`` and ``pictures(results)``, which show such data, also long after they were

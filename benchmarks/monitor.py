@@ -1,9 +1,9 @@
 """The monitor: how often it raises a false alarm, and how soon it sees a change.
 
 Streams of a million rows in 1000 batches, looked at after each. False alarms are counted where they
-are likeliest, with a disparity of exactly the limit; also where persons have several rows that are
-alike, counted as persons (``units=``) and as rows. A change from .02 to .10 is compared with the
-rows that a test of a fixed size would need, started at the right moment.
+are likeliest, with a disparity of exactly the limit; also where persons have several similar rows,
+counted as persons (``units=``) and as rows. A change from .02 to .10 is compared with the rows that
+a test of a fixed size would need, started at the right moment.
 """
 
 from __future__ import annotations

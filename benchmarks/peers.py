@@ -1,4 +1,4 @@
-"""What other libraries offer for the same tasks, on the same rows.
+"""Estimators of other libraries for the same tasks, on the same rows.
 
 Each table sets peers against our estimator at equal disparity on the training rows; how, is told in
 ``_peer_tasks``. Disparities of all are measured by ``skfair.metrics``. A peer that cannot be

@@ -1,10 +1,9 @@
 """Certificates, audits and intervals where people come back: rows counted as people, and people.
 
-Simulated patients have one visit or many, always the same number or very different ones. What they
-have in common is all of it (``alike``: the visits of a person are nearly the same), or nothing
-(``independent``: each visit is drawn anew). So what holds in the population is known, and how often
-a certificate, a finding or an interval is wrong can be counted, once with the visits taken for
-people and once with ``groups=`` or ``units=``.
+Simulated patients have one visit or many, always the same number or very different ones. The visits
+of a person are nearly the same (``alike``), or each visit is drawn anew (``independent``). So what
+holds in the population is known, and how often a certificate, a finding or an interval is wrong can
+be counted, once with the visits taken for people and once with ``groups=`` or ``units=``.
 """
 
 import warnings

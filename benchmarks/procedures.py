@@ -3,8 +3,8 @@
 Limits are kept by a few procedures that follow each other: rounds of smooth problems, errors in
 place of the loss, line searches, moves of rows. Every case of the gate (:mod:`benchmarks.frontier`)
 is fitted with all of them, and once more without each: how often that changes what is decided on
-new rows, and what it costs at equal disparity of new rows. What changes hardly any result, and
-loses nothing when it is left out, should go.
+new rows, and what it costs at equal disparity of new rows. A procedure that changes hardly any
+result, and loses nothing when it is left out, should go.
 """
 
 from __future__ import annotations

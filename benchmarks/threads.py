@@ -1,4 +1,4 @@
-"""What a second thread saves, and what keeps more threads from saving as much.
+"""The time that a second thread saves, and the share of each job that more threads cannot save.
 
 Each job runs with one and with two threads in turn, and both results must be the same bits. The
 *serial share* is the CPU time outside of passes over the rows that threads share, divided by all

@@ -1,9 +1,9 @@
-"""What libraries return for wrong or odd inputs: a number, or an error that says it.
+"""Results of libraries for wrong or odd inputs: a number, or an error that names the mistake.
 
 Twenty inputs that people have by mistake are given to the metric that each library has for the
 difference of selection rates, or of true positive rates where labels matter. An input has one right
 number, counted by hand, or none: then only an error, a warning or NaN is right. An error or warning
-counts as one that says it if it has a word of the mistake.
+names the mistake if it has a word of it.
 """
 
 import re

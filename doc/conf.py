@@ -134,6 +134,8 @@ SECTIONS = {
 
 # Pictures of several panels, of which the thumbnail shows one: from where to where in the width.
 PANELS = {
+    "classes": (0, 0.54),
+    "communities": (0, 0.37),
     "quickstart": (0.38, 1),
     "intervals": (0.5, 1),
     "fair_classifier": (0.53, 1),
@@ -278,6 +280,13 @@ def stage_audits():
             target / ("sample_audit.html" if name == "decisions" else f"sample_{name}.html")
         )
     choice(target / "sample_choice.html")
+
+
+def stage_tutorial():
+    """Write the pictures of the tutorial."""
+    import case_study
+
+    case_study.draw(HERE / "generated")
 
 
 def stage_hero():
@@ -467,3 +476,4 @@ stage_benchmarks()
 stage_verdicts()
 stage_audits()
 stage_hero()
+stage_tutorial()

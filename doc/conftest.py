@@ -16,6 +16,7 @@ NEEDS = {
     "onnx": ("skl2onnx", "onnxruntime"),
 }
 collect_ignore = [
+    "case_study.py",
     "conf.py",
     "hero.py",
     "look.py",

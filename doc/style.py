@@ -9,3 +9,4 @@ def reset(gallery_conf, name):
 
     plt.rcdefaults()
     plt.rcParams.update(rc_params())
+    plt.rcParams["figure.figsize"] = (5, 3.75)  # so that letters can be read in 300 pixels of it

@@ -31,7 +31,7 @@ print(limited.summary_)
 # %%
 # These are the rates of new people, before (hollow) and after (full). They differ from the training
 # rows by chance, so a disparity can be a little above the limit.
-fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(5.6, 2.6), layout="constrained")
 before, after = (
     group_report(y_new, model.predict(X_new), sensitive_features=people_new, intersectional=False)
     for model in (trees.fit(X, y), limited)

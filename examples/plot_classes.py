@@ -31,4 +31,4 @@ for ax, limit in zip(axes, (1.0, 0.05), strict=True):
         left += shares
         print(f"limit {limit}, {name}: women {shares[0]:.3f}, men {shares[1]:.3f}")
     ax.set(title=f"limit {limit}: accuracy {np.mean(decided == y):.2f}", xlabel="share")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3)

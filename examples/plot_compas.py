@@ -42,7 +42,7 @@ for model in models.values():
 # These are new people, whose shares differ from the training rows by chance: by up to six points.
 # Without the race there is little to tell the groups apart by, and the limit costs more accuracy.
 # ``selection_rate="as before"`` keeps the number of people who are released.
-figure, ax = plt.subplots(figsize=(7.5, 2.8), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.8, 3.2), layout="constrained")
 marks = {"African-American": ("C0", "o"), "Caucasian": ("C1", "s")}
 for row, model in enumerate(models.values()):
     predicted = model.predict(X_new, sensitive_features=race_new)
@@ -55,7 +55,7 @@ for row, model in enumerate(models.values()):
     accuracy = report["accuracy"].iloc[-1]
     ax.annotate(f"{accuracy:.1%} right", (92, row), va="center")
 ax.set(yticks=range(3), yticklabels=models, ylim=(2.5, -0.5), xlim=(40, 105), xlabel="released, %")
-ax.legend(loc="lower left", fontsize=8)
+figure.legend(loc="outside lower center", ncols=2)
 
 # %%
 # The thresholds

@@ -82,7 +82,7 @@ if __name__ == "__main__":
     report = fairness_report(granted, predicted, sensitive_features=region, random_state=0)
     print(report.loc[["demographic_parity_difference", "equal_opportunity_difference"]])
 
-    figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
     for shift, (bound, found) in zip((-0.2, 0.2), reports.items(), strict=True):
         rates = found.loc[list(REGIONS), "selection_rate"]
         label = "no limit" if bound == 1.0 else f"at most {bound} apart"

@@ -28,7 +28,7 @@ sex = sensitive["sex"]
 # Beyond the knee, a little more balance costs much more.
 front = ParetoFairKMeans(5, random_state=0).fit(points, sensitive_features=sex)
 print(f"{front.costs_.size} clusterings, hypervolume {front.hypervolume():.3f}")
-figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(5, 3.7), layout="constrained")
 FairnessFrontDisplay.from_clusterings(front.costs_, front.balances_, selected=front.knee_, ax=ax)
 
 # %%

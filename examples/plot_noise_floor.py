@@ -19,7 +19,7 @@ sizes = [100, 300, 1000, 3000]
 # Random decisions
 # ----------------
 # Everybody is selected with a probability of 30%. There are two, six or twelve groups.
-figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for n_groups, marker in ((2, "o"), (6, "s"), (12, "^")):
     uppers = []
     for rows_per_group in sizes:

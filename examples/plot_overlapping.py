@@ -35,7 +35,7 @@ for name, model in models.items():
 
 # %%
 # The line is the limit.
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
 for place, (name, values) in enumerate(found.items()):
     ax.bar([x + 0.27 * (place - 1) for x in range(3)], values, 0.25, label=name)
 ax.axhline(0.05, color="0.3", lw=1)

@@ -26,7 +26,7 @@ print(fair.to_thresholds().round(3).to_string())
 # ---------------------------------
 # The dashed line is the decision boundary of the model without a limit. The solid lines are the
 # boundaries within the limit, one for each group. The group with fewer loans gets the lower one.
-figure, ax = plt.subplots(figsize=(6, 4.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(5, 3.9), layout="constrained")
 grid = np.stack(np.meshgrid(np.linspace(-3, 4, 201), np.linspace(-3, 3, 201)), axis=-1)
 rows = grid.reshape(-1, 2)
 for name, colour, marker in (("a", "C0", "o"), ("b", "C1", "s")):

@@ -32,6 +32,6 @@ for limit in limits:
 
 # %%
 # The limit costs little here: a small shift of the weights is enough.
-figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
 ax.plot(disparities, errors, "o-")
 ax.set(xlabel="difference of mean predicted amounts, thousands", ylabel="root mean squared error")

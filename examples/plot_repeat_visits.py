@@ -66,7 +66,7 @@ for k in n_visits:
             "demographic_parity", None, decided, sensitive_features=sex, units=units
         )
         bounds[unit].append(bound)
-figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.4, 3.8), layout="constrained")
 for unit, values in bounds.items():
     ax.plot(n_visits, values, "o-", label=f"{unit} counted")
 ax.set(xscale="log", xticks=n_visits, xticklabels=n_visits, ylim=(0, None))

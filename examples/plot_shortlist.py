@@ -100,7 +100,7 @@ floor = noise_floor(
 )
 print(f"noise floor: mean {floor.mean:.3f}, 95% of samples below {floor.upper:.3f}")
 
-figure, ax = plt.subplots(figsize=(5.4, 5.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
 for bound, name in ((1.0, "trees"), (0.1, "at most 0.1")):
     CCDFCurveDisplay.from_estimator(
         models[bound], X_test, reference="male", interval=INTERVAL, name=name, ax=ax

@@ -20,7 +20,7 @@ from skfair.inspection import ConvergenceDisplay
 X, y, people = make_loans(5000, bias=2.0, missing_rate=0.0, random_state=0)
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 
-figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(5.6, 4.8), sharex=True, layout="constrained")
 for solver in ("al_newton", "al_lbfgs", "plada", "alm"):
     model = ConstrainedERMClassifier(
         max_disparity=0.05, solver=solver, enforce="surrogate", max_iter=200, random_state=0

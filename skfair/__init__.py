@@ -1,4 +1,4 @@
-"""Fairness-constrained clustering and classification, compatible with scikit-learn.
+"""Audits and fairness constraints for classifiers, regressors, rankers and clusterings.
 
 Sub-packages are imported on first use, so ``import skfair`` costs next to nothing: numba,
 pandas and matplotlib are loaded only when something needs them.

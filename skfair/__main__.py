@@ -1,6 +1,6 @@
 """The command line ``python -m skfair``: its commands, and errors in one line with exit code 2.
 
-It imports nothing heavy: what commands do is in :mod:`skfair.report.command_audit` and
+It imports nothing heavy. The commands themselves are in :mod:`skfair.report.command_audit` and
 :mod:`skfair.warm`, which are imported when they run.
 """
 

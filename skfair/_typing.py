@@ -16,19 +16,19 @@ BoolArray = NDArray[np.bool_]
 Rows = NDArray[Any] | sparse.csr_array
 # Called by a solver after each iteration with its parameters; returning True stops it.
 Callback = Callable[[Any], bool]
-# What scikit-learn's ``check_random_state`` takes.
+# The argument of scikit-learn's ``check_random_state``.
 Seed = int | np.random.RandomState | None
 
 
 class SupportsArray(Protocol):
-    """What numpy makes an array of: Series and tables of pandas or polars, Dask collections."""
+    """Objects that numpy converts: Series and tables of pandas or polars, Dask collections."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
         """Return the values as an array."""
 
 
 class SupportsNumpy(Protocol):
-    """What hands out an array by its own method: extension arrays of pandas, columns of pyarrow."""
+    """Objects with a method that returns an array: extension arrays, columns of pyarrow."""
 
     def to_numpy(self) -> NDArray[Any]:
         """Return the values as an array."""
@@ -42,7 +42,7 @@ class SupportsCSR(Protocol):
 
 
 class Estimator(Protocol):
-    """What follows scikit-learn's conventions, so that it can be copied, set and fitted."""
+    """Objects that follow scikit-learn's conventions: they can be copied, set and fitted."""
 
     def get_params(self, deep: bool = ...) -> dict[str, Any]:
         """Return the parameters."""

@@ -1,4 +1,4 @@
-"""The steps of fit that all estimators share: parameters, callbacks, and what a failure undoes.
+"""The steps of fit that all estimators share: parameters, callbacks, and undoing of failures.
 
 ``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
 leaves the estimator as it was if the fit fails or is interrupted. :func:`report_iterations` makes

@@ -2,10 +2,10 @@
 
 skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
 pipelines of both become one graph. A converter gets the inputs and returns the outputs as
-expressions; the table ``KINDS`` says which classes it is for and how the outputs are called. The
-inputs are the columns that the model uses or, of a model with others inside, what these return:
-skl2onnx parses these as it parses any model, so they may be pipelines, or what a user has
-registered. Our own operators compute in double precision, as predictions do.
+expressions. The table ``KINDS`` says which classes it is for and how the outputs are called. The
+inputs are the columns that the model uses. If it has other models inside, the inputs are the
+outputs of these models: skl2onnx parses these as it parses any model, so they may be pipelines, or
+what a user has registered. Our own operators compute in double precision, as predictions do.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _refuse_groups(
 
 
 class Kind(NamedTuple):
-    """What a converter computes, how its outputs are called, and whose outputs it reads."""
+    """The function of a converter, the names of its outputs, and the source of its inputs."""
 
     convert: Callable[[Any, list[Any], _Ops], _Outputs]
     outputs: tuple[str, ...]

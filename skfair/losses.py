@@ -1,7 +1,7 @@
 """Losses in score space: value, slope and curvature of each row.
 
 A loss sees scores and targets only, never parameters or groups. Targets of classifiers are -1 and
-1; margins are their product with the score. Every loss here is differentiable: those with a kink
+1. Margins are their product with the score. Every loss here is differentiable: those with a kink
 (hinge, absolute error) are smoothed over a stated width, and :meth:`Loss.exact` gives the value
 without smoothing, which is what is reported.
 """

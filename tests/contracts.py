@@ -1,4 +1,4 @@
-"""What every estimator does with every feature: one table, for tests and for the documentation.
+"""The features of every estimator: one table, for tests and for the documentation.
 
 ``tests/test_contracts.py`` tries each entry. A column is an estimator, or with ``+`` one
 that is told the group at prediction (``group_aware=True``). An entry is "+" (supported:

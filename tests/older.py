@@ -1,4 +1,4 @@
-"""What tests ask of scikit-learn that older versions do not have."""
+"""Parts of scikit-learn that tests need and older versions do not have."""
 
 import pytest
 import sklearn

@@ -1,4 +1,4 @@
-"""What the package registers, for tests that go over all of it: one file knows where it is."""
+"""All registered parts of the package, for tests that go over them: one file knows the places."""
 
 from skfair.constraints.base import CONSTRAINTS
 from skfair.datasets.local import local_datasets

@@ -2,9 +2,11 @@
 
 import functools
 import itertools
+from pathlib import Path
 
 import pytest
 
+import skfair
 from tests import house, words
 
 
@@ -36,6 +38,14 @@ def test_the_account_in_words_comes_before_the_formula():
     assert breaches_of(words.formula_breaches) == []
 
 
+def test_docstrings_of_files_are_as_plain():
+    """Their first sentence says what the file offers; the words are those of public docstrings."""
+    docs = words.module_docstrings(Path(skfair.__file__).parent)
+    assert len(docs) > 300
+    assert [(path, b) for path, doc in docs.items() for b in words.habit_breaches(doc)] == []
+    assert frequent(docs.values()) == {}
+
+
 def test_numpydoc_reads_every_docstring():
     numpydoc = pytest.importorskip("numpydoc.docscrape")
     for name, doc in checked_docstrings().items():
@@ -45,10 +55,14 @@ def test_numpydoc_reads_every_docstring():
             pytest.fail(f"{name}: {error}")
 
 
-def test_habits_are_rare():
-    rates = words.rates(checked_docstrings().values())
+def frequent(docs):
+    """Return the habits that are in more than a few of 1,000 words."""
     most = {habit: limit for habit, (_, limit) in words.RATES.items()}
-    assert not {habit: rate for habit, rate in rates.items() if rate > most[habit]}
+    return {habit: rate for habit, rate in words.rates(docs).items() if rate > most[habit]}
+
+
+def test_habits_are_rare():
+    assert frequent(checked_docstrings().values()) == {}
 
 
 def test_every_room_is_read():

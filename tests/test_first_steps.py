@@ -1,4 +1,4 @@
-"""What people do first: each case went wrong, silently or late, for somebody who was new here."""
+"""First steps of new users: each case once went wrong, silently or late, for one of them."""
 
 import copy
 import pickle

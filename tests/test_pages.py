@@ -1,4 +1,4 @@
-"""What the pages of the site and the README keep to beyond their code, which is run."""
+"""The rules of the pages of the site and the README beyond their code, which is run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a user may rely on beyond one process and one fit; ``test_common.py`` has the rest.
+"""Promises to users beyond one process and one fit; ``test_common.py`` has the rest.
 
 Models travel to other processes, do not depend on the number of threads, do not disturb each other
 and leave no memory behind.

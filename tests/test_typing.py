@@ -1,4 +1,4 @@
-"""What a user's type checker makes of the package: wrong calls are refused, results have types."""
+"""The package under a user's type checker: wrong calls are refused, results have types."""
 
 from pathlib import Path
 

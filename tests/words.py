@@ -4,8 +4,10 @@ The rules know no grammar. They know the verbs of this package, so a sentence wi
 missing here is reported by mistake: add the verb to ``VERBS``.
 """
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 # Sections that consist of entries, one for each name.
 LISTS = {"Parameters", "Attributes", "Returns", "Yields", "Raises", "Other Parameters"}
@@ -205,3 +207,13 @@ def docstrings(thing):
             if name.startswith("_") or not module.startswith("skfair"):
                 continue
             yield f".{name}", inspect.getdoc(member) or ""
+
+
+def module_docstrings(folder):
+    """Return the docstring of each file below a folder, by its path there."""
+    docs = {}
+    for path in sorted(Path(folder).rglob("*.py")):
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if doc:
+            docs[str(path.relative_to(folder))] = doc
+    return docs

@@ -1,4 +1,4 @@
-"""What the benchmark of fair_spectral_dc measures with, and the numbers of the paper."""
+"""Data and measures of the benchmark of fair_spectral_dc, and the numbers of the paper."""
 
 from collections.abc import Sequence
 from statistics import mean, median, stdev

@@ -1,4 +1,4 @@
-"""Matrices between rows: distances, the largest entries of rows, and what a given matrix must be.
+"""Matrices between rows: distances, the largest entries of rows, and checks of a given matrix.
 
 Differences are squared directly: the usual expansion into norms and a product loses the digits of
 small distances far from the origin, and for the narrow data of a kernel it is not faster.

@@ -44,7 +44,7 @@ def soften(leads, weights, temperature):
 
 
 class Counted(NamedTuple):
-    """What a row counts for, in each constraint."""
+    """Return the weight of a row in each constraint."""
 
     weights: np.ndarray  # (n,)
     values: np.ndarray  # (n, n_classes): utility of each decision

@@ -2,17 +2,17 @@
 
 numba writes compiled code beside the package, into the user's cache, or into ``NUMBA_CACHE_DIR``.
 If it can write to none of them, as in a container whose files are read-only, it refuses to declare
-a cached kernel. Kernels are then kept in a temporary folder for as long as the process lives. What
-was compiled before, when the image was built, is used from where it is.
+a cached kernel. Kernels are then kept in a temporary folder for as long as the process lives.
+Kernels that were compiled before, when the image was built, are used from where they are.
 
 A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
 among threads (``utils/threads.py``). It has no threads of its own.
 
-Compiling is a budget (``tests/test_compile_budget.py``). What costs most of it, as measured:
-functions that kernels call, since each is compiled by itself, again with its caller, and again for
-arguments that are literals such as -1; memory of several dimensions that a kernel allocates; sums,
-products and searches of NumPy; and paths that default parameters never take, which belong into
-kernels of their own.
+Compiling is a budget (``tests/test_compile_budget.py``). By measurement, most of it goes to four
+things. Functions that kernels call are compiled on their own, again with each caller, and again for
+arguments that are literals such as -1. Memory of several dimensions that a kernel allocates is
+dear, and so are sums, products and searches of NumPy. Paths that default parameters never take
+belong into kernels of their own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ with _nothing_is_garbage():
     import numba
     from numba.core.registry import cpu_target
 
-    # What numba would import when a kernel is first called.
+    # The modules that numba would import when a kernel is first called.
     cpu_target.target_context.refresh()
     cpu_target.typing_context.refresh()
 

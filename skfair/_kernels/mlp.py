@@ -1,6 +1,6 @@
 """Products of some rows of a CSR matrix with a dense one: the first layer of a network.
 
-The rows are read where they lie; scipy would first copy them, which costs more than the product.
+The rows are read where they lie. Scipy would first copy them, which costs more than the product.
 """
 
 from skfair._kernels.declaring import njit

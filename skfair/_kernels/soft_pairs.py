@@ -1,8 +1,7 @@
 """Sums over pairs of sorted rows of a piecewise polynomial of the difference of their scores.
 
-The function is 0 left of the first knot. From knot p to the next one it is
-sum_d coefs[p, d] (x - knots[p])^d, up to degree 3; the last piece never ends and has degree 2 at
-most.
+The function is 0 left of the first knot. From knot p to the next one it is sum_d coefs[p, d] (x -
+knots[p])^d, up to degree 3. The last piece never ends and has degree 2 at most.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Scan every threshold on sorted scores for the most accurate one that keeps all constraints.
 
 As the threshold falls, one row after another is predicted positive. Each flip changes the rates of
-the groups that own the row's cell; where a threshold may lie, the constraints are checked.
+the groups that own the row's cell. Where a threshold may lie, the constraints are checked.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """Certificates of ConstrainedERMClassifier: offsets found on all rows, or a model of some rows.
 
 Where scores are linear and the loss is logistic, the model without constraints is a logistic
-regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is
-trained under its constraints is certified as a whole.
+regression, and its decisions are certified in the same way as by FairDecisionClassifier. Whatever
+else is trained under its constraints is certified as a whole.
 """
 
 from __future__ import annotations

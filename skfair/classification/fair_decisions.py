@@ -1,7 +1,7 @@
-"""Any classifier, fair decisions: the model stays, and what it decides satisfies the limits.
+"""Post-processing for any classifier: the model stays, and its decisions satisfy the limits.
 
 ``fit`` reads as the method does: cross-fit the model, bind the constraints to the rows, search
-offsets, store them. A row is decided for the class with the largest probability minus offset.
+offsets, store them. A row gets the class with the largest probability minus offset.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A classifier that treats groups alike where the decision is contested: within an interval.
+"""A classifier that limits the disparity of groups within an interval of ranks, such as the top.
 
 ``fit`` reads the rows, binds the limit to them, fits a model (under the smooth constraint, if the
 solver is one for it), maps its scores if the group is known at prediction, and reports what is
-satisfied. Constraints, problem and solvers follow partial_fairness_idca; the default solvers, and
+satisfied. Constraints, problem and solvers follow partial_fairness_idca. The default solvers, and
 the check of the true disparity, are our own.
 """
 

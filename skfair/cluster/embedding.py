@@ -1,4 +1,4 @@
-"""From a graph to the embedding: its weights, the run of the solver, and whether that is usable."""
+"""The embedding of a graph: its weights, the run of the solver, and a check of the result."""
 
 from __future__ import annotations
 

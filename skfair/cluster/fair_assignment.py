@@ -1,4 +1,4 @@
-"""Any clusterer, labels within limits: the clusters stay, and rows join them at the least cost.
+"""Post-processing for any clusterer: the clusters stay, and rows join them within limits.
 
 ``fit`` reads as the method does: fit the clusterer, ask what each row pays in each cluster, turn
 the limits into constraints, assign by prices.

@@ -1,8 +1,8 @@
 """k-means whose clusters keep the groups in proportion.
 
 ``fit`` reads as the method does: read the data and groups, bind the limits to the rows, solve from
-plain k-means, report. The default solver, by prices, is that of skfair; the others are those of
-safairkm and of the method it compares with.
+plain k-means, report. The default solver, by prices, is skfair's own. The other solvers are the
+method of safairkm and the method that its paper compares with.
 """
 
 from __future__ import annotations

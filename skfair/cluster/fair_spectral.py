@@ -1,8 +1,8 @@
 """Spectral clustering under group fairness, with balanced labels.
 
 ``fit`` reads as the method does: read the rows, bind the limits to them, build the affinity, embed
-its rows under the group constraint, turn the embedding into labels, report. The embedding is that
-of fair_spectral_dc, problem (5); the rounding to balanced labels is that of skfair.
+its rows under the group constraint, turn the embedding into labels, report. The embedding solves
+problem (5) of fair_spectral_dc, and the rounding to balanced labels is skfair's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the parameters of a clusterer to the constraints on its clusters, and to its problem."""
+"""Constraints on clusters and their problem, made from the parameters of a clusterer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a clustering in the problem's units to the attributes of a fitted estimator."""
+"""Attributes of a fitted clusterer, made from a clustering in the problem's units."""
 
 from __future__ import annotations
 

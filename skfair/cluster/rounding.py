@@ -1,4 +1,4 @@
-"""From an embedding to labels: k-means, pivots, and where the rounding to fair labels starts.
+"""Labels from an embedding: k-means, pivots, and the start of the rounding to fair labels.
 
 New rows join the cluster where the normalised cut of the fit rises least, at the groups' prices.
 """
@@ -152,7 +152,7 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
 
 
 class CutPrediction(NamedTuple):
-    """What the assignment of new rows needs of a fit."""
+    """The numbers of a fit that the assignment of new rows needs."""
 
     new_rows: NewRows
     members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters

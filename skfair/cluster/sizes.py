@@ -1,4 +1,4 @@
-"""From bounds on the sizes of clusters, as users give them, to the weight that each may hold."""
+"""Weights that each cluster may hold, from the bounds on sizes that users give."""
 
 from __future__ import annotations
 

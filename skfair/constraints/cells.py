@@ -1,9 +1,9 @@
 """Cells of rows: which rows count, within which parts groups are compared, and rates from cells.
 
-A *part* is what ``subset`` makes of the rows: all of them, those of one class, each class by
-itself, or each of these within a stratum. Cells are the atoms of the group algebra, crossed with
-the parts, so that no row is in two of them. The rates of the groups in a part are averages of cell
-means, or quotients of such averages (the share of positives among the selected).
+A *part* holds the rows that ``subset`` chooses: all rows, the rows of one class, each class
+separately, or each of these within a stratum. Cells are the atoms of the group algebra, crossed
+with the parts, so that no row is in two of them. The rates of the groups in a part are averages of
+cell means, or quotients of such averages (the share of positives among the selected).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AddsClasses = bool | Literal["absolute"]
 
 
 class TrainingRows(NamedTuple):
-    """What a constraint may know of the training data."""
+    """The parts of the training data that a constraint may know."""
 
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1 for classification, real numbers for regression
@@ -122,7 +122,7 @@ class WithinStrata:
         return Parts(codes, names, tuple(f", {name}" for name in strata.names))
 
 
-# What ``subset`` may be, by name.
+# The values of ``subset``, by name.
 SUBSETS: dict[str, Subset] = {
     "all": AllRows(),
     "positive": OfClasses((1,)),

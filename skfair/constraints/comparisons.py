@@ -8,9 +8,9 @@ large the disparity is, even if each rate is only known to lie in an interval
 - :class:`Pairwise`, :class:`Overall`: differences between groups, or from the rate of all rows.
 - :class:`Ratio`, :class:`OverallRatio`: 1 minus the smaller rate over the larger one. A ratio of at
   least ``r`` is ``r * larger - smaller <= 0``, which is linear.
-- :class:`Bounded`: no comparison; the largest rate itself.
-- :class:`Excess`, :class:`MeanExcess`: how far rates are above that of all rows, the largest or the
-  mean; rates below it are not limited.
+- :class:`Bounded`: the largest rate itself, without a comparison.
+- :class:`Excess`, :class:`MeanExcess`: the largest or the mean excess of the rates over the rate of
+  all rows. Rates below it are not limited.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class MeanExcess(Excess):
         return _at_most(limit, own, -own, ("mean of groups - overall",) if n else ())
 
 
-# What a user writes: the comparison, and what a group is compared with.
+# The words of users -> the comparison, and the rate that a group is compared with.
 COMPARISONS: dict[str, dict[str, Comparison]] = {
     "difference": {"pairwise": Pairwise(), "overall": Overall()},
     "ratio": {"pairwise": Ratio(), "overall": OverallRatio()},

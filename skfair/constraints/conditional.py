@@ -74,7 +74,7 @@ class ConditionalOn(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit within strata, or the limit of the constraint, or None if neither has a limit."""
-        # What is no constraint is refused later.
+        # Anything that is no constraint is refused later.
         of_inner = getattr(self._inner(), "own_limit", None)
         return of_inner if self.max_disparity is None else self.max_disparity
 

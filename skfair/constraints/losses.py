@@ -1,4 +1,4 @@
-"""Constraints on mean losses: groups are served alike, or none worse than a limit.
+"""Constraints on mean losses: a limit on their differences, or on the largest mean loss.
 
 Table 1 of fairness_constrained_benchmark calls the parity constraints demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
@@ -27,7 +27,7 @@ _EVERYWHERE = frozenset({"classification", "regression"})
 
 
 class _OnLosses(Constraint):
-    """What constraints on losses share."""
+    """The base of constraints on losses."""
 
     metric = "loss_parity_difference"
 
@@ -121,7 +121,7 @@ class BoundedGroupLoss(_OnLosses, OneLimit):
 
 
 class _OnExcess(_OnLosses):
-    """What constraints on the excess of the groups' losses over the mean loss share."""
+    """The base of constraints on the excess of the groups' losses over the mean loss."""
 
     metric = "excess_loss"
     tasks = _EVERYWHERE

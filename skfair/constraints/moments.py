@@ -12,7 +12,7 @@ from skfair.losses import Loss, sigmoid
 
 
 class Moment(ABC):
-    """What is averaged over a cell, as a function of the scores."""
+    """A function of the scores that is averaged over a cell."""
 
     # Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so that
     # a temperature and a shift of all scores apply.

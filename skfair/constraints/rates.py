@@ -19,7 +19,7 @@ from skfair.utils.validation import check_number
 
 
 class _OnRates(Constraint):
-    """What constraints on rates share."""
+    """The base of constraints on rates."""
 
     def moment(self, rows: TrainingRows) -> Moment:
         return Rate()
@@ -106,7 +106,7 @@ class RateParity(_OnRates):
 
 
 class _OfSelections(RateParity):
-    """What parity of selection rates shares, among all rows or within classes: it has ranks."""
+    """The base of parity of selection rates, among all rows or within classes: it has ranks."""
 
     tasks = frozenset({"classification", "intervals"})
     ranked = RateMoment
@@ -217,7 +217,7 @@ class PredictiveParity(RateParity):
 
 
 class _BoundedRate(_OnRates, OneLimit):
-    """What caps share: no group's rate is above ``max_disparity``; groups are not compared."""
+    """The base of caps on rates, which bound the rate of every group and compare no groups."""
 
     comparison = "bounded"
 

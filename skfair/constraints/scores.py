@@ -9,7 +9,7 @@ from __future__ import annotations
 from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
 from skfair.constraints.moments import MeanScore, Moment
 
-# What FairDecisionRegressor takes besides; all of them can be imported from skfair.constraints.
+# Further constraints of FairDecisionRegressor. All of them can be imported from skfair.constraints.
 __all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
 
 
@@ -29,7 +29,7 @@ class MeanScoreParity(Constraint):
 
 
 class _OfPredictions(OneLimit):
-    """What constraints share that limit predictions after a fit."""
+    """The base of constraints that limit predictions after a fit."""
 
     tasks = frozenset({"predictions"})
 

@@ -2,7 +2,7 @@
 
 A row says where the table is, which column is the target and what counts as a positive answer,
 which columns name the groups, and which columns must not be features. Fetching is one function
-(``_openml.fetch_table``) that reads this table; a new data set is a new row and a docstring.
+(``_openml.fetch_table``) that reads this table. A new data set is a new row and a docstring.
 
 The ids are OpenML's and never reused there. Ids and column names were written down without
 access to OpenML, so ``_openml`` looks columns up regardless of case and punctuation, and stops

@@ -1,9 +1,9 @@
-"""Helpers shared by the data sets: exact group sizes, and what they return.
+"""Helpers shared by the data sets: exact group sizes, and the objects that are returned.
 
-``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30% gives
-30% and not a random number near it. Every ``make_*`` returns a named tuple, which can be unpacked.
-``pack_dataset`` builds the ``Bunch`` (or the triple) that the fetchers and the local loader return;
-its fields have the names of those of the named tuples.
+``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30% gives 30% and
+not a random number near it. Every ``make_*`` returns a named tuple, which can be unpacked.
+``pack_dataset`` builds the ``Bunch`` (or the triple) that the fetchers and the local loader return.
+Its fields have the names of the fields of the named tuples.
 """
 
 from collections.abc import Callable, Sequence

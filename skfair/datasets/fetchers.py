@@ -1,11 +1,11 @@
 """The public tables of the fairness literature, downloaded from OpenML.
 
 Every ``fetch_*`` function calls scikit-learn's ``fetch_openml`` (same cache, same folder) and
-returns the same Bunch: features without identifiers and leaks, a target of 0 and 1, and a frame
-of named sensitive attributes. What differs between the tables is in ``_openml_specs``.
+returns the same Bunch: features without identifiers and leaks, a target of 0 and 1, and a frame of
+named sensitive attributes. The differences between the tables are listed in ``_openml_specs``.
 
 The one idea: which answer is the positive one, which columns leak it and how a column of codes
-becomes groups are decisions; they are taken once, and documented here.
+becomes groups are decisions. They are taken once, and documented here.
 """
 
 import os

@@ -1,9 +1,9 @@
 """Loan applications whose unfairness is known, because it is a parameter.
 
 ``make_loans`` gives what a real table gives (numbers, words, gaps, two sensitive attributes) and
-what a real table never gives: a dial for the bias. Bias enters as it does in life, in two ways.
-The past shows in the features (lower incomes, fewer home owners), so leaving the sensitive
-columns out does not help; and the decision itself asks more of some groups.
+what a real table never gives: a dial for the bias. Bias enters as it does in life, in two ways. The
+past shows in the features (lower incomes, fewer home owners), so leaving the sensitive columns out
+does not help, and the decision itself asks more of some groups.
 
 The one idea: the same random numbers are drawn whatever the bias, which is applied to them
 afterwards. Two tables with one seed and different biases describe the same people, and raising

@@ -1,8 +1,8 @@
 """Queries with documents to rank, where one group of documents was favoured in the past.
 
 ``make_ranking_queries`` draws rows of the shape of web search data: many features, graded
-relevance, a query for each row. Some features say how relevant a document is. One more, its
-quality score, decides the group of the document; the grades of one group were raised.
+relevance, a query for each row. Some features say how relevant a document is. One more, its quality
+score, decides the group of the document. The grades of one group were raised.
 
 The one idea: a ranker that learns from these grades orders pairs of documents of different groups
 wrongly more often in one direction than in the other, and the cause is a parameter.

@@ -1,12 +1,13 @@
 """Read data sets from a folder on your disk, with no network.
 
 The folder holds parquet files and ``datasets.json``, an object with one entry per data set that
-says what the columns mean: which is the target and which label is positive, which columns or
-rules give the groups, which columns are no features. ``load_local`` returns the same Bunch as
-``make_loans`` and the ``fetch_*`` functions; a data set with an ``edges_file`` is a graph and
-comes with its adjacency matrix.
+says what the columns mean: which is the target and which label is positive, which columns or rules
+give the groups, which columns are no features. ``load_local`` returns the same Bunch as
+``make_loans`` and the ``fetch_*`` functions. A data set with an ``edges_file`` is a graph and comes
+with its adjacency matrix.
 
-The one idea: what a column means stands beside the data, once, and not in every script.
+The one idea is that the meaning of a column is written beside the data, once, and not in every
+script.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Thresholds of groups: the most accurate ones whose rates are within a limit of each other.
 
-The scores of each group are sorted once (:func:`score_blocks`); a threshold is a *cut* between two
+The scores of each group are sorted once (:func:`score_blocks`). A threshold is a *cut* between two
 distinct ones. If the rates of all groups lie within a limit of each other, they lie in a *window*
 of that length. For one rate a sweep over all windows is exact. For two (equalized odds) windows are
-pairs; the best cut of a group within both is a maximum over a range of its cuts, which a sparse
+pairs. The best cut of a group within both is a maximum over a range of its cuts, which a sparse
 table answers at once. Branch and bound finds the best pair by a few thousand such questions.
 """
 
@@ -137,7 +137,7 @@ def choose_cuts(
 
 
 class Rate(NamedTuple):
-    """What one constraint limits of a group, at every cut of the group."""
+    """The rates of a group that one constraint limits, at every cut of the group."""
 
     window: int  # rates with the same number are compared with each other; -1 for a cap
     rising: FloatArray  # (n_cuts,): the rate, or minus the rate if it falls as the threshold does
@@ -147,7 +147,7 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupCuts:
-    """What each cut of a group gains, and the rates that are limited."""
+    """The gain of each cut of a group, and the rates that are limited."""
 
     gains: FloatArray  # (n_cuts,)
     rates: tuple[Rate, ...]

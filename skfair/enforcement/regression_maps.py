@@ -1,4 +1,4 @@
-r"""Monotone maps of numbers, one for each group, so that predictions of groups are alike.
+r"""Monotone maps of predicted numbers, one for each group, which make the groups more similar.
 
 The distribution to which groups are moved is their barycentre, whose quantiles are the mean of the
 quantiles of the groups, weighted by their sizes: of all distributions that groups can be moved to
@@ -10,9 +10,9 @@ its group goes
 - for the Kolmogorov-Smirnov distance only as far as it takes to be within half the limit of the
   distribution function of the barycentre: into the quantiles from b - limit / 2 to a + limit / 2.
 
-Means of predictions and of residuals are moved by one shift for each group. Mean losses are made
-alike by the best line through each group, and by shrinking the lines of those that are served
-better.
+Means of predictions and of residuals are moved by one shift for each group. Mean losses are brought
+together by the best line through each group, and by shrinking the lines of the groups with the
+smaller losses.
 """
 
 from __future__ import annotations

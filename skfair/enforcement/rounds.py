@@ -1,7 +1,7 @@
-"""Rounds of strict enforcement: solve, measure, move the bounds, solve again; and random moves.
+"""Rounds of strict enforcement: solve, measure, move the bounds, and random moves.
 
 Bounds on smooth values are moved by their difference from the true values, and every round starts
-from the last solution. What is solved and when rounds end differs: trained scores go through them
+from the last solution. The problems and the ends of rounds differ: trained scores go through them
 in :mod:`skfair.enforcement.erm.path`, decisions of any model in
 :mod:`skfair.enforcement.decisions.offsets` and rankings in :mod:`skfair.ranking.task`. Limits
 within an interval have one tolerance, which is scaled (:mod:`skfair.enforcement.partial.strict`).

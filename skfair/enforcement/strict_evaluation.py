@@ -1,8 +1,8 @@
 """Strict evaluation of decisions: their utility, and by how much they exceed the limits.
 
-Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows, for
-trained models and for decisions of any model alike. With several classes a constraint on selection
-is satisfied for each class against the rest; one on right predictions (accuracy parity) is a single
+Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows, both
+for trained models and for decisions of any model. With several classes a constraint on selection is
+satisfied for each class against the rest. One on right predictions (accuracy parity) is a single
 constraint for all classes.
 """
 
@@ -40,7 +40,7 @@ class ClassConstraint:
 
     @cached_property
     def effects(self) -> tuple[FloatArray, FloatArray]:
-        """What each row counts for if it is refused, and what selecting it adds, (n_samples,).
+        """The utility of each row if it is refused, and the gain of selecting it, (n_samples,).
 
         This is the one place that says what a decision does to the rates of a constraint.
         """
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What is least of the best: the excess of a violated limit, then minus the merit."""
+        """The key by which the best is least: the excess over limits, then minus the merit."""
         return 0.0 if self.is_feasible else self.excess, -self.merit
 
     def is_better_than(self, other: Verdict) -> bool:

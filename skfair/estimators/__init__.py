@@ -1,1 +1,1 @@
-"""The insides of the public estimators; a room for each family, and one for certified limits."""
+"""The steps of the public estimators: a folder for each family, and one for certified limits."""

@@ -1,4 +1,4 @@
-"""Classes of classifiers: which is positive, what is learned of them, probabilities, accuracy."""
+"""Classes of classifiers: the positive class, the targets of fits, probabilities, accuracy."""
 
 from __future__ import annotations
 

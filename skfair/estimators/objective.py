@@ -109,7 +109,7 @@ class Objective:
 
 
 class Ratio(NamedTuple):
-    """What numerator and denominator of a ratio add up over shares of rows (true, decided)."""
+    """Terms of a ratio's numerator and denominator by shares of rows (true, decided)."""
 
     numerator: IntArray
     denominator: IntArray

@@ -1,4 +1,4 @@
-"""The estimator that a post-processing one wraps: which it is, and what its fits take."""
+"""The estimator inside a post-processing one: its choice, and the arguments of its fits."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Read the columns of attributes from whatever the user passed, and refuse bad ones.
 
 A list, array, Series, DataFrame (pandas, polars), pyarrow Table, extension array or dict of columns
-becomes a list of ``(name or None, 1-d values)`` pairs. What the values mean is decided in
-:mod:`skfair.groups.encoding` and :mod:`skfair.groups.strata`; here only their shape and their
-fitness as groups are checked.
+becomes a list of ``(name or None, 1-d values)`` pairs. Only the shape of the columns and their
+fitness as groups are checked here. Their meaning is decided in :mod:`skfair.groups.encoding` and
+:mod:`skfair.groups.strata`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Columns: TypeAlias = list[tuple[str | None, Any]]
 
 
 class Role(NamedTuple):
-    """What a column is passed as: an argument of ``fit``, and the words of errors about it."""
+    """The argument of ``fit`` that holds a column, and the words of errors about it."""
 
     argument: str
     attribute: str

@@ -1,10 +1,10 @@
-"""Groups that a metric compares: those of the sensitive features, within strata if asked.
+"""Groups of the sensitive features that a metric compares, within strata if asked.
 
 *Control features* are attributes that may explain a difference, such as a department. Parity is
 then asked within each of their levels, the *strata*. All metrics read both here, once: a *cell* is
 a group of one stratum, cells that are compared with each other (*peers*) are numbered in a row, and
-a metric is a function of cells. Without control features a cell is a group, and its peers are those
-of its sensitive attribute.
+a metric is a function of cells. Without control features a cell is a group, and its peers are the
+other groups of its sensitive attribute.
 """
 
 from __future__ import annotations

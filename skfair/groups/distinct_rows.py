@@ -60,7 +60,7 @@ class WeightedRows(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """What is told of a block: its table of kinds, and nothing of the length of the rows."""
+    """The summary of a block: its table of kinds, and nothing of the length of the rows."""
 
     # Counts of shape (n_kinds, 3): rows, weights and squared weights. Attributes are columns of
     # groups, labels and control features, named "argument: column"
@@ -69,7 +69,7 @@ class Kinds(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """What is kept of the rows of a block."""
+    """The arrays that are kept of the rows of a block."""
 
     numbers: dict[str, FloatArray]  # by the name of the argument
     # (n_rows,): number of the kind of each row, in the smallest integers that hold it

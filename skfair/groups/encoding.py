@@ -1,6 +1,6 @@
 """The only reader of sensitive features: everybody else receives a :class:`GroupEncoding`.
 
-A *sensitive attribute* is one column (sex, race); a *group* is one of its levels. Several columns
+A *sensitive attribute* is one column (sex, race). A *group* is one of its levels. Several columns
 are read either as their intersections (``sex=F, race=Black`` is one group) or separately, in which
 case groups of different attributes overlap. Groups are numbered across attributes: attribute ``a``
 owns the numbers ``offsets[a]`` to ``offsets[a + 1]``, so one matrix of codes, one vector of counts
@@ -10,8 +10,8 @@ Where a constraint needs cells that do not overlap, :meth:`GroupEncoding.cells` 
 atoms of the group algebra (crossed with the class if wanted) and a matrix that says which group
 owns which atom.
 
-What a fitted estimator keeps is the vocabulary, :class:`skfair.groups.levels.GroupLevels`; the
-codes of the rows are dropped after ``fit``.
+A fitted estimator keeps only the vocabulary, :class:`skfair.groups.levels.GroupLevels`. The codes
+of the rows are dropped after ``fit``.
 """
 
 from __future__ import annotations

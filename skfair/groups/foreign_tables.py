@@ -1,4 +1,4 @@
-"""Data that numpy cannot read: those of pyarrow become pandas, a polars LazyFrame is refused."""
+"""Data that numpy cannot read: tables of pyarrow become pandas, a polars LazyFrame is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentile intervals of groups: what the user passed, and how much of them a rank covers.
+"""Percentile intervals of groups: the user's argument, and how much of them a rank covers.
 
 The *rank* of a score is the share of its group above it, so ranks count from the top. An interval
 is a pair (low, high), a union of pairs, or either of them per group.

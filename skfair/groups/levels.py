@@ -1,6 +1,6 @@
 """The groups that were seen at fit: their names, and how new rows are encoded in them.
 
-This is what a fitted estimator keeps of the sensitive features; the codes of the rows are dropped
+This is what a fitted estimator keeps of the sensitive features. The codes of the rows are dropped
 after ``fit``.
 """
 
@@ -35,7 +35,7 @@ class GroupLevels:
 
     @property
     def role(self) -> Role:
-        """What errors call the attributes."""
+        """The names of the attributes in errors."""
         return ROLES[self.argument]
 
     @property

@@ -1,4 +1,4 @@
-"""Limits on disparities: one for all attributes or one for each, those in force, what they change.
+"""Limits on disparities: one for all attributes or for each, the limits in force, their effects.
 
 An estimator keeps the limits in force as ``_limits``, and what they change as ``changes_``. Its
 ``summary_`` is made of them.

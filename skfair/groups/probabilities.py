@@ -1,8 +1,8 @@
 """Groups that are known by probability only: a table with a column for each group.
 
-A row that belongs to a group with probability p counts there with the weight p. So a table becomes
-rows that are there once for each group that they may belong to, with weights that add up to the
-weight of the row: what reads weighted rows reads these, and tables of 0 and 1 are plain groups.
+A row that belongs to a group with probability p counts there with the weight p. So each row of a
+table occurs once for each group that it may belong to, with weights that add up to its weight. Code
+that reads weighted rows can read these, and tables of 0 and 1 are plain groups.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rates, and means of a value over the rows of each cell, and how sure they are.
+"""Rates, and means of a value over the rows of each cell, with their uncertainty.
 
 A rate is a quotient of the weights of rows by true and predicted class (``RATES``), and the mean of
 0 and 1 over the rows that count for it. Sums of powers of the value are enough, each with the

@@ -1,10 +1,10 @@
 """Units: rows that belong together, as the visits of a patient or the people of a household.
 
 Rows of the same *unit* are not independent, so they say less of a population than as many rows of
-different ones. How much less is measured: what a unit adds to the numerator and the denominator of
-a rate is one draw, and the squares of these sums have the cluster-robust variance of the rate
+different ones. How much less is measured: the sums that a unit adds to the numerator and the
+denominator of a rate are one draw, and their squares give the cluster-robust variance of the rate
 (:func:`skfair.groups.rates.effective_size`). A unit may lie in several cells, such as a person who
-grows into another age band; each cell then counts its own rows of it.
+grows into another age band. Each cell then counts its own rows of it.
 """
 
 from __future__ import annotations

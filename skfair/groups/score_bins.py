@@ -1,6 +1,6 @@
 """Many scores in few bins: quantiles from sketches of blocks, and sums over the bins.
 
-A *sketch* of a block is its distinct scores, or quantiles of them if they are many; sketches of
+A *sketch* of a block is its distinct scores, or quantiles of them if they are many. Sketches of
 several blocks are put together and thinned again. Its scores are the ends of the bins: a bin holds
 the scores above the end before it, up to its own end.
 """

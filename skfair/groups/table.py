@@ -1,9 +1,10 @@
-"""Sums over the rows of each cell: what metrics, reports, audits and monitors compare.
+"""Sums over the rows of each cell, which metrics, reports, audits and monitors compare.
 
-A *cell* is a combination of levels of attributes that occurs. What is said about groups, crossings
-and subgroups is a function of sums over cells, so the rows are visited once. A :class:`GroupTable`
-holds no rows, and those of parts of a sample add up: blocks of a file, partitions of Dask, batches
-of a monitor. :meth:`GroupTable.compared` says of which groups its cells become part.
+A *cell* is a combination of levels of attributes that occurs. Every statement about groups,
+crossings and subgroups is a function of sums over cells, so the rows are visited once. A
+:class:`GroupTable` holds no rows, and the tables of parts of a sample add up: blocks of a file,
+partitions of Dask, batches of a monitor. :meth:`GroupTable.compared` says of which groups its cells
+become part.
 """
 
 from __future__ import annotations

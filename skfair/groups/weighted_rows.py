@@ -1,18 +1,19 @@
 """The rows that a metric reads, whatever it was given: few weighted ones in the place of many.
 
 A metric depends on rows only through the weights of the distinct ones. So each block of a Dask
-collection is reduced to its distinct labels and groups, the *kinds*, with summed weights; these
+collection is reduced to its distinct labels and groups, the *kinds*, with summed weights. These
 tables add up, and their cells are rows that the same metric reads as it reads any others. So are
 the counts of long arrays of small integers in memory, which one pass of threads finds.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
 Otherwise they are put into about this many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
-quantiles of the scores, taken so that all kinds count alike; the scores of a bin become one, their
-mean. Shares of a group above the ends of bins, and above a threshold that a metric is asked about,
-are exact. Hence every rate in between, and what is a difference of such rates, is exact up to the
-*resolution*, the largest share of a group that lies in one bin of several scores: about the number
-of kinds divided by that of the bins. A metric that divides by the length of an interval, or by the
-share of a class in it, divides this error too. Scores move by no more than the width of their bin.
+quantiles of the scores, taken so that all kinds have the same weight. The scores of a bin become
+one, their mean. Shares of a group above the ends of bins, and above a threshold that a metric is
+asked about, are exact. Hence every rate in between, and every difference of such rates, is exact up
+to the *resolution*, the largest share of a group that lies in one bin of several scores: about the
+number of kinds divided by the number of bins. A metric that divides by the length of an interval,
+or by the share of a class in it, divides this error too. Scores move by no more than the width of
+their bin.
 """
 
 from __future__ import annotations

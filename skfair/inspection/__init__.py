@@ -6,8 +6,8 @@ Each display stores plain numbers and draws them with ``plot``; ``from_estimator
 compared in one picture. Colour is never the only thing that tells two groups apart.
 
 Each display has a file of its own, which says what its numbers are, how they are computed and how
-they are drawn. What all share is in ``_display`` (their base, checks of arguments) and ``_style``
-(colours, lines and legends); ``_scores`` has the densities and intervals of two displays.
+they are drawn. Shared parts are in ``_display`` (their base, checks of arguments) and ``_style``
+(colours, lines and legends). ``_scores`` has the densities and intervals of two displays.
 
 matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
 """

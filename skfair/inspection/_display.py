@@ -2,8 +2,8 @@
 
 A display keeps to itself what its numbers are, how they are computed, and how they are drawn.
 ``from_estimator`` asks a fitted model and hands over to ``from_predictions``, which computes the
-numbers and hands over to ``plot``; each passes on the keyword arguments that it does not need.
-The docstring of the base holds the paragraphs that those of several displays share.
+numbers and hands over to ``plot``. Each passes on the keyword arguments that it does not need. The
+docstring of the base holds the paragraphs that several displays share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Selection rates of two groups against each other, as the threshold runs from high to low.
 
 Figure 2 of partial_fairness_idca. The curve is the group twin of an ROC curve: a threshold selects
-the share F_ref of the reference group and the share F_k of group k; parity at every threshold is
+the share F_ref of the reference group and the share F_k of group k. Parity at every threshold is
 the diagonal. Where a percentile interval is marked, partial statistical parity asks the curve to
 follow the diagonal in the square where the two bands cross.
 """

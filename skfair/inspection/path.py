@@ -1,4 +1,4 @@
-"""Rates of groups before and after: what stricter and stricter limits do to people."""
+"""Rates of groups before and after a limit, with a panel for each limit of a path."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Group metrics, reports and scorers.
 
-All metrics are called alike: ``metric(y_true, y_pred_or_score, *, sensitive_features, ...)`` for
-supervised models and ``metric(labels, *, sensitive_features, ...)`` for clusterings. They import
-nothing that enforces fairness, so a model is never measured by the code that constrained it.
+All metrics have the same signature: ``metric(y_true, y_pred_or_score, *, sensitive_features, ...)``
+for supervised models and ``metric(labels, *, sensitive_features, ...)`` for clusterings. They
+import nothing that enforces fairness, so a model is never measured by the code that constrained it.
 
-Dask collections are accepted by all of them but ``normalized_cut`` and those of rankings: blocks
+All of them accept Dask collections, except ``normalized_cut`` and the metrics of rankings: blocks
 are read where they are, and only few weighted rows that stand for all others travel
 (:mod:`skfair.groups.weighted_rows`).
 """

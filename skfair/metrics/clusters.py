@@ -1,14 +1,14 @@
 """Metrics of a clustering: how evenly the groups are represented, and what it costs.
 
 Every representation metric is a function of one small table per sensitive attribute, the (weighted)
-number of rows by group and cluster; it is counted in one pass. *Balance* is equation (3) of
+number of rows by group and cluster. It is counted in one pass. *Balance* is equation (3) of
 fair_spectral_dc and section 3.1 of safairkm, the Kullback-Leibler fairness error is equation (7) of
 safairkm.
 
 Conventions that hold throughout: labels are names, not numbers (-1, the noise of DBSCAN, is a
-cluster like any other); a row of weight 0 counts as absent, and so do a group and a cluster that
+cluster like any other). A row of weight 0 counts as absent, and so do a group and a cluster that
 have no other rows. Attributes that are kept apart (``intersectional=False``) are measured one by
-one; then minima and maxima are taken over all of them, means are averaged over them, and the
+one. Then minima and maxima are taken over all of them, means are averaged over them, and the
 Kullback-Leibler error, a sum, is summed over them.
 """
 

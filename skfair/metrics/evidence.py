@@ -11,12 +11,12 @@ its length, the higher one reaches into it so far, and the lower one does not co
 Rejecting any of the three is enough, at levels that add up to the whole. An area under a curve is
 tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
 (1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
-Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and that
-of Gaffke (2005), which allows for skewed scores; the larger p-value counts.
+Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and the
+test of Gaffke (2005), which allows for skewed scores. The larger p-value counts.
 
 Rows may belong together (``units=``). Rates then have effective numbers of rows, by their
-cluster-robust variance; means and areas are those of what each unit adds to them. At the thresholds
-of a distribution each unit counts as one row, which is the careful bound.
+cluster-robust variance. Means and areas are computed from the amounts that each unit adds to them.
+At the thresholds of a distribution each unit counts as one row, which is the careful bound.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ two. The quality of a whole front is measured by the area that it dominates (hyp
 Everything here needs one sort and a running maximum: sorted by cost, the best balance so far tells
 all.
 
-Any two criteria will do, one to be minimised and one to be maximised; for two costs pass the
+Any two criteria will do, one to be minimised and one to be maximised. For two costs pass the
 negative of one of them.
 """
 

@@ -1,8 +1,8 @@
 """Uncertainty of metrics: values under permuted groups, resampled rows, confidence intervals.
 
-Metrics of resampled scores equal those of :mod:`skfair.metrics.scores`, which sort the rows of
-each group for each metric. Here rows are sorted once for all resamples, and each resample takes one
-pass.
+Metrics of resampled scores equal the metrics of :mod:`skfair.metrics.scores`, which sort the rows
+of each group for each metric. Here rows are sorted once for all resamples, and each resample takes
+one pass.
 """
 
 from __future__ import annotations

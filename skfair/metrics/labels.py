@@ -1,8 +1,8 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the
-largest of them. ``CRITERIA`` says which rates; adding a criterion is adding an entry there and its
-functions below.
+Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the largest of
+them. ``CRITERIA`` says which rates. Adding a criterion is adding an entry there and its functions
+below.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
 and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark.

@@ -1,8 +1,8 @@
-"""Group metrics of losses and mean scores: what constraints on losses and on scores limit.
+"""Group metrics of losses and mean scores, which constraints on losses and on scores limit.
 
-A loss is a function of the score z and the target t of a row; its mean over a group says how badly
+A loss is a function of the score z and the target t of a row. Its mean over a group says how badly
 the model serves that group. Targets of classifiers are -1 and 1, and z is a value of
-``decision_function``, not a probability. The mean squared error is that of scikit-learn.
+``decision_function``, not a probability. The mean squared error is defined as in scikit-learn.
 
 Equal losses are not equal selection rates.
 

@@ -1,7 +1,7 @@
 """Group metrics of scores within percentile intervals (partial fairness).
 
 Fairness may matter only where the decision is contested, for instance among the best 5% to 30% of
-each group. Definitions follow sections 4 and A of partial_fairness_idca; the discrete case, which
+each group. Definitions follow sections 4 and A of partial_fairness_idca. The discrete case, which
 the paper leaves open, is resolved by *overlap mass*: row ``i`` owns the ranks between the share of
 its group above it and the share at or above it, and counts as much as this stretch overlaps the
 interval. Then Lemma 5.2 holds exactly on samples, with ties and weights:

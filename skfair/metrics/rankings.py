@@ -3,8 +3,8 @@
 Every metric is a number per query that is then aggregated over queries: the mean, the median, a
 quantile or the worst one. Queries whose number is undefined (one group only, say) are left out.
 
-Attention is that of discounted cumulative gain: the document in place r, from 1, gets
-1 / log2(1 + r), and tied documents share what their places get.
+Attention is defined as in the discounted cumulative gain: the document in place r, from 1, gets 1 /
+log2(1 + r), and tied documents share what their places get.
 """
 
 from __future__ import annotations

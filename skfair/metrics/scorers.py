@@ -38,7 +38,7 @@ from skfair.utils.response import get_response, positive_class, response_method_
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.wrappers import refuse_positions
 
-# What each leading parameter of a metric stands for: which response it needs, if any.
+# The response that each leading parameter of a metric needs, if any.
 RESPONSES: dict[str, str | tuple[str, ...] | None] = {
     "X": None,
     "y_true": None,
@@ -189,7 +189,7 @@ class FairnessScorer(_BaseScorer):
 
     @property
     def _score_func(self) -> Metric:
-        """What scikit-learn's search of a threshold takes out of a scorer, and calls by itself."""
+        """The function that scikit-learn's search of a threshold takes out of a scorer."""
         reads_columns = any(columns is not None for columns in self._columns.values())
         is_lost = reads_columns or (
             self._needs_groups and not get_config()["enable_metadata_routing"]

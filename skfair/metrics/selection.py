@@ -1,4 +1,4 @@
-"""Adverse impact from counts: impact ratios, and whether chance explains a lower selection rate.
+"""Adverse impact from counts: impact ratios, and whether a lower rate is statistically significant.
 
 Everything is a function of how many people a group has and how many of them were selected, so a
 published table can be checked without its rows. Flags and shortfalls are computed in whole

@@ -1,7 +1,7 @@
 """The trade between a score and a disparity: one estimator under stricter and stricter bounds.
 
 ``fairness_path`` goes from the loosest bound to the strictest. A limit is a promise about the
-training sample only; pass a second sample to see what remains of it on unseen data. Whoever selects
+training sample only. Pass a second sample to see what remains of it on unseen data. Whoever selects
 a model by that sample needs a third one to report on.
 """
 

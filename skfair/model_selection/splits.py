@@ -38,7 +38,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class _StratifiedSensitive(BaseCrossValidator):
-    """What both splitters share: where the groups come from, and the cells."""
+    """The base of both splitters: the source of the groups, and the cells."""
 
     # Groups arrive as metadata without set_split_request; ``groups`` means something else here.
     __metadata_request__split = {"sensitive_features": True}

@@ -33,12 +33,12 @@ class ScoreModel(ABC):
 
     @property
     def mean(self) -> FloatArray:
-        """What is subtracted from each column, implicitly."""
+        """The number that is implicitly subtracted from each column."""
         return self.units.mean
 
     @property
     def scale(self) -> FloatArray:
-        """What each column is divided by, implicitly."""
+        """The number by which each column is implicitly divided."""
         return self.units.scale
 
     @abstractmethod

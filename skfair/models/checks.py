@@ -1,4 +1,4 @@
-"""Whether a score model of a user keeps what it promises."""
+"""Checks that a user's score model behaves as solvers expect."""
 
 from __future__ import annotations
 

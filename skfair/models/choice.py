@@ -11,7 +11,7 @@ from skfair.utils.validation import check_layers
 
 ModelChoice: TypeAlias = Literal["linear"] | tuple[int, ...] | list[int] | ScoreFunction
 
-# What estimators check their parameter by.
+# The ranges by which estimators check their parameter.
 LINEAR_OR_LAYERS: list[Any] = [StrOptions({"linear"}), tuple, list]
 SCORE_FUNCTION: Any = HasMethods(["start", "forward", "pullback"])
 

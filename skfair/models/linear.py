@@ -1,8 +1,9 @@
 """Linear scores X w + b of dense or CSR rows, in standardised coordinates.
 
-The parameters that solvers see belong to columns of mean 0 and variance 1, so that columns of any
-scale are alike to them. X itself is neither copied nor centred: with column means m and deviations
-s the scores are X (v / s) + (b - m'(v / s)). The penalty is that of the true weights w = v / s.
+The parameters that solvers see belong to columns of mean 0 and variance 1, so that the scale of a
+column makes no difference. X itself is neither copied nor centred: with column means m and
+deviations s the scores are X (v / s) + (b - m'(v / s)). The penalty is on the true weights w = v /
+s.
 
 Dense rows that are mostly zero (one-hot codes) are kept as CSR, which is much cheaper.
 """

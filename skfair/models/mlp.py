@@ -36,7 +36,7 @@ class _Network(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """What a forward pass leaves behind for the way back."""
+    """The arrays of a forward pass that the way back needs."""
 
     batch: Any  # the rows
     hidden: list[NDArray[Any]]  # activations of each hidden layer

@@ -1,7 +1,7 @@
-"""Scores of pairs of rows: the difference of what a score model gives each of the two.
+"""Scores of pairs of rows: the difference of the two scores of a model.
 
 A ranker is trained on pairs (better row, worse row): a positive difference puts them in the right
-order. Losses and constraints see pairs as their rows; the model below sees every row once, however
+order. Losses and constraints see pairs as their rows. The model below sees every row once, however
 many pairs it is in.
 """
 

@@ -1,8 +1,8 @@
 """Linear scores of rows that lie in partitions elsewhere: the only model that knows where they are.
 
 Each operation of :class:`skfair.models.linear.LinearScore` is a map over the partitions: of scores,
-and of sums over the rows by slopes, by cell or of products of columns. What is passed to it and
-what it returns are arrays of the fitting process.
+and of sums over the rows by slopes, by cell or of products of columns. Its arguments and results
+are arrays of the fitting process.
 """
 
 from __future__ import annotations

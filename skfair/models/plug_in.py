@@ -1,7 +1,7 @@
 """Score models of users: any differentiable function of rows, and its place among our own.
 
 A user's model says how parameters and rows make scores, and how slopes of the scores make a
-gradient; it keeps no rows. :class:`PlugInScore` holds the rows of a fit and hands them over.
+gradient. It keeps no rows. :class:`PlugInScore` holds the rows of a fit and hands them over.
 """
 
 from __future__ import annotations

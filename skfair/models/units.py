@@ -92,7 +92,7 @@ def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
 
 
 class Units(NamedTuple):
-    """What standardises the columns."""
+    """The origin and the scale that standardise the columns."""
 
     mean: FloatArray  # (n_features,): subtracted from each column
     scale: FloatArray  # (n_features,): each column is divided by it

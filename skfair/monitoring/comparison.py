@@ -1,4 +1,4 @@
-"""The groups that a monitor compares: what was counted of them, and the evidence against limits."""
+"""The groups that a monitor compares: their counts, and the evidence against limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skfair.utils.warn import warn_user
 
 # The attributes of the cells of a monitor.
 COLUMNS = ("attribute", "group")
-# What a float counts exactly.
+# The largest number that a float counts exactly.
 MOST_ROWS = 2**53
 
 

@@ -1,4 +1,4 @@
-"""The state of a monitor as text: with a check sum, in a file, as gauges; and what is refused."""
+"""The state of a monitor as text: with a check sum, in a file, as gauges, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skfair.utils.files import replacing
 
 # Of the stored state; raised when what it holds changes.
 VERSION = 2
-# What a damaged state makes fail, when it is read.
+# The errors of reading a damaged state.
 FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # How times are written in JSON; a datetime is a date as well.
 _TIMES: dict[str, type[date]] = {"ISO 8601 time": datetime, "ISO 8601 date": date}

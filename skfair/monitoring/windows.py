@@ -9,10 +9,10 @@ over the blocks since some start, and :math:`S = A - limit \cdot W`,
 
 has mean 1 at most as long as the difference is within the limit, for every excess theta: a bet on
 it. Nine tenths are bet on an excess as large as the limit, which is what a monitor is for; the rest
-on all excesses, half-normal with twice the limit (Robbins' mixture). Of the two directions, more is
-bet on the one that the difference had before the start. A weighted mean of such
-numbers over many starts exceeds 1 / alpha with probability alpha at most, however often it is
-looked at. Starts at every batch find a change soon after it happened.
+on all excesses, half-normal with twice the limit (Robbins' mixture). More is bet on the direction
+that the difference had before the start. A weighted mean of such numbers over many starts exceeds 1
+/ alpha with probability alpha at most, however often it is looked at. Starts at every batch find a
+change soon after it happened.
 
 A weight must not know its block: one of few rows without a hit would seem both extreme and sure. A
 third of v is the spread within the block, and two thirds are what all blocks lead to expect: then
@@ -21,11 +21,11 @@ dependent variables).
 
 If the limit is on the change against a reference, D is compared with A' / W' of the blocks before
 the start. Then J stands for W and I, and :math:`J (A / W - A' / W')` for A, where 1 / J is the
-variance of that change. That is the likelihood of all differences from the reference, so it may be
-looked at alike.
+variance of that change. That is the likelihood of all differences from the reference, so it may
+also be looked at after every batch.
 
 If the limit is on a ratio r, D is :math:`(r p - q) / p` of an ordered pair of rates p and q, above
-0 if q is less than r times p. The p in the denominator is that of earlier blocks. The limit of D is
+0 if q is less than r times p. The p in the denominator comes from earlier blocks. The limit of D is
 0, and an excess of r - r^2, a ratio of r^2, is what most is bet on.
 
 The opposite bets, that D is below the limit, tell whether a limit is kept.

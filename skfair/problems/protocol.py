@@ -1,4 +1,4 @@
-r"""What a solver may ask of a problem: the interface between both, as types.
+r"""The interface between solvers and problems, as types.
 
 A problem is
 
@@ -8,7 +8,7 @@ and is asked at a point: ``at = problem.evaluate(theta)`` has the values, and ``
 ``at.jacobian()`` and, where there is one, ``at.hessian(nu)`` the derivatives. Multipliers ``nu``
 are signed: positive where the upper bound presses, negative where the lower one does.
 
-Values and first derivatives are there for every problem. What only some have is listed in
+Values and first derivatives are there for every problem. Methods that only some have are listed in
 ``offers``, and solvers list in ``needs`` what they cannot do without.
 """
 
@@ -81,7 +81,7 @@ class Problem(Protocol):
 
     @property
     def offers(self) -> frozenset[Offer]:
-        """What it has besides values and first derivatives."""
+        """Methods that it has in addition to values and first derivatives."""
 
     def evaluate(self, theta: FloatArray) -> Evaluation:
         """Return the problem at a point: one pass through the model."""

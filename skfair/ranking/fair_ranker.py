@@ -1,4 +1,4 @@
-"""A ranker whose errors on pairs of documents are alike in both directions, query by query.
+"""A ranker with a limit, in each query, on the difference of its errors on pairs of documents.
 
 ``fit`` reads rows, queries and groups, draws pairs, solves under a limit for each query until
 enough of them satisfy it by the errors themselves, and reports the scores of documents.

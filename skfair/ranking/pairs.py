@@ -1,9 +1,9 @@
 """Pairs of a better and a worse document of one query, and the constraint on their errors.
 
-The pairs of a query are of several kinds: the group of the better document and that of the worse
-one. (Where attributes overlap, their crossing takes the place of the group.) The constraint
+The pairs of a query are of several kinds: the group of the better document and the group of the
+worse one. (Where attributes overlap, their crossing takes the place of the group.) The constraint
 compares the error rates of two opposite kinds within each query, so a kind is a *cell* of the
-constraint. Of kinds with very many pairs some are drawn; each then stands for several.
+constraint. Of kinds with very many pairs some are drawn. Each then stands for several.
 """
 
 from __future__ import annotations

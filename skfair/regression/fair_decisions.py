@@ -1,4 +1,4 @@
-"""Any regressor, fair predictions: the model stays, and its predictions are moved by maps."""
+"""Post-processing for any regressor: the model stays, and maps move its predictions."""
 
 from __future__ import annotations
 

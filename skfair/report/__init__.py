@@ -1,4 +1,4 @@
-"""Audits: what predictions do to groups, as tables, as a page, and for pipelines.
+"""Audits: the effects of predictions on groups as tables, as a page, and for pipelines.
 
 The same from a shell: ``python -m skfair audit data.csv --help``.
 """

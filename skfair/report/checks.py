@@ -41,7 +41,7 @@ _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
 class Condition(NamedTuple):
-    """What must not hold."""
+    """A condition that must not hold."""
 
     text: str
     view: str | None

@@ -1,4 +1,4 @@
-"""The page on which a committee chooses a limit: what the models of a path do, and to whom.
+"""The page on which a committee chooses a limit, with the effects of each model of a path.
 
 Each number is measured on the decisions of the models by the tables of audits, so small groups are
 hidden as they are there. The page shows the numbers and computes none of them.
@@ -34,7 +34,7 @@ from skfair.utils.text import check_text
 
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
-# What the memo of a decision says of the model that was chosen, beside its numbers.
+# The words of a memo about the chosen model, in addition to its numbers.
 _FACTS = ("label", "holds_overall_rate", "group_aware", "status", "confidence")
 
 

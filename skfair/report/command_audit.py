@@ -1,7 +1,7 @@
 """Audits of a file, as ``python -m skfair audit`` and ``audit-data`` make them.
 
 An audit of predictions takes two passes over the blocks of the file. The first one finds the
-labels, the levels of the groups and the range of the scores; the second adds up the tables of the
+labels, the levels of the groups and the range of the scores. The second adds up the tables of the
 blocks. So the size of the file does not matter. A data set is read as a whole, and so are the
 columns in use of a file with several rows of a person.
 """

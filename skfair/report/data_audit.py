@@ -1,9 +1,10 @@
-"""Audits of a data set before a model is trained on it: who is in it, and what tells the groups.
+"""Audits of a data set before training: the people in it, and columns that predict the group.
 
-Four kinds of questions are asked: whether the shares of the groups are those of a reference
+Four kinds of questions are asked: whether the shares of the groups equal the shares in a reference
 population, whether labels and missing values differ by group, which columns predict the group, and
-what changed since an earlier data set. The kinds share the level of the audit equally, and the
-tests of a kind are corrected for their number, so that few audits of fair data find anything.
+which changes there were since an earlier data set. The kinds share the level of the audit equally,
+and the tests of a kind are corrected for their number, so that few audits of fair data find
+anything.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.report.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
-# What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip,
+# Errors of readers of compressed files. OSError comes from bz2 and the first bytes of gzip,
 # KeyError that of parquet files.
 _DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, lzma.LZMAError)
 # Options that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
 _SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".xlsx": "Excel"}
-# What opens streams, also those of archives such as .tar.gz, whose ends pandas does not read.
+# Openers of streams, also of archives such as .tar.gz, whose ends pandas does not read.
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # Bytes of a line: as many as a million columns of 16. A compressed line without an end of 0.7 MB
 # takes 3 GB to read.

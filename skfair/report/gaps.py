@@ -1,15 +1,15 @@
-"""Differences and ratios between groups, with intervals, and what chance alone would show.
+"""Differences and ratios between groups, with intervals and their size by chance alone.
 
-The worst of many differences is never 0, even when all groups are treated alike. So each comes with
-two things. The *interval* covers the worst difference in the population: every pair of groups gets
-an interval, all of them wide enough to hold together, and the worst difference lies between the
-largest of their lower and the largest of their upper ends. The *p-value* is how often chance alone
-would show something as extreme anywhere in the audit, in a gap or in a subgroup, if all groups had
-the same means: of 100 audits without a disparity, five find one at the level of 5%. Pairs are
-compared in standard deviations, so that a group of three people does not hide what the large groups
-show, and gaps by how rare their most extreme pair is, so that a crossing with a thousand pairs does
-not hide what one attribute shows. Where interval and p-value disagree about equal means, the end of
-the interval is moved.
+The worst of many differences is never 0, even when all groups are treated in the same way. So each
+comes with two things. The *interval* covers the worst difference in the population: every pair of
+groups gets an interval, all of them wide enough to hold together, and the worst difference lies
+between the largest of their lower and the largest of their upper ends. The *p-value* is how often
+chance alone would show something as extreme anywhere in the audit, in a gap or in a subgroup, if
+all groups had the same means: of 100 audits without a disparity, five find one at the level of 5%.
+Pairs are compared in standard deviations, so that a group of three people does not hide what the
+large groups show, and gaps by how rare their most extreme pair is, so that a crossing with a
+thousand pairs does not hide what one attribute shows. Where interval and p-value disagree about
+equal means, the end of the interval is moved.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Simulated(NamedTuple):
     def by_chance(self, rarest: FloatArray, level: float) -> tuple[FloatArray, FloatArray, float]:
         """Compare each difference with the rarest one of each simulation, in order.
 
-        Returns p-values that cover all comparisons of the audit, above which difference each is
-        beyond chance, and how often a gap by itself may be, so that any is as often as wanted.
+        Returns p-values that cover all comparisons of the audit, the difference above which each
+        is significant, and the level of a single gap at which all gaps together keep ``level``.
         """
         # Shares of few rows are often exactly as far apart as those that chance shows.
         rarities = self.n_independent * _rarity(self.deviations - ROUNDING)
@@ -194,10 +194,10 @@ class Compared:
     def judge(
         self, rarest: FloatArray, level: float
     ) -> tuple[dict[str, Any], dict[frozenset[str], tuple[float, float]]]:
-        """Return the worst and the clearest pair, and whether chance explains the latter.
+        """Return the worst and the clearest pair, and whether the latter is significant.
 
         ``rarest`` has the rarity of the most extreme comparison of each simulation, in order. The
-        second result has the p-value of each pair, and above which difference it is beyond chance.
+        second result has the p-value of each pair, and the difference above which it counts.
         """
         p_values, noise, own_level = self.simulated.by_chance(rarest, level)
         p_value = float(np.nanmin(p_values, initial=1.0))
@@ -210,8 +210,8 @@ class Compared:
             upper = noise[worst]
         elif worst is not None and by_chance.size:  # the smallest ratio that chance would show
             upper = np.quantile(by_chance, own_level)
-        # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who
-        # were all selected are often barely beyond it: a pair of large groups is named instead.
+        # A pair is clearly significant with a p-value of a fifth of the level. Three people who
+        # were all selected are often barely so: a pair of large groups is named instead.
         clear = (
             self._worst_place(p_values <= limit + ROUNDING) for limit in (level / 5, level, 1.0)
         )
@@ -400,7 +400,7 @@ def drawn_means(
     measure: CellMeans,
     rng: np.random.RandomState,
     n_draws: int,
-    # What the cells are in the population
+    # The cells in the population
     means: FloatArray,
     variances: FloatArray,
 ) -> FloatArray:

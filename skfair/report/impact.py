@@ -1,4 +1,4 @@
-"""The table of a preset: selection rates as a rule of law looks at them."""
+"""The table of a preset: selection rates as a rule of law compares them."""
 
 from __future__ import annotations
 

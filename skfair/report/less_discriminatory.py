@@ -1,7 +1,7 @@
 """Less discriminatory alternatives: models with less disparity that are about as good.
 
 A lender must look for one and document the search. The smallest disparity of many candidates looks
-better than it is, because it was chosen; so the intervals of all candidates hold together. They
+better than it is, because it was chosen, so the intervals of all candidates hold together. They
 come from a paired bootstrap: all candidates are judged on the same resampled people, so that only
 those for whom two models decide differently make a difference uncertain.
 

@@ -1,8 +1,8 @@
 """An audit as a page, as Markdown, and as the output of a notebook cell.
 
-The texts are Jinja2 templates in the folder ``templates``; here is only what they are told. Names
-of groups, columns and labels come from data that anybody may have written, so whatever is filled in
-is escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
+The texts are Jinja2 templates in the folder ``templates``. This file only fills them in. Names of
+groups, columns and labels come from data that anybody may have written, so whatever is filled in is
+escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
 """
 
 from __future__ import annotations

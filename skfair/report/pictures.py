@@ -1,4 +1,4 @@
-"""Coordinates of the pictures of a page; the drawing itself is a template."""
+"""Coordinates of the pictures of a page, which templates draw."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The bias profile of an audit: one table with a row for each group and measure.
 
-It is read from the tables of the audit. So its numbers are those of the audit, and numbers that the
-audit does not show are not in it either.
+It is read from the tables of the audit. So its numbers equal the numbers of the audit, and numbers
+that the audit does not show are not in it either.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A column in levels (bins of numbers) predicts a group by its share of the rows o
 come from the other folds, so that rows are judged by rows that they are not in, and the area under
 the curve (AUC) is 0.5 for columns that say nothing. The count of rows by fold, level and group is
 all that this needs. A permutation of the groups within the folds is a random table with the same
-margins, so that p-values of a million rows take as long as those of a thousand.
+margins, so that p-values of a million rows take as long as p-values of a thousand rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The arguments of an audit, checked: its task, and the rows in plain arrays.
 
-Rows may come in blocks. What must be known of all of them before any is counted is a
-:class:`Survey`; those of blocks add up.
+Rows may come in blocks. A :class:`Survey` holds all that must be known of the rows before any is
+counted. The surveys of blocks add up.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RawRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Survey:
-    """What must be known of all rows before any is counted."""
+    """Facts about all rows that must be known before any is counted."""
 
     # The labels of each column as they appear; None of one that has numbers with fractions
     labels: dict[str, list[Any] | None] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from skfair.utils.text import plural
 
 
 class Page:
-    """What is shown as one page, in a file or in a notebook."""
+    """The base of results that are shown as one page, in a file or in a notebook."""
 
     # Templates of the page, of a notebook's cell and of Markdown, if there is one
     _templates: ClassVar[tuple[str, ...]]
@@ -86,7 +86,7 @@ class PlainTables(Page):
 
     @property
     def noun(self) -> str:
-        """What is counted."""
+        """The name of the units that are counted."""
         return "row" if self.n_units is None else "person"
 
     def fields(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Scores by group: how they are spread, how well they rank, and whether they mean what they say."""
+"""Scores by group: their spread, how well they rank, and their calibration."""
 
 from __future__ import annotations
 

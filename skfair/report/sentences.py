@@ -35,7 +35,7 @@ _CLASS_MEASURES = {
 
 
 class Verdict(NamedTuple):
-    """What is said about one attribute or crossing."""
+    """The verdict on one attribute or crossing."""
 
     view: str
     metric: str  # "" if nothing could be compared

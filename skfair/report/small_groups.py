@@ -1,4 +1,4 @@
-"""Groups of so few people that their numbers say something about single ones: these are hidden.
+"""Suppression of numbers of groups so small that they tell something about single people.
 
 Rows of an attribute's group that is too small are left out of all numbers. A crossed group that is
 too small is hidden, and so are others from which, together with all sums that are shown, it could
@@ -137,7 +137,7 @@ class Sums:
 
 
 class Shown:
-    """What of a sample may be shown, so that nothing about few people can be computed from it."""
+    """The parts of a sample that may be shown, so that they tell nothing about few people."""
 
     def __init__(self, sample: GroupTable, options: Options) -> None:
         sample, left_out = without_small(sample, options.suppress_below)

@@ -2,16 +2,16 @@
 
 Whoever looks at thousands of subgroups finds some that look bad by chance. So a subgroup is
 compared with what the *most extreme* of all searched subgroups shows when nobody is treated
-differently; the p-value is the share of simulations in which anything that is compared is at least
+differently. The p-value is the share of simulations in which anything that is compared is at least
 as extreme, however many there are.
 
 An audit searches intersections of sensitive attributes: the people of each cell of its table are
 simulated again, with the outcome of each drawn at the overall rate. ``find_subgroups`` searches
 intersections of any columns, numbers in bins. With twelve columns nearly every row is a combination
 of its own, so rows are counted anew for every set of columns, and values are dealt out to the rows
-at random. Of many rows, or cells, a sample says how subgroups overlap, which is all that matters
-for the most extreme of many normal variables; shares of few rows, which are not normal, are put on
-their scale by their exact probability.
+at random. If there are many rows or cells, a sample of them shows how subgroups overlap, and
+nothing else matters for the most extreme of many normal variables. Shares of few rows are not
+normal, so they are put on this scale by their exact probability.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def judge_subgroups(
 ) -> tuple[pd.DataFrame, int]:
     """Say which subgroups, and how many, are beyond what chance shows anywhere in the audit.
 
-    Those beyond chance come first, the largest difference on top.
+    Statistically significant ones come first, the largest difference on top.
     """
     tables = []
     for table, of_table in zip(unjudged, simulated, strict=True):
@@ -214,9 +214,9 @@ def judge_subgroups(
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
-    """Say which subgroups of a measure are beyond chance, of this many searches, and sort them.
+    """Say which subgroups are significant, in this many searches, and sort them.
 
-    Those beyond chance come first by the size of the difference, others by how extreme they are.
+    Significant ones come first by the size of the difference, others by how extreme they are.
     """
     table["p_value"] = np.minimum(1.0, table["p_value"] * n_measures)
     is_beyond = (table["p_value"] <= 1 - confidence + ROUNDING).to_numpy()

@@ -25,7 +25,7 @@ from skfair.utils.rounding import ROUNDING
 
 # A crossing with more groups than this is not listed; the search of subgroups covers it.
 MOST_CROSSED = 100
-# The p-value of a pair, and above which difference it is beyond chance, by view, measure and pair
+# The p-value of a pair, and the smallest significant difference, by view, measure and pair
 Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
 # How measures begin that do not join decisions with outcomes, and count all rows.
 _PLAIN = "base_", "selection_", "share_", "mean_", "moved_", "changed", "error_", "missing["

@@ -1,4 +1,4 @@
-"""The names of ``skfair.solvers``; imported when one of them is first asked for there."""
+"""The names of ``skfair.solvers``, imported when one of them is first used."""
 
 from skfair.solvers.clustering.prices import Prices as Prices
 from skfair.solvers.eigen.arpack import Arpack as Arpack

@@ -1,4 +1,4 @@
-r"""What all solvers share: the driver, their result, the registry, the check of what they need.
+r"""The base of all solvers: the driver, their result, the registry, the check of their needs.
 
 A solver writes down its steps, and the driver does the rest::
 
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=Problem)
 
 
 class SolverResult(NamedTuple):
-    """What every solver returns.
+    """The result of every solver.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Solver(ABC):
     default_tol: ClassVar[float] = 1e-4
     default_max_iter: ClassVar[int] = 5000
 
-    # What :class:`IterativeSolver` asks for.
+    # The methods that :class:`IterativeSolver` needs.
     steps: Callable[[Any, Run], Iterator[Step]]
 
     def solve(

@@ -6,7 +6,7 @@ A solver is a dataclass, and the annotation of a field says what it may be::
     gamma0: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.7
     output: Literal["last", "average"] = "last"
 
-A plain ``float`` or ``int`` may be any number that is not NaN; other types are not looked at.
+A plain ``float`` or ``int`` may be any number that is not NaN. Other types are not looked at.
 """
 
 from __future__ import annotations

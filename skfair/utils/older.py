@@ -1,4 +1,4 @@
-"""Stand-ins for what only newer versions of scikit-learn have.
+"""Stand-ins for parts of scikit-learn that only newer versions have.
 
 Callbacks came with 1.9. Before it estimators have no ``set_callbacks``, and fits report nothing.
 """

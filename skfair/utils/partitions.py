@@ -1,13 +1,13 @@
 """Functions run on the partitions of Dask collections, and sums of what they return.
 
 A function runs on every block where the block is, and only what it gets and returns travels: sums
-over the rows, or a few numbers per row, but never their columns. Dask decides where
-and when (threads of this process, or the workers of the ``distributed`` client, if there is one);
-here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
+over the rows, or a few numbers per row, but never their columns. Dask decides where and when
+(threads of this process, or the workers of the ``distributed`` client, if there is one). This file
+only describes the work. Functions are pure: if a worker is lost, Dask runs them again on another
 one and the result is the same. Blocks that are held in this process are visited without Dask.
 
-Partial results are added along a tree, first those of a thread. Its shape depends on the blocks and
-on the number of threads, so sums are the same in every run.
+Partial results are added along a tree, first within each thread. Its shape depends on the blocks
+and on the number of threads, so sums are the same in every run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ask a fitted estimator for predictions, handing it the groups if it takes them.
 
-scikit-learn's own scorers cannot route metadata to ``predict``; a group-aware model that needs the
-groups at prediction would fail in them. Everything of ours that calls a model goes through here.
+scikit-learn's own scorers cannot route metadata to ``predict``. A group-aware model that needs the
+groups at prediction would fail in them. All code of skfair that calls a model goes through here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sizes of rounding errors: the four that comparisons allow for.
 
-A float has 16 digits. What is lost of them depends on what the number was computed from. Kernels
-have numbers of their own, for numba freezes those of other files.
+A float has 16 digits. How many of them are lost depends on the numbers that it was computed from.
+Kernels have numbers of their own, because numba freezes numbers of other files.
 """
 
 from __future__ import annotations

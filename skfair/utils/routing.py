@@ -1,6 +1,6 @@
 """Metadata for the fit of an estimator inside another one, with and without routing.
 
-With metadata routing on, the estimator inside gets what it has requested; without it, it gets the
+With metadata routing on, the estimator inside gets what it has requested. Without it, it gets the
 weights if its fit takes them, and whatever else was passed to the fit of the meta-estimator.
 """
 

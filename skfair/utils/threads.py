@@ -1,7 +1,7 @@
-"""Threads: where passes over the rows use them, and where those of the linear algebra library harm.
+"""Threads: where passes over the rows use them, and where the linear algebra library should not.
 
 Passes are cut into blocks of rows whose size does not depend on the number of threads. Each thread
-takes the next block; what blocks return is put together in the order of the blocks. So results are
+takes the next block, and the results are put together in the order of the blocks. So results are
 the same bits with any number of threads, and a thread that another program holds up delays no more
 than its block.
 """
@@ -235,7 +235,7 @@ _BLAS = _BlasLimit()
 
 
 class _Scope:
-    """What holds while a function runs, and what was there before.
+    """Settings that hold while a function runs, and the earlier ones.
 
     Libraries use one thread, of which OpenMP keeps the number by thread; one set of threads helps
     with all passes inside. To start a thread takes 0.1 ms: with 16 that were started anew every

@@ -1,4 +1,4 @@
-"""Meta-estimators around ours that discard decisions, or pass on some columns only.
+"""Checks for meta-estimators that discard decisions or pass on only some columns to an estimator.
 
 scikit-learn does not tell an estimator what it is inside of, so the call stack is asked.
 """

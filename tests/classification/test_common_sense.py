@@ -1,4 +1,4 @@
-"""What is returned is never worse than what a sensible person would try first."""
+"""Returned models are never worse than models that a sensible person would try first."""
 
 import time
 import warnings

@@ -1,4 +1,4 @@
-"""What decisions are best in: compared with all thresholds, limits, the swap, bad input."""
+"""Objectives of decisions: compared with all thresholds, limits, the swap, bad input."""
 
 import warnings
 from itertools import product

@@ -1,4 +1,4 @@
-"""What PartialParityClassifier minimises: losses of pairs by name, their interval, objects."""
+"""Losses of PartialParityClassifier: losses of pairs by name, their interval, objects."""
 
 from functools import cache
 

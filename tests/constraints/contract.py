@@ -1,4 +1,4 @@
-"""What every constraint keeps, as a function that lists breaches, to which bad ones can be shown.
+"""The contract of every constraint: a function that lists breaches, also of planted bad ones.
 
 A constraint is measured by the function of ``skfair.metrics`` that it names; they share no code.
 """

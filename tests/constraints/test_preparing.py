@@ -1,4 +1,4 @@
-"""What constraints accept: parameters, names, cells that must not be empty; errors that help."""
+"""The input of constraints: parameters, names, cells that must not be empty, and errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a fit says of itself: limits in force in their own units, and what they changed."""
+"""Summaries of fits: limits in force in their own units, and what they changed."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""What is a good and what is an odd value of each argument, found by the argument's name.
+"""Good and odd values of each argument, found by the argument's name.
 
 An entry of :data:`ARGUMENTS` is (good, odd): a function of the sample or a list to choose from,
 and the odd values that are tried besides :data:`~tests.fuzz.values.JUNK` (a dict spoils the good

@@ -1,4 +1,4 @@
-"""What holds for every metric of labels, scores, losses and clusters, by its public interface."""
+"""The contract of every metric of labels, scores, losses and clusters, by its public interface."""
 
 from inspect import signature
 

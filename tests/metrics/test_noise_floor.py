@@ -1,4 +1,4 @@
-"""What metrics show by chance, for groups that differ in how many positives they have."""
+"""Values of metrics by chance, for groups that differ in how many positives they have."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What a monitor limits and says: ratios, a reference group, three outcomes, events, files."""
+"""Limits and outputs of monitors: ratios, a reference group, three outcomes, events, files."""
 
 import json
 import re

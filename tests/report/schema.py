@@ -1,4 +1,4 @@
-"""What of a value a JSON schema forbids; the keywords that the schema of audits uses."""
+"""The parts of a value that a JSON schema forbids, by the keywords of the schema of audits."""
 
 KINDS = {
     "object": dict,

@@ -1,4 +1,4 @@
-"""What is hidden of small groups cannot be computed from what is shown."""
+"""Hidden numbers of small groups cannot be computed from the numbers that are shown."""
 
 import itertools
 import json

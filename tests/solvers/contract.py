@@ -1,4 +1,4 @@
-"""What every solver promises, as checks that know no solver: registries add a subject each.
+"""The contract of every solver, as checks that know no solver: registries add a subject each.
 
 A :class:`Subject` is a solver with small problems that it can solve, an independent answer to each,
 and a way to run it. The checks raise ``AssertionError``; ``test_contract.py`` runs them on whatever

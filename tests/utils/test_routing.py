@@ -1,4 +1,4 @@
-"""What fits of estimators inside others get: with routing and without, by name and by fold."""
+"""Arguments of fits of estimators inside others: with and without routing, by name and by fold."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Moments over ranked rows: what constraints within percentile intervals keep between bounds.
+"""Moments over ranked rows, which constraints within percentile intervals keep between bounds.
 
 The moment of such a constraint (:attr:`skfair.constraints.Constraint.ranked`) is no mean of a
 function of single scores, for who counts depends on the ranks. It keeps functions of all scores
@@ -6,10 +6,10 @@ function of single scores, for who counts depends on the ranks. It keeps functio
 
     lower <= c(scores, aux) <= upper
 
-It sees the groups of one attribute; overlapping attributes make one moment each.
+It sees the groups of one attribute. Overlapping attributes make one moment each.
 
-What a moment keeps small is smooth. The disparity that is promised and reported is measured by
-:mod:`skfair.metrics`, never here.
+The function that a moment keeps small is smooth. The disparity that is promised and reported is
+measured by :mod:`skfair.metrics`, never here.
 """
 
 from __future__ import annotations

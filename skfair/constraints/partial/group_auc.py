@@ -1,4 +1,4 @@
-r"""No group ranks above another inside the interval: problem (49) of partial_fairness_idca.
+r"""A limit on how far a group ranks above another in the interval: (49) of partial_fairness_idca.
 
 For each pair of groups k, l one two-sided row (the steps satisfy sigma(x) + sigma(-x) = 1)
 

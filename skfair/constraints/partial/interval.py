@@ -1,4 +1,4 @@
-"""A constraint within percentile intervals, with what users may say of it besides its name."""
+"""A constraint within percentile intervals: its name, and the options that users may set."""
 
 from __future__ import annotations
 

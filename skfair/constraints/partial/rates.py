@@ -15,8 +15,8 @@ among all rows of its group, of either class, has inside the interval, and
 .. math:: c_k = \sum_{i \in k, y_i = c} m_i \, \sigma(z^k_i - \hat\theta) \Big/
    \sum_{i \in k, y_i = c} m_i
 
-The masses follow the ranking; slopes take them as constant. Where rows of two classes change
-places at an end of the interval the value jumps.
+The masses follow the ranking. Slopes take them as constant. Where rows of two classes change places
+at an end of the interval the value jumps.
 
 *As printed*: all pairs of groups, in ranks: differences of shares of an interval [a, b] are at most
 :math:`\kappa (b - a)`. A tolerance of a solver is in ranks there. Where intervals differ between

@@ -1,6 +1,6 @@
 """Sums over pairs of rows of a function of the difference of their scores, in O(n log n).
 
-Rows are sorted once; functions are piecewise cubic (:class:`Spline`); rows have masses, for
+Rows are sorted once. Functions are piecewise cubic (:class:`Spline`). Rows have masses, for
 instance the part of their ranks that lies in a percentile interval (:class:`RankedRows`).
 """
 

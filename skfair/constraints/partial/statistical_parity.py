@@ -1,4 +1,4 @@
-r"""The same scores at the same percentiles of the interval: problem (15) of partial_fairness_idca.
+r"""Equal scores of groups at percentiles of the interval: problem (15) of partial_fairness_idca.
 
 For shares v of the interval there is a threshold theta_v with
 
@@ -7,7 +7,7 @@ For shares v of the interval there is a threshold theta_v with
 
 where lowest and highest are the ranks of group k that cover these shares of its intervals. For one
 interval [alpha, beta) and p = alpha + v (beta - alpha) these are p and p + kappa (beta - alpha) as
-in Lemma 5.1; unions, and intervals that differ by group, need nothing else. Where a bound says
+in Lemma 5.1. Unions, and intervals that differ by group, need nothing else. Where a bound says
 nothing (rank 0 or 1) it is infinite.
 """
 

@@ -114,7 +114,7 @@ class Surrogate:
 
     @property
     def codes(self) -> tuple[int, float, float, int]:
-        """What kernels are given: kind, half-width, rounding in units of the score, 0."""
+        """The arguments of kernels: kind, half-width, rounding in units of the score, 0."""
         return KINDS[self.kind], float(self.width), float(self.rounding * self.width), 0
 
     @property

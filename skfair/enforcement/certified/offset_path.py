@@ -4,8 +4,8 @@ The *shrink phase*, left out where it is not needed, begins with the same decisi
 everybody and makes the other one more and more often, with offsets at which no gap is left. The
 *relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
 transition leads from one to the other. Decisions of the relax phase select as many rows as free
-ones do, or what is best besides; which of both is settled before anything is tested. How good a
-path is decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
+ones do, or as many as is best. This choice is settled before anything is tested. How good a path is
+decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
 """
 
 from __future__ import annotations

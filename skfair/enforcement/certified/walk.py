@@ -2,10 +2,10 @@
 
 Offsets that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows
-that had no part in laying it out; the last step before the first one that fails the test is taken.
+that had no part in laying it out. The last step before the first one that fails the test is taken.
 As the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and
 as every pair of groups must pass, nothing is shared out over pairs, rates or constraints. Where the
-rows are cross-fitted, models and paths of all folds are judged; their mean, which decides, has to
+rows are cross-fitted, models and paths of all folds are judged. Their mean, which decides, has to
 pass, too.
 """
 
@@ -220,7 +220,7 @@ def row_rates(
 
 
 class Walked(NamedTuple):
-    """What judging the steps of a path found."""
+    """The result of judging the steps of a path."""
 
     step: int  # the last step that was certified; -1 if there is none
     # (n_steps,): of each step: the largest p-value and disparity of all compared sets, and the

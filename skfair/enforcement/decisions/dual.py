@@ -8,8 +8,8 @@ between 0 and 1, the offsets ``L = C' lam`` minimise
 
 over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0, by L-BFGS-B of SciPy. A
 centre is a choice, too, of 0 or 1. One evaluation is a pass over the rows. Newton's method for
-known groups took as long in 117 searches between several groups or classes, at the same accuracy;
-for clusters, which have few multipliers, it takes two thirds of the time
+known groups took as long in 117 searches between several groups or classes, at the same accuracy.
+With clusters, which have few multipliers, it takes two thirds of the time
 (:mod:`skfair.solvers.clustering.assignment`).
 """
 

@@ -15,7 +15,7 @@ from skfair.utils.rounding import ROUNDING
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
 NEAR, MOST_SORTED = 4_000, 40_000
-# What it costs to visit a row of a line, in units of sorting and evaluating one.
+# The cost of visiting a row of a line, in units of sorting and evaluating one.
 _VISITED = 0.1
 
 

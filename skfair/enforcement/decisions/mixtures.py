@@ -1,9 +1,9 @@
 """Mixtures of thresholds: where one threshold for each group has to match several rates.
 
-Two rates of a group, as equalized odds limits them, are those of another group at a single
-threshold only where ROC curves cross. A group that uses several thresholds, each for a share of its
-people, reaches every point between. The best mixture is a linear programme over the thresholds of
-all groups.
+Two rates of a group, as equalized odds limits them, equal the two rates of another group at a
+single threshold only where ROC curves cross. A group that uses several thresholds, each for a share
+of its people, reaches every point between. The best mixture is a linear programme over the
+thresholds of all groups.
 
 Who gets which threshold is said by a number that goes with the row (:mod:`skfair.utils.row_hash`).
 Scores are made so that one threshold for each group remains, which the exact searches then set on

@@ -25,7 +25,7 @@ _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 
 # Rows for which random moves are made, rows that those from one start may scan, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
-# What a rate beyond its limit costs on the way to the limits, in units of utility.
+# The cost of a rate beyond its limit on the way to the limits, in units of utility.
 _STEEP = 5.0
 
 

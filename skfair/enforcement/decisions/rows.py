@@ -1,4 +1,4 @@
-"""The constraints as linear rows over expected decisions: what the offsets pay for.
+"""The constraints as linear rows over expected decisions, each with an offset as its multiplier.
 
 The mean of a cell is a sum over rows of an effect times the decision. In expectation it is a sum
 over features (group, stratum, true class) of the effect of such a row, times the share of the rows

@@ -1,6 +1,6 @@
 """Search for the best decisions: thresholds of groups where these are exact, offsets elsewhere.
 
-What any of them finds is compared with what needs no search (:func:`no_worse_than_simple`).
+The result of each is compared with decisions that need no search (:func:`no_worse_than_simple`).
 """
 
 from __future__ import annotations

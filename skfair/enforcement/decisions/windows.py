@@ -1,6 +1,6 @@
 """Offsets that are a threshold for each group: two classes, known groups that do not overlap.
 
-The thresholds are those of :func:`skfair.enforcement.cuts.best_cuts`.
+The thresholds come from :func:`skfair.enforcement.cuts.best_cuts`.
 """
 
 from __future__ import annotations

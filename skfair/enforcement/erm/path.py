@@ -106,7 +106,7 @@ class Path:
 
     @cached_property
     def threshold(self) -> Callable[[FloatArray, float], Threshold]:
-        """What finds the best threshold of scores."""
+        """The search for the best threshold of scores."""
         problem, weights = self.problem, self.problem.everything.loss_weights
         return StrictEvaluation.of_scores(problem.constraints, problem.targets, weights).threshold
 

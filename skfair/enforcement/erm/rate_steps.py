@@ -1,7 +1,7 @@
 r"""Sequential quadratic programming for strict limits on many groups: steps that see true rates.
 
 Where groups are many, bounds press so much that solutions of smooth problems miss some of the true
-ones by a few rows, again and again; a threshold that keeps all of them is far away, and costs most
+ones by a few rows, again and again. A threshold that keeps all of them is far away, and costs most
 of the accuracy. Here smooth errors of rising steepness lead near a solution, by steps
 
 .. math:: \min_d \; g'd + \tfrac12 d'Hd
@@ -9,10 +9,10 @@ of the accuracy. Here smooth errors of rising steepness lead near a solution, by
 
 The last steps take for c the true rates of the point, so that only their slopes are smooth: first
 the least step that keeps the true bounds, then steps that make fewer errors within them. A step is
-taken if errors plus a penalty of the violation fall; else it is corrected by rates that were seen
-where it led, and then the box is halved. Directions along the weights are left out: they change no
-decision. Where steps end a few rows beyond a bound, which no slope shows, random moves look for a
-point within.
+taken if errors plus a penalty of the violation fall. Otherwise it is corrected by rates that were
+seen where it led, and then the box is halved. Directions along the weights are left out: they
+change no decision. Where steps end a few rows beyond a bound, which no slope shows, random moves
+look for a point within.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class RateSteps:
     def __init__(self, path: Path) -> None:
         self.path, self.callback = path, path.params.get("callback")
         self.best: Seen | None = None  # the point of fewest true errors that keeps the true bounds
-        # What a row of the smallest cell counts
+        # The weight of a row of the smallest cell
         self.row = 1 / smallest_cell(cast(LinearConstrainedERM, path.problem))
         # (n_constraints,): signed multipliers of the last steps
         self.multipliers = np.zeros(path.problem.n_constraints)

@@ -2,7 +2,8 @@
 
 There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
 smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are
-scaled afterwards so that the loss is least, which changes no decision; so are those of networks.
+scaled afterwards so that the loss is least, which changes no decision. The scores of networks are
+scaled in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Bounds on what is reported, not on its smooth stand-in: the outer loop of ``enforce="strict"``.
+r"""The outer loop of ``enforce="strict"``: bounds on reported disparities, not on smooth ones.
 
 A smooth rate can be far from the true one (on COMPAS a smooth gap of 0.05 is a true gap of 0.18),
 so a solver that keeps the smooth bounds promises nothing. Here the smooth problem is solved again

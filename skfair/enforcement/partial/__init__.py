@@ -1,1 +1,1 @@
-"""Limits within an interval of scores: what is promised, and how scores are repaired."""
+"""Limits within an interval of scores: the disparity that is limited, and the repair of scores."""

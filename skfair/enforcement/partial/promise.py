@@ -1,8 +1,8 @@
-"""The promise of the estimators for partial fairness: what is limited, measured and certified.
+"""The disparity that the estimators for partial fairness limit, measure and certify.
 
-A :class:`Promise` says what is limited, in the units of the metric that measures it; it is read
+A :class:`Promise` says what is limited, in the units of the metric that measures it. It is read
 from the parameters and the groups, and everything that is certified is measured by it, with
-:mod:`skfair.metrics`. What it must know of a constraint, its moment over ranked rows says
+:mod:`skfair.metrics`. The moment of a constraint over ranked rows tells it all that it must know
 (:class:`skfair.constraints.partial.RankedMoment`).
 """
 
@@ -45,7 +45,7 @@ _FEW_ROWS = 50
 
 @dataclass(frozen=True, eq=False)
 class Promise:
-    """What is limited on given rows."""
+    """The disparities that are limited on given rows."""
 
     constraint: IntervalConstraint
     interval: IntervalLike  # the interval as the user gave it

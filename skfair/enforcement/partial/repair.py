@@ -6,8 +6,8 @@ decided by the rates of positive decisions alone. So repair has two steps, each 
 rows:
 
 1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
-   tolerance, each group gets a threshold of its own: those of highest accuracy among all that keep
-   the shares within the tolerance of each other (:mod:`skfair.enforcement.cuts`).
+   tolerance, each group gets a threshold of its own. These are the most accurate thresholds that
+   keep the shares within the tolerance of each other (:mod:`skfair.enforcement.cuts`).
 2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
    theta and H the middle between the largest and the smallest of them. Scores are moved no further
    than needed to have :math:`|F_k - H| \le \kappa / 2` everywhere, which puts any two groups within
@@ -16,11 +16,11 @@ rows:
    .. math:: \inf\{\theta: H(\theta) \le a + \kappa / 2\} \le \text{score} \le
              \sup\{\theta: H(\theta) \ge b - \kappa / 2\}
 
-   so the guarantee holds for every row, with ties and weights; decisions do not change, and scores
+   so the guarantee holds for every row, with ties and weights. Decisions do not change, and scores
    that already satisfy the constraint stay as they are.
 
 A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
-middle of its share, so that it is half of it away from H on both sides; then the tolerance can be
+middle of its share, so that it is half of it away from H on both sides. Then the tolerance can be
 missed, by no more than that.
 """
 

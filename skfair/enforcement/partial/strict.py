@@ -2,7 +2,7 @@ r"""Strict limits within an interval: rounds of smooth problems whose tolerance 
 
 The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only, and by
 steps that are not sharp, so the disparity of the true scores can be larger. Each round solves the
-problem from the last solution and measures the disparity; then the tolerance of the smooth
+problem from the last solution and measures the disparity. Then the tolerance of the smooth
 constraints is multiplied by what was asked over what was measured, and the steps become narrower.
 Two or three rounds are mostly enough.
 
@@ -15,8 +15,8 @@ for parameters that satisfy it.
 
 Nothing is returned that a glance would refuse. A solution that ranks rows worse than chance counts
 as far beyond any limit, and the model without the limit is always a candidate. So is a model whose
-decisions are all the same but whose ranks are those of a solution, which satisfies every limit on
-decisions.
+decisions are all the same but whose ranks are the ranks of a solution, which satisfies every limit
+on decisions.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PartialResult:
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked of scores, and what they are compared by."""
+    """Requirements on scores, and the numbers by which they are compared."""
 
     measure: Callable[[FloatArray], float]  # disparity of scores
     quality: Callable[[FloatArray], float]  # their accuracy, or their AUC where that is learned

@@ -1,1 +1,1 @@
-"""Limits certified for unseen data: which candidates are tested, on which rows, and by whom."""
+"""Limits certified for unseen data: the tested candidates, their rows, and their tests."""

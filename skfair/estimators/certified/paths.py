@@ -3,22 +3,22 @@
 The path of a fold is found on the other folds. Step j of all paths together is judged on the
 decisions of every row, by the model and the path of its fold. So no row is judged by a model that
 was fitted on it, or by a path that was found on it. The other folds are scored by models that have
-seen this one. A model for each pair of folds would avoid that for three times as many fits;
-failures stay within 5% without.
+seen this one. A model for each pair of folds would avoid that for three times as many fits.
+Failures stay within 5% without.
 
-Of two classes the paths are those of :mod:`skfair.enforcement.certified.offset_path`. Of several,
-each class against the rest, a step satisfies a share of the limits on the rows that it was found
-on; the shares rise. (With two classes that loses 1.5 points: 120 fits, n=3,000.)
+With two classes the paths come from :mod:`skfair.enforcement.certified.offset_path`. With several
+classes, each against the rest, a step satisfies a rising share of the limits on the rows that it
+was found on. (With two classes that loses 1.5 points: 120 fits, n=3,000.)
 
-The test speaks of each model with its path; what predicts is their mean. These may differ: of
-boosted trees each is certain of other people, and where few are selected the mean selects fewer
-(Adult, n=5000: .4% of the people in place of .9%, and a gap of .06 in place of .01); elsewhere its
-gaps are larger by half a standard error. So the last certified step is taken at which the rates of
-the folds satisfy the limits with what the mean changes. That is measured on the training rows, of
-which each was seen by all models but one; but what the models disagree on there is nearly what they
-disagree on elsewhere (measured and true changes have a correlation of .9: 40 samples, n=20,000).
-Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it (trees, half
-positive, n=20,000).
+The test speaks of each model with its path; predictions come from their mean. These may differ:
+each model of boosted trees is certain of other people, and if few are selected the mean selects
+fewer (Adult, n=5000: .4% of the people in place of .9%, and a gap of .06 in place of .01).
+Elsewhere its gaps are larger by half a standard error. So the last certified step is taken at which
+the rates of the folds satisfy the limits with what the mean changes. That is measured on the
+training rows, of which each was seen by all models but one, but what the models disagree on there
+is nearly what they disagree on elsewhere (measured and true changes have a correlation of .9: 40
+samples, n=20,000). Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114
+with it (trees, half positive, n=20,000).
 
 Decisions that are nearly the same for everybody are no solution, whether the models of the folds
 make them, of rows that they have not seen, or their mean does.

@@ -3,13 +3,13 @@
 A constraint that is trained into the weights cannot be priced afterwards. So the estimator itself
 is fitted under a limit that is far below the one asked for, then under larger ones, and each model
 is judged on rows that it has not seen. As the order is fixed beforehand, each may be tested at the
-full level; the last one before the first failure is taken.
+full level. The last one before the first failure is taken.
 
 Mostly one part of the rows is for the fit, and the other one judges. Linear regressors are fitted
-on folds, so that all rows judge and none is lost for the fit. What is returned is then the mean of
-the models of the folds. Its mean prediction for a group is the mean of theirs, so what the rows
-show of the models on average is shown of the mean. (Decisions have no such law: the rates of a mean
-of models are not the mean of their rates.) The mean of linear models is one, too.
+on folds, so that all rows judge and none is lost for the fit. The mean of the models of the folds
+is then returned. Its mean prediction for a group is the mean of the models' mean predictions, so
+evidence about the models on average is evidence about the mean. (Decisions have no such law: the
+rates of a mean of models are not the mean of their rates.) The mean of linear models is one, too.
 
 Limits only move the bounds of a problem. So each fold has one problem, and a solve under the next
 limit starts on the line through the last two solutions: for squared errors solutions lie on it,
@@ -54,7 +54,7 @@ _FOR_POWER = 1.7
 
 
 class Judgement(NamedTuple):
-    """What the rows that judge say of a model."""
+    """The evidence of the rows that judge a model."""
 
     p_value: float  # of "the disparity is the limit or more"
     disparity: float  # that was measured

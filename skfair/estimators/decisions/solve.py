@@ -1,7 +1,7 @@
 """The solve and the report of FairDecisionClassifier.
 
-The models of the classes are cross-fitted, then those of the groups if decisions may not use the
-group, then offsets are searched on the rows.
+The models of the classes are cross-fitted first. If decisions may not use the group, the models of
+the groups follow. Then offsets are searched on the rows.
 """
 
 from __future__ import annotations

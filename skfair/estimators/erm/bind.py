@@ -1,6 +1,6 @@
 """The bind step of the constrained estimators: targets, constraints and their problem.
 
-What is learned is a :class:`Task`. :func:`bind` makes its problem.
+A :class:`Task` says which targets are learned. :func:`bind` makes its problem.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LossChoice = str | Loss
 
 @dataclass(frozen=True)
 class TargetScale:
-    """What standardised targets were before: units of limits, losses and predictions."""
+    """Origin and scale of the targets: units of limits, losses and predictions."""
 
     # Inside, a target is (y - middle) / spread; -1 if the first one of two classes is positive
     middle: float = 0.0
@@ -66,7 +66,7 @@ class TargetScale:
 
     @property
     def of_penalty(self) -> float:
-        """What the penalty is multiplied by, so that it is that of weights in units of y."""
+        """The factor on the penalty that makes it the penalty on weights in units of y."""
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
     def of_constraint(self, constraint: BoundConstraint) -> float:
@@ -78,7 +78,7 @@ class TargetScale:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is learned: the target of each row, loss and model."""
+    """The learning task: the target of each row, loss and model."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised

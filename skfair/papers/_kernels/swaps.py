@@ -1,9 +1,9 @@
 """Mini-batch k-means steps and group swaps on labellings, at a cost that does not depend on n.
 
-The tuples ``data``, ``state`` and ``cells`` are those of ``swap_rows.py``; ``work = (block, scores,
-lowest, closest, direction, balances)`` is scratch space of the shapes (d, b), (b,), (b,), (b,),
-(d,) and (K,), b being the batch size; a ``log`` of (rows, sources, targets) takes down every move.
-The rule for the target of a swap is an integer: 0 global, 1 local.
+The tuples ``data``, ``state`` and ``cells`` are the same as in ``swap_rows.py``. ``work = (block,
+scores, lowest, closest, direction, balances)`` is scratch space of the shapes (d, b), (b,), (b,),
+(b,), (d,) and (K,), b being the batch size. A ``log`` of (rows, sources, targets) takes down every
+move. The rule for the target of a swap is an integer: 0 global, 1 local.
 """
 
 import numpy as np

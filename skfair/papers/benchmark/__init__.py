@@ -13,6 +13,6 @@ Loss and constraints are means over a distribution, and each step sees a batch.
 - SGD without constraints: :class:`skfair.papers.SGD`
 - SGD with a fixed penalty: :class:`skfair.papers.Penalty`
 
-What they share, the draw of batches, running means and states that ``partial_fit`` goes on with, is
-:mod:`skfair.solvers.erm.stochastic`.
+They share :mod:`skfair.solvers.erm.stochastic`, which draws batches and keeps running means and the
+states that ``partial_fit`` goes on with.
 """

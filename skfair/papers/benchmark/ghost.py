@@ -10,18 +10,18 @@ with estimates g, G and J from a batch. A solution is no linear function of its 
 over batches is biased. The estimator (9) corrects that level by level: batches of 2^(N+1) units
 with a random N, their two halves, and one unit.
 
-What the paper leaves open, or what was changed:
+Points that the paper leaves open, and changes:
 
 - kappa is "a certain convex combination": (1 - mixing) times the largest violation plus mixing
   times the smallest that can be reached within a box of half-width rho by the linear model. The
   latter is not found by a linear programme but by a scan along one line, which can only make kappa
   larger; (8) stays feasible. With the printed mixing, 0.5, a violated constraint is half repaired
-  and a satisfied one used up in full, so noise drives the iterates out; the default is 0.95.
-- N is at most ``max_level``, since the expected number of rows is infinite for p0 < 1/2. What is
-  estimated is then the mean direction of batches of 2^(max_level + 1) units.
+  and a satisfied one used up in full, so noise drives the iterates out. The default is 0.95.
+- N is at most ``max_level``, since the expected number of rows is infinite for p0 < 1/2. The
+  estimate is then the mean direction of batches of 2^(max_level + 1) units.
 - A unit is ``n_loss`` rows and ``n_per_cell`` per cell. Single rows, as printed, make a difference
   of group means meaningless.
-- The whole batch needs no evaluation: its g, G and J are the means of those of its halves.
+- The whole batch needs no evaluation: its g, G and J are the means over its halves.
 
 alpha -> length of the step, alpha_hat -> its decrease, lam -> multipliers of (8).
 """

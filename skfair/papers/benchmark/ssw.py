@@ -1,16 +1,16 @@
 r"""Stochastic switching subgradient method (SSw): either the objective or the worst constraint.
 
 Algorithm 3 of the paper that compares stochastic solvers, for one-sided constraints G <= 0. Each
-step estimates G from a batch. If its largest entry is at most epsilon the step follows the
-gradient of the objective, and otherwise that of this entry, each from a fresh batch.
+step estimates G from a batch. If its largest entry is at most epsilon the step follows the gradient
+of the objective, and otherwise the gradient of this entry, each from a fresh batch.
 
 Changed against the paper, which finds no values with which the method both satisfies the
 constraints and minimises:
 
 - The two rates are equal and fall like the root of the step. With the printed pair, 0.5 and 0.05,
   the objective overruns the constraints.
-- The maximum of noisy estimates is above that of their means, so the method sees violations where
-  there are none. A running mean of the estimates over the batches brings both closer.
+- The maximum of noisy estimates is above the maximum of their means, so the method sees violations
+  where there are none. A running mean of the estimates over the batches brings both closer.
 - Iterates zigzag around the boundary, so their mean is returned, not a random one.
 
 eta_f, eta_c -> ``objective_rate``, ``constraint_rate``; k0 -> ``record_from``; tracked -> running

@@ -5,10 +5,11 @@ fairness constraints".
 
 Fair spectral clustering looks for an orthonormal H of largest Tr(H'MH) with F'H = 0, where columns
 of F mark the members of a group minus its share. The exact solvers of the package do that by
-eigenvectors in the null space of F'; the rooms' algorithms do not.
+eigenvectors in the null space of F'. The rooms' algorithms do not.
 
 - Algorithm 1, with the dual (14) and update (16): :class:`skfair.papers.DCADMM`: ADMM whose step in
-  H is the difference of convex functions; a reproduction that solves another problem, as it says
+  H is the difference of convex functions. It is a reproduction that solves another problem, as it
+  says
 - FFSC, table 4: :class:`skfair.papers.FFSC`: coordinate descent on labels, a reconstruction
   (Feng, Zhong and Pan, 2024)
 - UFSC, table 4: :class:`skfair.papers.UFSC`: graph, embedding and labels in turn, a

@@ -2,7 +2,7 @@
 
 Feng, Zhong and Pan (Symmetry 17, 2024) move rows between clusters, one at a time, and add a
 fairness term to the objective in place of a constraint. fair_spectral_dc does not print their
-objective; this is one that fits what it says of it. Over labels, with the indicator ``y_k`` of
+objective. This is one that fits what it says of it. Over labels, with the indicator ``y_k`` of
 cluster k,
 
     minimise  sum over k of  (y_k' L y_k + weight |F' y_k|^2) / y_k' D y_k,

@@ -10,10 +10,10 @@ in turn: w by an accelerated dual gradient method (FDPG), U by generalised power
 closest rotation, Q as the largest entry of each row. L is the Laplacian of W', F marks the members
 of each group minus the group's share.
 
-The authors learn from signals on the nodes; where a graph is given there are none, so the terms
+The authors learn from signals on the nodes. Where a graph is given there are none, so the terms
 with signals are dropped, and the distance of an edge is 1 minus its weight over the largest. Pairs
-without an edge stay without one, which keeps memory in proportion to the edges. The constants are
-those of the authors' script; in place of their search along curves, U takes power steps.
+without an edge stay without one, which keeps memory in proportion to the edges. The constants come
+from the authors' script. In place of their search along curves, U takes power steps.
 """
 
 from __future__ import annotations

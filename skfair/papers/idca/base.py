@@ -1,12 +1,12 @@
-r"""What the DC solvers of partial_fairness_idca share: their functions, and the switching step.
+r"""Functions and the switching step that the DC solvers of partial_fairness_idca share.
 
 The paper's problem (27) has one-sided constraints, each a difference of convex functions,
 
 .. math:: \min f_0 \quad \text{subject to} \quad f_i = f_i^+ - f_i^- \le 0.
 
-With c = plus - minus the two sides of l <= c <= u are c - u = (plus - u) - minus and
-l - c = (minus + l) - plus; sides with infinite bounds are left out. :class:`Linearised` offers the
-convex g_i >= f_i of (31), which touch the f_i at one point. Algorithms 2 and 3 make the same step,
+With c = plus - minus the two sides of l <= c <= u are c - u = (plus - u) - minus and l - c = (minus
++ l) - plus. Sides with infinite bounds are left out. :class:`Linearised` offers the convex g_i >=
+f_i of (31), which touch the f_i at one point. Algorithms 2 and 3 make the same step,
 :func:`switching_step`, on the g_i or on the f_i themselves.
 
 f_i -> functions of (27), g_i -> convex functions of (31), w -> centre of the linearisation, v ->

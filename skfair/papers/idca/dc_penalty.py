@@ -5,7 +5,7 @@ A baseline of partial_fairness_idca, section G.3,
 .. math:: \min_\theta F(\theta) + \rho \max_j (c_j(\theta) - u_j, \; l_j - c_j(\theta))_+
 
 With tolerance 0 the violations are the distances of (114) from the percentiles p, in ranks, with
-:math:`\rho = 2 \lambda / (\beta - \alpha)`; in (119), which compares pairs of shares in place of
+:math:`\rho = 2 \lambda / (\beta - \alpha)`. In (119), which compares pairs of shares in place of
 shares and their centre, :math:`\rho = 2 \lambda`.
 
 lambda -> lam, eta -> length of a step.

@@ -5,7 +5,7 @@ Where the largest constraint f is at most eps_t, the step is eps_t / |grad f_0|^
 objective, otherwise f / |grad f|^2 against that constraint.
 
 Changed: the paper returns the best iterate within its own eps_t, which for diminishing tolerances
-may be an early one that violates by much; here it must be within the last tolerance. For static
+may be an early one that violates by much. Here it must be within the last tolerance. For static
 tolerances this is the same. Without such an iterate the paper returns nothing; here the one of
 least violation.
 """

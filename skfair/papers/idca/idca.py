@@ -1,12 +1,12 @@
 r"""IDCA: Algorithm 1 of partial_fairness_idca, with Algorithm 2 for its convex problems.
 
 Objective and constraints are differences of convex functions, f_i = f_i^+ - f_i^-. At an iterate w
-the f_i^- are replaced by their tangents; the g_i >= f_i that come out are convex, (31). A fixed
+the f_i^- are replaced by their tangents. The g_i >= f_i that come out are convex, (31). A fixed
 number of switching subgradient steps on them gives the next w: each step lowers the objective g_0
 if the largest constraint is at most eps, and that constraint otherwise.
 
 The paper leaves open what to do where no step was within eps, which cannot happen from a feasible
-start; the point of least violation is taken then, which repairs starts that are not far off.
+start. The point of least violation is taken then, which repairs starts that are not far off.
 
 Constraints on rates are solved as (21), (50) and (56) print them, with the convex parts of Example
 D.5 and eps in ranks. The reformulation with a centre, ``form="centers"``, cancels terms in these

@@ -15,11 +15,11 @@ The paper does not say how a batch is drawn: here equally many rows of each grou
 of each group is estimated without bias. Both parts of f_i are taken on the same batch. They are
 long sums that nearly cancel, so a tangent from other rows would leave their noise.
 
-The tangents are those of the minus parts as functions of the scores: for linear scores the same,
-for networks, where neither part is convex in w, what can be had with one pull-back per step however
-many constraints there are.
+The tangents belong to the minus parts as functions of the scores. With linear scores this makes no
+difference. With networks, where neither part is convex in w, these tangents need one pull-back per
+step however many constraints there are.
 
-Changed: Q goes on from one convex problem to the next, for the multipliers of both are close; and
+Changed: Q goes on from one convex problem to the next, for the multipliers of both are close, and
 what is returned is the best centre of the second half, on all rows, since single ones are noisy.
 
 w -> iterate; center -> of the tangents; V -> objective_weight; alpha -> damping; Q -> queues.

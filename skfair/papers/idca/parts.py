@@ -5,15 +5,15 @@ r"""The DC program (27) of partial_fairness_idca: functions and their convex par
 .. math:: \sigma = \sigma^+ - \sigma^-, \quad
    \sigma^+(x) = \sigma(x) \text{ for } x \le 0, \; \sigma(0) + \sigma'(0) x \text{ for } x > 0
 
-with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca;
-for the sigmoid they are tighter than the quadratic split of its Example D.4.
+with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca.
+For the sigmoid they are tighter than the quadratic split of its Example D.4.
 
 *Rates.* With the parts of the step, F = F+ - F-, and an interval [a, b],
 
 .. math:: \mathrm{clip}(F, a, b) - b = \max(F^+, a + F^-) - \max(F^+, b + F^-)
 
 is a difference of convex functions, (84) with its missing 1 / n_k. As printed, for pairs of groups
-in ranks, the parts are those of Example D.5, which keep the terms F+ that cancel in (84),
+in ranks, the parts follow Example D.5 and keep the terms F+ that cancel in (84),
 
 .. math:: f^+ = F_k^+ + \max(a + F_k^-, F_k^+) + F_j^+ + \max(b + F_j^-, F_j^+), \quad
    f^- = F_j^+ + \max(a + F_j^-, F_j^+) + F_k^+ + \max(b + F_k^-, F_k^+)
@@ -85,7 +85,7 @@ class ConvexStep(Surrogate):
 
     @property
     def codes(self) -> tuple[int, float, float, int]:
-        """What kernels are given; the last number is 1 for plus and 2 for minus."""
+        """The arguments of kernels. The last number is 1 for plus and 2 for minus."""
         kind, width, rounding, _ = super().codes
         return kind, width, rounding, 1 if self.part == "plus" else 2
 
@@ -235,7 +235,7 @@ class DCProblem(PartialParityProblem):
 
     @property
     def offers(self) -> frozenset[Any]:  # type: ignore[override]
-        """What other solvers may ask, and the convex parts."""
+        """The methods that other solvers may call, and the convex parts."""
         return super().offers | {"parts"}
 
     def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:

@@ -6,7 +6,7 @@ and variances v only,
 .. math:: \mathrm{mean}_{i \in A, j \in B} \sigma(z_i - z_j) - \frac12
           = d + \frac12 (d^2 + v_A + v_B), \qquad d = \mu_A - \mu_B
 
-so that a constraint costs O(n), and is convex. Cells are groups, or groups split by class; a row of
+so that a constraint costs O(n), and is convex. Cells are groups, or groups split by class. A row of
 the constraint adds up one or two such comparisons and is limited from above only, once for each
 order of two groups. Intervals and the smooth step are not used.
 

@@ -18,5 +18,5 @@ into G(theta) + u = z, and the perturbation z is asked to vanish by a proximal t
   of very many constraints
 
 One-sided constraints come from :mod:`skfair.papers.one_sided`. All are names of ``solver=`` of
-``ConstrainedERMClassifier``; each class says what it changes against its paper.
+``ConstrainedERMClassifier``. Each class says what it changes against its paper.
 """

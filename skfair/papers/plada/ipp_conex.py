@@ -18,12 +18,12 @@ conditions of the problem remain.
 Differences from the paper:
 
 - It extrapolates linearisations of G, which need the gradient of every constraint. G is evaluated
-  anyway and is smooth, so its values are extrapolated; an iteration needs one pull-back.
+  anyway and is smooth, so its values are extrapolated. An iteration needs one pull-back.
 - Steps do not follow a schedule. sigma is balanced against the curvature, sigma M_G^2 = ratio L_F,
   with the largest M_G seen so far; eta is at most 1 / (L_F + gamma + sigma M_G^2) and is halved
   where the Lagrangian does not fall as a gradient step must, since the paper's bound on lambda
   times the curvature of G is not known beforehand.
-- Prices are kept from one centre to the next. The last iterate of each problem is used; the theorem
+- Prices are kept from one centre to the next. The last iterate of each problem is used. The theorem
   is about averages.
 - theta has no box, so nothing is projected. The start need not keep the constraints.
 

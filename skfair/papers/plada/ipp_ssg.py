@@ -9,9 +9,9 @@ F and G are not convex, but become so with a quadratic around a centre. Around t
 by ``n_inner`` steps of ``ssg.py``, puts the centre where they ended, and repeats.
 At a fixed point the quadratics vanish and the KKT conditions of the problem remain.
 
-Differences from the paper: those of ``ssg.py``; steps and tolerances fall over the
-whole run, not within each problem; gamma is small, as what has to be made convex here is mildly
-non-convex and a large gamma makes the centre crawl. The start need not keep the constraints.
+The differences from the paper in ``ssg.py`` apply here, too. Steps and tolerances fall over the
+whole run, not within each problem. gamma is small, because the functions here are mildly non-convex
+and a large gamma makes the centre crawl. The start need not keep the constraints.
 
 gamma -> weight of the quadratics, center -> theta bar, otherwise as in ``ssg.py``.
 """

@@ -5,7 +5,7 @@ psi gives the multiplier of every constraint from a description t of it,
 
 .. math:: \lambda_g(\psi) = |\text{net}_\psi(t_g)|,
 
-so constraints that are alike share what is learned. A step draws ONE constraint g and one batch:
+so similar constraints learn from each other. A step draws ONE constraint g and one batch:
 
 .. math::
    \theta: \; F(\theta) + \lambda_g(\psi) \, G_g(\theta) \to \min, \qquad
@@ -16,7 +16,7 @@ G(theta) <= 0. As g is drawn evenly, theta feels the multipliers lambda_g / numb
 
 Differences from the authors' code:
 
-- The constraint that psi sees is the smooth one, as theta's; theirs is the 0/1 error.
+- The constraint that psi sees is the smooth one, as for theta. In the paper it is the 0/1 error.
 - A description is optional: without one each constraint is described by its number (one-hot).
 - ``dual_scale`` is 1 and the averaged iterate is returned; ``MultiplierModel.paper()`` has the
   printed 0.01, at which psi needs tens of thousands of steps, and the last iterate.

@@ -28,8 +28,8 @@ Differences from the paper:
 - kappa is not printed and decides everything: late in the run mu moves by kappa / k times the
   violation, so the violation falls like a power of k that grows with kappa. All defaults are
   within the ranges of the paper's theory, and among the fastest of those that were tried.
-- u_max is not printed; without a limit the iteration is the same, as u cannot run away.
-- The theorem is about averages over the iterates; the last iterate is better and is returned.
+- u_max is not printed. Without a limit the iteration is the same, as u cannot run away.
+- The theorem is about averages over the iterates. The last iterate is better and is returned.
 - z is lambda - mu over alpha and steers nothing, so it is not kept. theta has no box.
 
 lam -> lambda, prices of G + u = z; mu -> prices of z = 0; u -> slacks; rho -> penalty weight; eta,

@@ -16,7 +16,7 @@ Differences from the paper, each switched off by :meth:`SSG.paper`:
   along the boundary, and small in the end, where an objective step of length eta leaves an error
   of the order of eta.
 - Constraint steps are Polyak's, :math:`\eta^c_k = (G_j + \epsilon_k / 2) / |\nabla G_j|^2`, which
-  land a little inside, so that a few of them are enough with many constraints; steps as long as
+  land a little inside, so that a few of them are enough with many constraints. Steps as long as
   those for the objective take many iterations to return.
 - The first step is 1 / L_F, estimated at the start.
 - The best of the last tenth of the iterates is returned. The theorem is about a random one among

@@ -2,8 +2,8 @@ r"""Smooth fair k-means: alternating gradient steps on cost and balance over cen
 
 Section 5 of the paper on stochastic alternating balance k-means (safairkm) proves what alternating
 gradient steps (Algorithm 4) do for two smooth objectives and remarks that fair k-means becomes one
-if its minima are smoothed; it does not say how. This file does, over the centres C and an offset
-:math:`w_{kj}` that a member of group j pays for cluster k:
+if its minima are smoothed. It does not say how. This file smooths them, over the centres C and an
+offset :math:`w_{kj}` that a member of group j pays for cluster k:
 
 .. math:: s_{ik} &\propto \exp(-(\|x_i - c_k\|^2 + w_{k j_i}) / \tau), \qquad
     n_{kj} = \sum_{i \in j} m_i s_{ik} \\
@@ -15,18 +15,17 @@ f_1, to be made small, tends to the k-means cost, and f_2, to be made large, to 
 smallest balance. An iteration makes ``n_kmeans_steps`` steps on f_1 and ``n_swap_steps`` on -f_2,
 so their shares are the weights of the two in the sum that is minimised.
 
-Choices that the paper leaves open. (1) All units are those of the data's total variance. (2)
+Choices that the paper leaves open. (1) All units are parts of the data's total variance. (2)
 Assignments and counts are kept as logarithms. On well separated data a soft assignment is 0 or 1 in
-floating point and its derivative is 0, so nothing would move; the logarithm of a count still has a
-slope, that of the group's nearest member. (3) The temperature :math:`\tau` falls from a large
-value: from a cold start those slopes are so steep that the offsets overshoot and empty a cluster
-(measured on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches
-are drawn group by group, in proportion, so that no count is empty. (5) Offsets are measured in a
-unit of their own, a fixed preconditioner of both objectives. (6) The gradient of f_2 by the
-centres is cut to a length: at low temperature it is so steep that clusters are thrown out of the
-data (measured on Bank, K=10). That of f_1 is cut only where centres lie far from all data. The
-theorem asks for bounded second moments, too, but its limit, the minimiser of the weighted sum,
-holds only where nothing is cut.
+floating point and its derivative is 0, so nothing would move. The logarithm of a count still has a
+slope, by the group's nearest member. (3) The temperature :math:`\tau` falls from a large value:
+from a cold start those slopes are so steep that the offsets overshoot and empty a cluster (measured
+on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches are drawn group by group, in
+proportion, so that no count is empty. (5) Offsets are measured in a unit of their own, a fixed
+preconditioner of both objectives. (6) The gradient of f_2 by the centres is cut to a length: at low
+temperature it is so steep that clusters are thrown out of the data (measured on Bank, K=10). That
+of f_1 is cut only where centres lie far from all data. The theorem asks for bounded second moments,
+too, but its limit, the minimiser of the weighted sum, holds only where nothing is cut.
 
 Glossary: tau -> ``temperature``, gamma -> ``sharpness``, m -> shares of the rows in all weight,
 n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.

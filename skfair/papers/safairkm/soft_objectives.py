@@ -1,7 +1,7 @@
 """A soft k-means cost and a soft balance of soft assignments, with their gradients.
 
-The formulas are those of ``smooth.py``: f_1, the cost, and f_2, the logarithm of the balance, as
-functions of the centres and of the offsets that the groups pay for the clusters.
+The formulas are explained in ``smooth.py``: f_1, the cost, and f_2, the logarithm of the balance,
+as functions of the centres and of the offsets that the groups pay for the clusters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 r"""Fair k-means by alternating k-means steps and group swaps.
 
 Follows "A stochastic alternating balance k-means algorithm for fair clustering" (safairkm):
-:class:`Swap` is Algorithm 2; the front (Algorithm 3) is in ``swap_front.py``.
-The two objectives are those of (2): the mean squared distance to the centres, and the balance, the
-smallest ratio of two groups' counts in one cluster.
+:class:`Swap` is Algorithm 2. The front (Algorithm 3) is in ``swap_front.py``. The two objectives of
+(2) are the mean squared distance to the centres, and the balance, the smallest ratio of two groups'
+counts in one cluster.
 
 The idea: counts per cluster and group, sums of the rows of each cluster and the sum of all squares
 give both objectives, so a move of one row changes them in O(d) and an iteration costs the same for
@@ -14,20 +14,20 @@ Changed against the paper:
 - Centres are the exact means of the clusters, not running averages with ever smaller steps, and a
   cluster keeps its last row in a k-means step. An empty cluster takes the row of the batch that is
   farthest from all centres.
-- The rows of a k-means step are all assigned to the centres that held before it; in the paper the
+- The rows of a k-means step are all assigned to the centres that held before it. In the paper the
   centre moves after each row. ``updates="row"`` does so too.
-- A descent visits every row once per pass, in random order; the paper draws each batch from all
+- A descent visits every row once per pass, in random order. The paper draws each batch from all
   rows, as ``updates="row"`` and fronts do.
 - The paper says that each swap raises the balance, which fails when the target cluster is not
   better off than the bottleneck. Here a target must stay strictly above the bottleneck's balance,
   so that a swap never lowers the balance. If there is no such target for the two extreme groups of
-  the bottleneck (J > 2), other pairs of groups are tried; if there is none, no swap is made.
-- The global target (4) maximises one ratio only, that of the group which the bottleneck needs to
-  the one it has in excess; with both ratios (4) may name the bottleneck itself.
+  the bottleneck (J > 2), other pairs of groups are tried. If there is none, no swap is made.
+- The global target (4) maximises only the ratio of the group which the bottleneck needs to the
+  group it has in excess. With both ratios (4) may name the bottleneck itself.
 - A bottleneck that is as balanced as its size allows (an empty cluster, or counts 3 and 2) wins one
   row of a group it has least of, without exchange. All other swaps keep the sizes of the clusters.
 - Candidates are compared by the exact difference of their squared distances to the two centres.
-- The labels at the start of a descent are those of the closest starting centres, not random ones.
+- A descent starts with the labels of the closest starting centres, not with random labels.
 
 ``Swap.paper()`` undoes what can be undone of this; ``swap_front.py`` says what else changes there.
 

@@ -1,12 +1,12 @@
 """The front of cost against balance by a list of labellings (Algorithm 3 of safairkm).
 
 Each labelling of the list has a child per pair (n_a, n_b), one iteration of Algorithm 2
-(``swap.py``); the list keeps what no other labelling dominates. Changed against the paper: one half
+(``swap.py``). The list keeps what no other labelling dominates. Changed against the paper: one half
 of the first labellings comes from k-means++ seeds instead of random labels (unless ``starts`` says
-otherwise); dominance is strict in one objective only and equal points count once, so the front has
-no weakly dominated points; a list that grows too long loses the points of least hypervolume, where
-the paper stops; a child is always one iteration (q = 1, as in the experiments of the paper); a
-batch is assigned to the centres held before (unless ``updates="row"``); the children of a labelling
+otherwise). Dominance is strict in one objective only and equal points count once, so the front has
+no weakly dominated points. A list that grows too long loses the points of least hypervolume, where
+the paper stops. A child is always one iteration (q = 1, as in the experiments of the paper). A
+batch is assigned to the centres held before (unless ``updates="row"``). The children of a labelling
 draw candidates for their swaps from the same places (fronts are as good, and at 100,000 rows a
 child takes a seventh less time). If they shared the rows of their k-means steps, too, the fairest
 end would need more iterations.
@@ -34,7 +34,7 @@ _PARENTS = 4
 
 
 class SwapFront(NamedTuple):
-    """What ``Swap.search`` returns."""
+    """The result of ``Swap.search``."""
 
     # (n_points,): mean squared distance to the centres of each labelling, ascending
     costs: FloatArray

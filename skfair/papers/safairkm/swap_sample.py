@@ -1,4 +1,4 @@
-"""The rows that swaps work on, what never changes of them, and labels: checked, and the best."""
+"""The rows that swaps work on, their fixed properties, and their labels: checked, and the best."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@ r"""Fair k-means by a Kullback-Leibler penalty on soft assignments (Ziko et al.)
 
 Problem (7) in Appendix C of the paper on stochastic alternating balance k-means (safairkm), which
 compares with this method: the k-means cost plus a penalty for clusters whose shares of the groups
-P_k differ from the target U. The appendix gives the problem only; everything below is derived here.
+P_k differ from the target U. The appendix gives the problem only. Everything below is derived here.
 
 With :math:`m_i` the share of row i in the total weight, :math:`n_{kj} = \sum_{i \in j} m_i s_{ik}`
 the mass of group j in cluster k and :math:`n_k = \sum_j n_{kj}`,
@@ -20,23 +20,23 @@ As long as that constant holds on the way from S to S',
 .. math:: E(S') \le E(S) + \langle \nabla E(S), S' - S \rangle
     + \mu \sum_j L_j \sum_{i \in j} m_i \, \mathrm{KL}(s'_i \| s_i),
 
-and the right-hand side is least at :math:`s'_{ik} \propto s_{ik} \exp(-(\|x_i - c_k\|^2 / V +
-\mu / n_k - \mu u_j / n_{kj}) / (\mu L_j))`. These are the bound updates; the centres are then the
+and the right-hand side is least at :math:`s'_{ik} \propto s_{ik} \exp(-(\|x_i - c_k\|^2 / V + \mu /
+n_k - \mu u_j / n_{kj}) / (\mu L_j))`. These are the bound updates. The centres are then the
 weighted means.
 
-What differs from the usual description. (1) It takes one constant L for all groups and times,
-although the logarithm has none: where :math:`n_{kj}` is small the bound then fails, which may be
-the numerical instability that the safairkm paper reports for large weights. Here L_j is computed in
-every update and the bound is checked, group by group, through the counts alone: it holds if
-:math:`\sum_k u_j (t_k - 1 - \log t_k) \le L_j \sum_{i \in j} m_i \mathrm{KL}(s'_i \| s_i)` with
-:math:`t_k = n'_{kj} / n_{kj}`. If not, L_j is doubled (by the log-sum inequality the factor 2.1
-suffices while no count falls below a tenth of itself); if so, it shrinks for the next update.
+Differences from the usual description are these. (1) It takes one constant L for all groups and
+times, although the logarithm has none: where :math:`n_{kj}` is small the bound then fails, which
+may be the numerical instability that the safairkm paper reports for large weights. Here L_j is
+computed in every update and the bound is checked, group by group, through the counts alone: it
+holds if :math:`\sum_k u_j (t_k - 1 - \log t_k) \le L_j \sum_{i \in j} m_i \mathrm{KL}(s'_i \| s_i)`
+with :math:`t_k = n'_{kj} / n_{kj}`. If not, L_j is doubled (by the log-sum inequality the factor
+2.1 suffices while no count falls below a tenth of itself); if so, it shrinks for the next update.
 Hence E never increases. (2) Only the penalty needs the entropy, so the cost is not divided by a
-constant of its own; with weight 0, or a single group, the updates are those of Lloyd's algorithm.
-(3) The cost is measured in units of the total variance V, so that a weight means the same in all
-units and for all numbers of rows; these are the units of the problem. (4) Assignments are kept as
-logarithms: none becomes exactly 0, so no count does, and a cluster that is left by everybody can
-fill again.
+constant of its own. With weight 0, or a single group, the updates equal the updates of Lloyd's
+algorithm. (3) The cost is measured in units of the total variance V, so that a weight means the
+same in all units and for all numbers of rows. These are the units of the problem. (4) Assignments
+are kept as logarithms: none becomes exactly 0, so no count does, and a cluster that is left by
+everybody can fill again.
 
 Glossary: mu -> ``fairness_weight``, U -> ``target_shares``, S -> ``assignment``, L -> ``lipschitz``
 times the constant above, V -> total variance, t -> ratio of a count to the one before.

@@ -69,7 +69,7 @@ class Moves:
 
 
 class CostTable(ABC):
-    """What rows pay in each cluster."""
+    """The costs of rows in each cluster."""
 
     step: int  # rows per block: those that are computed at a time, by one thread
     unit = 1.0  # what a row pays, roughly

@@ -1,6 +1,6 @@
 """Constraints on the counts of the groups in each cluster, and the rows that are counted.
 
-Rows that belong to the same groups are interchangeable for every constraint; these speak of *cells*
+Rows that belong to the same groups are interchangeable for every constraint. These speak of *cells*
 (atoms of the group algebra), which also covers overlapping attributes. With ``counts[k]`` the
 number (or weight) of the rows of each cell in cluster k, every cluster has to satisfy
 
@@ -212,7 +212,7 @@ class GroupedRows:
 
     @property
     def rounding(self) -> float:
-        """What sums of weights may be missed by through rounding."""
+        """The largest error of sums of weights through rounding."""
         return SUM_ROUNDING * self.mean_weight
 
     @property

@@ -1,8 +1,8 @@
-"""The rows whose cheapest cluster is in doubt, and what all others amount to.
+"""The rows whose cheapest cluster is in doubt, and sums over all other rows.
 
 Prices differ little from one step of the search to the next. A row that is cheaper in one cluster
 than in every other by more than prices can change stays there, and pays what it paid plus the
-change of one price. So one pass over all rows finds those near a tie; sums at other prices then
+change of one price. So one pass over all rows finds those near a tie. Sums at other prices then
 take the costs of these few, and are the same numbers up to rounding.
 """
 

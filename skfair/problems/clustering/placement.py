@@ -1,4 +1,4 @@
-"""Labels together with what they amount to, and the ways to make them better.
+"""Labels with their counts and costs, and the ways to improve them.
 
 A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
 constraints: ``repair`` moves those near a tie, one by one, and ``move_to`` helps where single

@@ -1,7 +1,7 @@
 """Points to be clustered under constraints: rows, units, distances.
 
 Distances are measured from the mean of the data and in units of their spread, so that neither far
-offsets nor tiny or huge scales cost digits; the data themselves are never copied.
+offsets nor tiny or huge scales cost digits. The data themselves are never copied.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class _DistancesOfPart(Distances):
 
 
 class _Points(NamedTuple):
-    """What is kept of a partition."""
+    """The arrays that are kept of a partition."""
 
     X: NDArray[Any]
     cells: IntArray

@@ -1,16 +1,16 @@
 """Whole rows where moving one at a time gets stuck: small linear programmes that are rounded.
 
 Close to exact proportion every move breaks one constraint to mend another. The counts alone are a
-small programme, clusters times cells, whatever the number of rows; once whole counts are found,
+small programme, clusters times cells, whatever the number of rows. Once whole counts are found,
 rows move from clusters with too many of a cell to clusters with too few, the cheapest first.
 
 In small clusters whole rows cost noticeably more than the lower bound, and the cheapest of them
 take several moves at once. Few rows are undecided, though: at optimal prices all others would pay
 more in another cluster than there is to gain. The moves of those few are a small programme, too.
 
-Sums that have to be whole are those of rows which constraints do not tell apart: what is left then
-is a transport, whose cheapest answers are whole by themselves. A search ends after a number of
-programmes, whatever the clock says, so that equal problems have equal answers on any machine.
+Only sums over rows that constraints do not tell apart have to be whole: the rest is a transport,
+whose cheapest answers are whole anyway. A search ends after a number of programmes, whatever the
+clock says, so that equal problems have equal answers on any machine.
 """
 
 from __future__ import annotations

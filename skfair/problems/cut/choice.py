@@ -1,4 +1,4 @@
-"""From what a user writes as ``affinity=`` to the object that weighs pairs of rows."""
+"""The object that weighs pairs of rows, made from the argument ``affinity=``."""
 
 from __future__ import annotations
 

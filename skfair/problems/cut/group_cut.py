@@ -1,4 +1,4 @@
-"""The relaxed normalised cut under group fairness: what an eigen-solver may ask.
+"""The relaxed normalised cut under group fairness, as a problem for eigen-solvers.
 
 With weights W, degrees D and ``M = D^-1/2 W D^-1/2``, the relaxation is
 
@@ -6,11 +6,11 @@ With weights W, degrees D and ``M = D^-1/2 W D^-1/2``, the relaxation is
 
 where ``F = D^-1/2 (G - 1 z')``, G marks the members of each group and z are the groups' shares
 (fair_spectral_dc, problem (5)): a clustering that keeps all groups in proportion satisfies it. With
-the projection P on the null space of F' this asks for the leading eigenvectors of ``P M P``. The
-trace is that of a cut, ``k - Tr(H' M H)`` is its relaxed cost.
+the projection P on the null space of F' this asks for the leading eigenvectors of ``P M P``. ``k -
+Tr(H' M H)`` is the relaxed cost of a cut.
 
 Rows without edges have no place in a cut: they get the degree infinity, so their rows of M, F and H
-are zero, and shares are those of the others.
+are zero, and shares are counted without them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out (Nystroem
 and landmark approximations). Eigen-solvers and cuts ask for products with narrow blocks of columns
-and for degrees; what only some forms have is None in the others. ``gather`` and ``new_rows`` belong
-together: ``new_rows(X) @ gather(columns)`` are the weights of new rows times columns.
+and for degrees. Methods that only some forms have are None in the others. ``gather`` and
+``new_rows`` belong together: ``new_rows(X) @ gather(columns)`` are the weights of new rows times
+columns.
 """
 
 from __future__ import annotations

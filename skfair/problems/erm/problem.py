@@ -1,4 +1,4 @@
-r"""Empirical risk minimisation under fairness constraints: what a solver may ask.
+r"""Empirical risk minimisation under fairness constraints, as a problem for solvers.
 
 .. math:: \min_\theta F(\theta) = \frac{1}{W} \sum_i w_i \ell(z_i, y_i) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(\theta) \le u
@@ -6,7 +6,7 @@ r"""Empirical risk minimisation under fairness constraints: what a solver may as
 with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
 :mod:`skfair.constraints.base`). Everything is a function of the scores, so an evaluation is one
 pass through the model and a gradient, for any multipliers and any number of constraints, one
-pull-back. A solver sees this problem and never groups, rows or models; only the model knows where
+pull-back. A solver sees this problem and never groups, rows or models. Only the model knows where
 the columns of the rows are, here or in partitions elsewhere.
 
 ``theta`` holds the parameters of the model and then the centres of the constraints that have them.
@@ -52,7 +52,7 @@ Matrix = FloatArray | sparse.csr_array
 
 
 class Decisions(NamedTuple):
-    """What scores amount to when nothing is smoothed."""
+    """The exact values of scores, without smoothing."""
 
     means: list[FloatArray]  # for each constraint, the mean of its strict moment in every cell
     right: float  # weighted share of the rows whose score has the sign of the target
@@ -133,7 +133,7 @@ class ConstraintRows:
 
 @dataclass(eq=False)
 class MeasuredRows:
-    """What rows in memory say about a point: the parts of loss and moments of each row."""
+    """A point, evaluated on rows in memory: the parts of loss and moments of each row."""
 
     mean_loss: float
     means: list[FloatArray]
@@ -269,7 +269,7 @@ class RiskEvaluation:
 
 @dataclass(eq=False)
 class Last:
-    """What was measured last; views of a problem share it."""
+    """The last measurement, which the views of a problem share."""
 
     temperature: float = np.nan
     theta: FloatArray = field(default_factory=lambda: np.empty(0))  # of the model

@@ -1,4 +1,4 @@
-r"""Learning under constraints within percentile intervals: what a solver may ask.
+r"""Learning under constraints within percentile intervals, as a problem for solvers.
 
 .. math:: \min_\theta \; F(\theta) = f(z) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(z, a) \le u

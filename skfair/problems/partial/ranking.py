@@ -2,9 +2,9 @@ r"""Losses of pairs of a positive and a negative row: the AUC and the partial AU
 
 .. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
 
-(81) and (83) of partial_fairness_idca: u are the weights of the positives, v those of the negatives
-inside a union of percentile intervals of them, ranked from the top (rows at the ends count in part,
-ties share), each normalised to 1.
+(81) and (83) of partial_fairness_idca: u are the weights of the positives, v the weights of the
+negatives inside a union of percentile intervals of them, ranked from the top (rows at the ends
+count in part, ties share), each normalised to 1.
 
 The masses v follow the ranking. The quadratic loss rises again beyond 1: its two halves are summed
 apart. The logistic loss is no polynomial: a convex cubic spline stands for it, within 2e-6.

@@ -7,11 +7,11 @@ programme whose dual has one multiplier per cluster and constraint:
     price[s, k] = - sum_r lam[k, r] constraints[r, s]
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
-is smoothed (soft minimum) and the dual maximised by Newton's method; one evaluation
-is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
-memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
-then moved so that whole rows meet the constraints, and the cost is lowered. The value of the
-dual at the multipliers is a lower bound on the cost of every feasible assignment.
+is smoothed (soft minimum) and the dual maximised by Newton's method. One evaluation is one pass
+over the rows, O(n K), which the problem makes wherever its rows are; of many rows in memory, over
+those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are then moved so
+that whole rows meet the constraints, and the cost is lowered. The value of the dual at the
+multipliers is a lower bound on the cost of every feasible assignment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The base of clustering solvers: result, registry, and what a solver offers.
 
-A solver is a dataclass whose fields are its parameters, with their ranges beside them. What it can
-do stands in class variables, so that estimators, error messages and the contract tests read it
-there; nobody asks for the name of a solver.
+A solver is a dataclass whose fields are its parameters, with their ranges beside them. Its
+abilities are class variables, which estimators, error messages and the contract tests read. Nobody
+asks for the name of a solver.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
 
 
 class Clustering(NamedTuple):
-    """What a clustering solver returns; lengths are those of the problem's own units."""
+    """The result of a clustering solver, with lengths in the problem's own units."""
 
     labels: NDArray[Any]  # cluster of each row
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
@@ -59,7 +59,7 @@ class Clustering(NamedTuple):
 
     @property
     def standing(self) -> tuple[float, float, float]:
-        """What the best of several runs has least of.
+        """The number that the best of several runs has least of.
 
         Runs that end at the same clusters differ by rounding: the first of them is the best.
         """

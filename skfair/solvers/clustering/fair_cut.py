@@ -1,4 +1,4 @@
-"""Labels that keep the representation constraints at a small normalised cut (our own method).
+"""Labels that keep the representation constraints at a small normalised cut (a method of skfair).
 
 A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
 along the groups. Here labels are rounded to the constraints. The normalised cut
@@ -72,7 +72,7 @@ class Cut:
 
     @property
     def terms(self) -> tuple[FloatArray, FloatArray]:
-        """What the linearised cut needs to know of the clusters: within and volume."""
+        """The numbers of the clusters that the linearised cut needs: within and volume."""
         # A cluster without volume would cost nothing or everything: it gets that of one row.
         return self.within, np.maximum(self.volume, self.degrees.mean() or 1.0)
 

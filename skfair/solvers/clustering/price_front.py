@@ -1,9 +1,9 @@
 """The whole front of cost against balance, by a warm-started sweep of prices.
 
 Neighbouring balances have neighbouring prices and centres, so one round of the price method per
-balance follows the front once it is on it. Each start is swept up and down; what one direction
-misses (centres that have no reason to come back) the other finds. Nothing is thinned out: every
-clustering that no other dominates is kept.
+balance follows the front once it is on it. Each start is swept up and down, because each direction
+finds points that the other misses (centres that have no reason to come back). Nothing is thinned
+out: every clustering that no other dominates is kept.
 """
 
 from __future__ import annotations

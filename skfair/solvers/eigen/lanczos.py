@@ -1,14 +1,14 @@
 """Thick-restart block Lanczos on P M P: the default eigen-solver of fair spectral clustering.
 
 A block of columns is multiplied at a time, because one pass over a dense matrix costs nearly the
-same for one column as for sixteen. The basis V grows by one block per step; when it is full, its
+same for one column as for sixteen. The basis V grows by one block per step. When it is full, its
 best Ritz vectors are kept and it grows again (thick restart). In exact arithmetic the new block is
-coupled to the last two blocks only, and right after a restart to everything; a first, short pass of
+coupled to the last two blocks only, and right after a restart to everything. A first, short pass of
 Gram-Schmidt removes that, a second one against the whole basis keeps float32 honest.
 
 Ritz values are computed at restarts, and in between only while that costs little beside a product.
 A single vector cannot see repeated eigenvalues (disconnected graphs), a block sees as many copies
-as it has columns; so it is made wide enough for the components of the graph.
+as it has columns, so it is made wide enough for the components of the graph.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 r"""Augmented Lagrangian with L-BFGS: for models without second derivatives, or very many columns.
 
-The function that is minimised is that of ``al_newton.py``; each minimisation is one
-run of L-BFGS (``lbfgs.py``), stopped where its gradient is small against the last
-violation.
+It minimises the same function as ``al_newton.py``. Each minimisation is one run of L-BFGS
+(``lbfgs.py``), stopped where its gradient is small against the last violation.
 
 lam -> lambda, rho -> penalty weight.
 """

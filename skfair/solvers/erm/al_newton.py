@@ -8,7 +8,7 @@ Rockafellar
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
 which is minimised by Newton's method with the exact second derivative of the Lagrangian. Where that
-is not positive definite it is shifted; near a solution larger penalty weights are tried before, for
+is not positive definite it is shifted. Near a solution larger penalty weights are tried before, for
 they add curvature along the constraints only. Multipliers are renewed as soon as the gradient is
 small against the violation, so that both shrink together. Near a solution a step of parameters and
 multipliers together is tried first, and kept if it halves the residual.

@@ -12,11 +12,11 @@ against the paper:
 - Steps are Adam's, and the distance from [l, u] takes the place of slack variables.
 - The Jacobian of a batch is multiplied by the constraint values of the batch before. As in equation
   (10) the two are independent (their product in one batch is a biased estimate, badly so with few
-  rows per cell), but one batch per step suffices. A mean over more batches would be less noisy; its
+  rows per cell), but one batch per step suffices. A mean over more batches would be less noisy. Its
   lag makes the multipliers oscillate when there are many.
 
 ``ALM.paper()`` has plain steps, slack variables and two batches. A two-sided constraint has one
-slack there, c(theta) - s = 0 with s in [l, u]; the paper's pair of one-sided constraints has two.
+slack there, c(theta) - s = 0 with s in [l, u]. The paper's pair of one-sided constraints has two.
 
 lam -> y of the paper, rho -> penalty weight, nu -> multipliers that the gradient sees, slack -> s.
 """

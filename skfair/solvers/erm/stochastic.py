@@ -5,12 +5,12 @@ for each cell of the constraints, as in section 4 of the paper that compares suc
 training is a :class:`TrainingState` and the two methods ``begin`` and ``advance``, so it can stop
 and go on, with the same rows or with new ones; ``solve`` is built on them.
 
-Changed against the paper: what is returned. Single iterates of a stochastic method come near good
+The result is changed against the paper. Single iterates of a stochastic method come near good
 points and leave them again. So the solvers keep a weighted mean of the iterates, evaluate it on all
-rows five times per run, and return the best of these checks in the second half of the run: that of
-the smallest violation beyond ``tolerance``, and then of the smallest objective. (In the first half
-a point may satisfy the constraints only because it has learned nothing: theta = 0 treats all
-alike.)
+rows five times per run, and return the best of these checks in the second half of the run. The best
+check has the smallest violation beyond ``tolerance``, and among equals the smallest objective. (In
+the first half a point may satisfy the constraints only because it has learned nothing: theta = 0
+treats everybody in the same way.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is promised is what the metrics measure, for every registered constraint."""
+"""The disparity that is limited equals the disparity that metrics measure, for every constraint."""
 
 from dataclasses import replace
 

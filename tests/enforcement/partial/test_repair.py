@@ -1,4 +1,4 @@
-"""What the maps of repair keep, and what they leave alone."""
+"""The maps of repair: the limits that they keep, and the scores that they leave alone."""
 
 import numpy as np
 import pytest

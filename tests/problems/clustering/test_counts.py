@@ -1,4 +1,4 @@
-"""What constraints are missed by."""
+"""The violation of constraints on the counts of clusters."""
 
 import numpy as np
 import pytest

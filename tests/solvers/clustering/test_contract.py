@@ -1,4 +1,4 @@
-"""What every clustering solver promises; newcomers are found through the registry."""
+"""The contract of every clustering solver. New solvers are found through the registry."""
 
 import itertools
 from dataclasses import dataclass, fields
