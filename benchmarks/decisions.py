@@ -338,7 +338,8 @@ def _summary(results: dict[str, Any], every: list[str]) -> list[list[Any]]:
             worst = min(leads)
             shown = [_points(lead(results, own, way, some)), _clear(leads, 1), _clear(leads, -1)]
             shown.append(_points(worst) if worst.mean < 0 else "-")
-            rows.append([way, len(leads), *(["-"] * 4 if way == own else shown), np.median(cpu)])
+            name, shown = (f"skfair, {way}", ["-"] * 4) if way == own else (way, shown)
+            rows.append([name, len(leads), *shown, np.median(cpu)])
     return rows
 
 
