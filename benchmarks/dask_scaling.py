@@ -208,6 +208,14 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     }
 
 
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return the least and the largest ratio of a fit by two workers to a fit in memory."""
+    ratios = [
+        fit["workers 2"]["seconds"] / fit["here"]["seconds"] for fit in results["fits"].values()
+    ]
+    return {"least": min(ratios), "most": max(ratios)}
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Return the picture of the memory that the fitting process needs."""
     if "skipped" in results:

@@ -261,6 +261,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return {"speed": Table("wall time with one and two threads", columns, lines)}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return the least, the median and the largest ratio of one thread to two."""
+    ratios = [row["one"] / row["two"] for row in results.values()]
+    return {"least": min(ratios), "median": median(ratios), "most": max(ratios)}
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Draw the ratios that were measured, and what the serial shares allow 16 threads."""
     from matplotlib.figure import Figure
