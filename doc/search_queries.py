@@ -17,7 +17,7 @@ ANSWERS = {
         four-fifths rule; 80 percent rule; disparate impact; disparate impact ratio;
         equalised odds; equalized odds; equal opportunity; demographic parity; predictive
         parity; constraint; fairness criterion; Simpson's paradox; bounded group loss; p%
-        rule; minimum rate
+        rule; minimum rate; choose a metric; which metric
     """,
     "how_to/choose_with_a_committee": "committee; stakeholders; decision memo",
     "how_to/legal_tables": """
@@ -38,12 +38,12 @@ ANSWERS = {
         BISG; intersectionality; attribute missing at prediction; age; protected attribute;
         sensitive attribute; sensitive feature; intersectional groups; predict without
         sensitive attribute; race not recorded; non-binary; disability; several attributes;
-        empty category; missing groups
+        empty category; missing groups; two attributes; sensitive columns
     """,
     "user_guide/metrics": """
         disparity; balance; control features; confidence interval; selection rate; false
         omission rate; negative predictive value; undefined rate; zero_division; direction
-        of a ratio
+        of a ratio; false positive rate; false negative rate; true positive rate; precision
     """,
     "user_guide/metrics_of_scores": """
         statistical parity; noise floor; ROC AUC by group; calibration by group
@@ -51,9 +51,10 @@ ANSWERS = {
     "user_guide/levelling_down": "levelling down; leveling down; min_rate",
     "user_guide/new_people": """
         p-value; statistical significance; sample size; certified; certificate; population;
-        unseen data; guarantee; confidence; p-value of a difference; how many rows do I need
+        unseen data; guarantee; confidence; p-value of a difference; how many rows do I
+        need; chance or real difference; noise
     """,
-    "user_guide/monitoring": "drift; monitoring; alarm",
+    "user_guide/monitoring": "drift; monitoring; alarm; production; alert",
     "user_guide/audit": """
         audit csv; audit; false discovery rate; audit my csv; Excel; small groups; suppress
         small cells; model card; compare models; anonymize; anonymise; bias audit
@@ -98,13 +99,26 @@ ANSWERS = {
     "choose": "which estimator",
     "changelog": "release",
     "user_guide/partial_fairness": "top 20 percent; shortlist",
-    "user_guide/networks_and_streams": "sample weights; PyTorch; training loop; partial_fit",
+    "user_guide/networks_and_streams": """
+        sample weights; PyTorch; training loop; partial_fit; neural network; deep learning
+    """,
     "how_to/from_aif360": "AIF360; reject option",
     "benchmarks/traps": "wrong number; wrong input",
     "how_to/metadata_routing": """
         feature selection; weights in a pipeline; one-vs-rest; metadata routing; stacking
     """,
-    "user_guide/fair_kmeans": "k-means; sizes of clusters; size limits; size-constrained k-means",
+    "user_guide/fair_kmeans": """
+        k-means; sizes of clusters; size limits; size-constrained k-means; customer segments
+    """,
+    "quickstart": "credit scoring; first example",
+    "developer/add_a_loss": "own loss; custom loss",
+    "user_guide/regression_decisions": "regression; salary; prices",
+    "how_to/big_data": "memory; large data",
+    "how_to/dask": "larger than memory",
+    "how_to/onnx": "ONNX",
+    "how_to/mlflow": "MLflow; experiment tracker",
+    "how_to/repeated_measurements": "repeated measurements; same person several times",
+    "how_to/datasets": "data sets; Adult; simulated data",
 }
 # Page: tasks as people type them, in reviews of the site and in the trackers of other libraries.
 # They are no index entries: each has to be found by its words.
@@ -114,8 +128,9 @@ TASKS = {
         random_state
     """,
     "user_guide/metrics": """
-        confidence interval of selection rate; false omission rate difference; undefined true
-        positive rate of a group; ratio larger than 1 with a reference group
+        confidence interval of selection rate; false omission rate difference; undefined
+        true positive rate of a group; ratio larger than 1 with a reference group; false
+        positive rate by race
     """,
     "how_to/metadata_routing": """
         feature selection; weights in pipeline; one-vs-rest around a constrained model
@@ -128,7 +143,9 @@ TASKS = {
         predictions; correlation remover
     """,
     "user_guide/model_selection": "hyperparameter tuning with fairness",
-    "user_guide/networks_and_streams": "PyTorch training loop",
+    "user_guide/networks_and_streams": """
+        PyTorch training loop; use a neural network with a fairness penalty
+    """,
     "how_to/boosting": "equalized odds XGBoost",
     "how_to/deploy": "retrain monthly; docker",
     "user_guide/not_supported": """
@@ -137,12 +154,25 @@ TASKS = {
     """,
     "user_guide/groups": """
         non-binary; disability; declared category without rows; missing sensitive values in
-        training data
+        training data; how do I pass two sensitive columns at once
     """,
-    "user_guide/rules": "p% rule",
+    "user_guide/rules": "p% rule; which metric should I choose",
     "user_guide/decisions": "exact equalized odds; relaxed equalized odds thresholds",
-    "user_guide/fair_kmeans": "size limits of clusters; minimum cluster size k-means",
+    "user_guide/fair_kmeans": """
+        size limits of clusters; minimum cluster size k-means; cluster customers with
+        balanced gender
+    """,
     "user_guide/metrics_of_scores": "calibration by group",
+    "quickstart": "fair credit scoring model example",
+    "how_to/onnx": "export fair model to ONNX",
+    "user_guide/monitoring": "alert when gap grows in production",
+    "how_to/repeated_measurements": "same customer appears several times",
+    "user_guide/regression_decisions": "salary prediction regression fairness",
+    "auto_examples/ranks/plot_admissions": "school admission ranking quotas",
+    "how_to/big_data": "dataset larger than memory",
+    "how_to/mlflow": "log fairness metrics to experiment tracker",
+    "developer/add_a_loss": "write my own fairness loss",
+    "user_guide/new_people": "is this difference real or just noise",
 }
 # Other pages that answer a query as well.
 ALSO = {
@@ -159,6 +189,13 @@ ALSO = {
     "missing sensitive values in training data": ["how_to/pipelines"],
     "calibration by group": ["auto_examples/measure/plot_calibration"],
     "p% rule": ["how_to/legal_tables"],
+    "fair credit scoring model example": ["auto_examples/measure/plot_quickstart"],
+    "same customer appears several times": ["auto_examples/limit/plot_repeat_visits"],
+    "school admission ranking quotas": ["user_guide/partial_fairness"],
+    "which metric should I choose": ["user_guide/concepts", "how_to/choose_with_a_committee"],
+    "dataset larger than memory": ["how_to/dask"],
+    "write my own fairness loss": ["developer/add_a_constraint"],
+    "is this difference real or just noise": ["user_guide/metrics_of_scores"],
 }
 
 
