@@ -411,6 +411,7 @@ def model_cases():
 def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
     # Blocks are small, so that there are many of them.
     monkeypatch.setattr(pieces, "NUMBERS", 400)
+    monkeypatch.setattr(points, "_LARGE", 500)
     monkeypatch.setattr(points, "_MAX_KEPT", 500)
     monkeypatch.setattr(prices, "LARGE", 500)
     monkeypatch.setattr(prices, "SAMPLE", 300)

@@ -89,6 +89,6 @@ class LargeTable(CostTable):
         """List the cheapest moves of rows near a tie, or of all if they are not told apart."""
         if self._near is None:
             return super().near_moves(labels)
-        moves = Moves(self.rows, self.list_length())
+        moves = Moves(self.rows, self.short_length())
         self._near.list_moves(labels, moves)
         return moves

@@ -22,8 +22,10 @@ from skfair.utils.threads import over_blocks
 
 R = TypeVar("R")
 
-# Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
-_MAX_KEPT = 1 << 20
+# Problems of more numbers than this are computed in single precision.
+_LARGE = 1 << 20
+# Distances of more numbers than this are recomputed block by block instead of kept: 16 MB.
+_MAX_KEPT = 1 << 22
 _LARGEST = float(np.finfo(np.float64).max)
 # How far out a row may lie in own units: squares of more overflow.
 _FARTHEST = 1e100
@@ -119,8 +121,7 @@ class RepresentationProblem(CostedRows):
     ) -> None:
         super().__init__(groups, constraints, n_clusters, weights, before)
         self.X = X
-        # Of this many numbers distances are computed in single precision.
-        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
+        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _LARGE
         self.units = self._measured() if units is None else units
         self._scaled: NDArray[Any] | None = None  # all rows, where they are few
         if isinstance(X, np.ndarray) and not self.is_large:
@@ -249,7 +250,8 @@ class Distances(LargeTable):
         dtype = np.float32 if problem.is_large else np.float64
         self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
         self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
-        self.step = problem.step
+        # Each block has a curvature of its own, which is small beside the distances.
+        self.step = max(problem.step, 5 * problem.n_cells * problem.n_clusters)
         self._kept: dict[int, NDArray[Any]] = {}
         self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 

@@ -299,9 +299,10 @@ def _second_derivatives(own: FloatArray, cluster: IntArray, curvature: FloatArra
     which, cell = np.nonzero(own)
     place = which, cell * n_clusters + cluster[which]
     prices = sparse.csr_array((own[which, cell], place), (cluster.size, n_cells * n_clusters))
+    by_price = prices.T  # to transpose takes longer than a product
 
     def product(change: FloatArray) -> FloatArray:
-        moved = (prices.T @ change).reshape(n_cells, n_clusters, 1)
+        moved = (by_price @ change).reshape(n_cells, n_clusters, 1)
         return np.asarray(prices @ (curvature @ moved).ravel())
 
     return LinearOperator((cluster.size, cluster.size), product, dtype=np.float64)
