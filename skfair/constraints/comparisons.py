@@ -121,8 +121,10 @@ class Pairwise(Comparison):
         pairs = first[sizes == 2]
         members = np.flatnonzero(sizes[sets] > 2)
         position = np.cumsum(sizes > 2) - 1
-        each = _each(names)
-        of_rates = sparse.csr_array(sparse.vstack([each[pairs + 1] - each[pairs], each[members]]))
+        n_rows = pairs.size + members.size
+        signs = np.repeat([-1.0, 1.0], [pairs.size, n_rows])
+        at = np.append(np.arange(pairs.size), np.arange(n_rows)), [*pairs, *(pairs + 1), *members]
+        of_rates = sparse.csr_array((signs, at), shape=(n_rows, len(names)))
         upper = np.repeat([limit, 0.5 * limit], [pairs.size, members.size])
         centers = np.concatenate([np.full(pairs.size, -1), position[sets[members]]])
         row_names = (

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, StandardScaler
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, gen_batches
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
@@ -140,6 +140,7 @@ def fit_groups(
 BOOSTER: dict[str, Any] = {"max_iter": 12, "learning_rate": 0.3, "max_leaf_nodes": 15}
 # Where a wrapper of scikit-learn keeps the model that it has fitted
 _INSIDE = "best_estimator_", "estimator_", "regressor_", "calibrated_classifiers_"
+_ROWS_AT_ONCE = 50_000
 # Numbers of categories that are missing, or were not there in the fit
 _MISSING, _UNKNOWN = -2, -1
 
@@ -200,7 +201,9 @@ def _fitted_to_scaled(
     So new rows are read without a copy of them.
     """
     scaler = StandardScaler(copy=False)
-    model.fit(scaler.fit_transform(X, **weights), target, **weights)
+    for rows in gen_batches(len(X), _ROWS_AT_ONCE):  # it makes copies
+        scaler.partial_fit(X[rows], **{name: of_rows[rows] for name, of_rows in weights.items()})
+    model.fit(scaler.transform(X), target, **weights)
     model.coef_ = model.coef_ / scaler.scale_
     model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_
     return model

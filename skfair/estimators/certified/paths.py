@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, gen_batches
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.enforcement.certified.gap_solver import PathRows
@@ -115,7 +115,11 @@ class Folds:
         They have the shape (n_rows, n_steps); of two classes, whether the second one is chosen.
         """
         if self.strict.n_classes == 2:
-            return np.asarray(self.margins(chances, shares, path) > 0)
+            selected = np.empty((len(chances), len(path)), bool)
+            for rows in gen_batches(len(chances), MOST_ROWS):
+                # Margins of all rows would take eight times as much as the decisions.
+                selected[rows] = self.margins(chances[rows], shares[rows], path) > 0
+            return selected
         values = chances @ self.strict.utility
         labels = np.empty((len(values), len(path)), np.int64)
         for step, offsets in enumerate(path):

@@ -84,8 +84,9 @@ class HeldOut(NamedTuple):
 
     def predictions(self, models: Sequence[Any]) -> NDArray[Any]:
         """Return predictions for the rows that judge, each by the model that has not seen it."""
+        take = np.take if isinstance(self.X, np.ndarray) else _safe_indexing
         parts = [
-            np.asarray(model.predict(_safe_indexing(self.X, rows)))
+            np.asarray(model.predict(take(self.X, rows, axis=0)))
             for model, (_, rows) in zip(models, self.splits, strict=True)
         ]
         return np.concatenate(parts)
