@@ -137,6 +137,26 @@ def scan_thresholds(rows, constraints, sums, accuracy):
 
 
 @njit(cache=True)
+def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
+    """Write the band of each row, from the highest score ``top`` down, and sums over bands.
+
+    ``rows`` are scores, gains, cells and steps. ``ends`` (2, n_bands) becomes the lowest score and
+    minus the highest one. Losses and gains are added to ``gained`` (2, n_bands), negative and
+    positive steps to ``moved`` (n_constraints, 2, n_cells, n_bands).
+    """
+    scores, gains, cells, steps = rows
+    last = ends.shape[1] - 1
+    for i in range(scores.size):
+        score = scores[i]
+        b = int(min(max((top - score) * per_unit, 0.0), last))
+        bands[i] = b
+        ends[0, b], ends[1, b] = min(ends[0, b], score), min(ends[1, b], -score)
+        gained[1 if gains[i] > 0 else 0, b] += gains[i]
+        for k in range(steps.shape[0]):
+            moved[k, 1 if steps[k, i] > 0 else 0, cells[k, i], b] += steps[k, i]
+
+
+@njit(cache=True)
 def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
     """Find the threshold of the largest accuracy minus ``penalty`` for each unit of missed limits.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.enforcement.erm.thresholds import best_threshold
 from skfair.enforcement.rounds import DAMPING, SolveOptions, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Threshold, Verdict, excesses
 from skfair.problems.erm.problem import ConstrainedERM, Decisions
@@ -108,7 +109,8 @@ class Path:
     def threshold(self) -> Callable[[FloatArray, float], Threshold]:
         """The search for the best threshold of scores."""
         problem, weights = self.problem, self.problem.everything.loss_weights
-        return StrictEvaluation.of_scores(problem.constraints, problem.targets, weights).threshold
+        strict = StrictEvaluation.of_scores(problem.constraints, problem.targets, weights)
+        return partial(best_threshold, strict)
 
     def keep(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
         """Measure a solution by its true disparities, at its best threshold, and keep it."""
