@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import CurvedEvaluation, Product
@@ -128,16 +128,14 @@ class FactorisedSystem(NewtonSystem):
         self._unit = 1 / np.sqrt(_lifted(np.abs(diagonal)))
         matrix *= np.outer(self._unit, self._unit)
         diagonal += 1e-12
-        try:
-            self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return False
-        return True
+        # Functions around these take longer than they do where parameters are few.
+        self._factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+        return not failure
 
     def _solve(self, right: FloatArray) -> FloatArray:
         """Solve for one right side, or for several in columns."""
         unit = self._unit if right.ndim == 1 else self._unit[:, None]
-        return np.asarray(unit * cho_solve(self._factor, unit * right, check_finite=False))
+        return np.asarray(unit * dpotrs(self._factor, unit * right, lower=1)[0])
 
 
 class ProductSystem(NewtonSystem):
