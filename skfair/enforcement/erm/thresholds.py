@@ -12,12 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.strict_evaluation import (
-    StrictEvaluation,
-    StrictRates,
-    Threshold,
-    shift_at,
-)
+from skfair.enforcement.strict_evaluation import StrictEvaluation, StrictRates, Threshold, shift_at
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
