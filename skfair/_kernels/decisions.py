@@ -1,7 +1,6 @@
-"""Decisions at offsets: soft ones for the dual, and where a line search passes each row."""
+"""Soft decisions at offsets, for the dual."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,59 +40,3 @@ def soften(leads, weights, temperature):
             leads[i, c] *= weight / mass
         total += weight * (largest + temperature * math.log(mass))
     return total
-
-
-class Counted(NamedTuple):
-    """Return the weight of a row in each constraint."""
-
-    weights: np.ndarray  # (n,)
-    values: np.ndarray  # (n, n_classes): utility of each decision
-    classes: np.ndarray  # (n,): the true class
-    cells: np.ndarray  # (n_constraints, n): its cell in each constraint
-    steps: np.ndarray  # (n_constraints, n): change of the mean of that cell if the row is selected
-    # (n_constraints,): the decision that selects a row; -1 if that is its true class
-    selecting: np.ndarray
-
-
-@njit(cache=True)
-def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
-    """Find what changes if rows are decided for a class, or for another one.
-
-    Writes gains (n,), cells and steps (n_constraints, n) for the class in place of ``others``, adds
-    to ``base`` (n_constraints, n_cells) the change of means if ``before`` makes way for ``others``.
-    Returns the change of utility for that.
-    """
-    weights, values, classes, of_rows, sizes, selecting = counted
-    utility = 0.0
-    for j in range(rows.size):
-        i, other, now = rows[j], others[j], before[j]
-        gains[j] = weights[i] * (values[i, label] - values[i, other])
-        utility += weights[i] * (values[i, other] - values[i, now])
-        for k in range(selecting.size):
-            chosen = selecting[k] if selecting[k] >= 0 else classes[i]
-            size, cell = sizes[k, i], of_rows[k, i]
-            of_other = size if other == chosen else 0.0
-            cells[k, j] = cell
-            steps[k, j] = (size if label == chosen else 0.0) - of_other
-            base[k, cell] += of_other - (size if now == chosen else 0.0)
-    return utility
-
-
-@njit(cache=True)
-def passing_points(margins, rows, direction, label, others, points):
-    """Find how far the offset of a class may rise before a row is no longer decided for it.
-
-    Writes for each of ``rows`` the best other class, and the lead over it per unit of offset.
-    """
-    n_classes = margins.shape[1]
-    for j in range(rows.size):
-        i = rows[j]
-        best = 1 if label == 0 else 0
-        lead = margins[i, best]
-        for c in range(best + 1, n_classes):
-            # Selections instead of branches, which the processor cannot foresee.
-            is_more = (c != label) & (margins[i, c] > lead)
-            best = c if is_more else best
-            lead = margins[i, c] if is_more else lead
-        others[j] = best
-        points[j] = (margins[i, label] - lead) / direction[j]

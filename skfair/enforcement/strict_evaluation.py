@@ -183,8 +183,7 @@ class StrictRates:
 
         The combinations are (n_combinations, n_cells), the result (n_combinations, n_rows).
         """
-        of_rows = combinations[:, self.cells[k][rows]]
-        return np.asarray(of_rows.multiply(self.steps[k][rows]).toarray())
+        return np.asarray(combinations.toarray()[:, self.cells[k][rows]] * self.steps[k][rows])
 
     def scaled(self, share: float, *, keep_caps: bool = False) -> StrictRates:
         """Return the rates with a share of the limits, or of those between groups only."""
@@ -289,26 +288,23 @@ class StrictEvaluation:
         min_gap: float | None = None,  # around the cutoff; None for that of rounding
     ) -> LineScan:
         """Find the best cutoff above which rows are decided for a class."""
-        from skfair._kernels.decisions import Counted, exchanged
         from skfair._kernels.thresholds import SortedRows
 
         order = np.argsort(-points)
         ordered = points[order]
         gaps = ordered[:-1] - ordered[1:]
         least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
-        rates, n_constraints = self.rates, len(self.rates.constraints)
-        gains, steps = np.empty(rows.size), np.empty((n_constraints, rows.size))
-        cells = np.empty((n_constraints, rows.size), np.int64)
-        added = np.zeros((n_constraints, max((start.size for start in rates.starts), default=0)))
-        counted = Counted(
-            self.weights, self.values, rates.classes, rates.cells, rates.steps, rates.selecting
-        )
-        utility = now.verdict.merit + exchanged(
-            counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
-        )
-        means = [
-            mean + effects[: mean.size] for mean, effects in zip(now.means, added, strict=True)
-        ]
+        rates, before, means = self.rates, now.predicted[rows], []
+        weights, of_others = self.weights[rows], self.values[rows, others]
+        gains = weights * (self.values[rows, label] - of_others)
+        utility = now.verdict.merit + float(weights @ (of_others - self.values[rows, before]))
+        cells, steps = (np.take(of_rows, rows, axis=1) for of_rows in (rates.cells, rates.steps))
+        for k, (selecting, mean) in enumerate(zip(rates.selecting, now.means, strict=True)):
+            chosen = rates.classes[rows] if selecting == TRUE_CLASS else selecting
+            added = steps[k] * (others == chosen)
+            changes = added - steps[k] * (before == chosen)
+            means.append(mean + np.bincount(cells[k], changes, mean.size))
+            steps[k] = steps[k] * (label == chosen) - added
         entries = SortedRows(order, gaps > least, gains, cells, steps)
         return LineScan(*rates.table.scan(entries, means, utility, self.penalty), entries, means)
 

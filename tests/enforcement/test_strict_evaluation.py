@@ -24,8 +24,8 @@ RATE_CONSTRAINTS = [
 def kernel(request, monkeypatch):
     if request.param == "python":
         scan = as_python(kernels.scan_thresholds)
-        for name in ("_gap", "_largest_disparity"):
-            monkeypatch.setitem(scan.__globals__, name, as_python(getattr(kernels, name)))
+        disparity = as_python(kernels._largest_disparity)
+        monkeypatch.setitem(scan.__globals__, "_largest_disparity", disparity)
         monkeypatch.setattr(kernels, "scan_thresholds", scan)
 
 

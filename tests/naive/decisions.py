@@ -27,28 +27,6 @@ def passing_points(margins, rows, direction, label):
     return others, points
 
 
-def exchanged(counted, rows, label, others, before):
-    """Return gains, cells and steps of a class in place of others, and what others change."""
-    n_constraints = counted.cells.shape[0]
-    gains, cells = [], np.zeros((n_constraints, len(rows)), int)
-    steps, base, worth = (
-        np.zeros(cells.shape),
-        np.zeros((n_constraints, counted.cells.max() + 1)),
-        0.0,
-    )
-    for j, i in enumerate(rows):
-        value = counted.weights[i] * counted.values[i]
-        gains.append(value[label] - value[others[j]])
-        worth += value[others[j]] - value[before[j]]
-        for k, selecting in enumerate(counted.selecting):
-            chosen = counted.classes[i] if selecting < 0 else selecting
-            cells[k, j] = counted.cells[k, i]
-            size = {c: counted.steps[k, i] if c == chosen else 0.0 for c in range(value.size)}
-            steps[k, j] = size[label] - size[others[j]]
-            base[k, cells[k, j]] += size[others[j]] - size[before[j]]
-    return gains, cells, steps, base, worth
-
-
 def best_random_decisions(chances, classes, groups, limit, n_cells=25):
     """Return the accuracy of the best random decisions under equalized odds of each class.
 

@@ -85,11 +85,8 @@ class Candidate:
         cost : float
             Rows that were evaluated.
         """
-        from skfair._kernels.decisions import passing_points
-
         rows, direction = along(self.columns, which)
-        points, others = np.empty(rows.size), np.empty(rows.size, np.int64)
-        passing_points(self.margins, rows, direction, label, others, points)
+        others, points = passing_points(self.margins, rows, direction, label)
         mine, ends = rows, (np.inf, -np.inf)
         if rows.size > n_near:
             distance = np.abs(points)
@@ -113,6 +110,22 @@ class Candidate:
             predicted[mine] = others
             self.decisions = Decisions(predicted, best_cut.means_there(), best_cut.verdict)
         return cost
+
+
+def passing_points(
+    margins: FloatArray, rows: IntArray, direction: FloatArray, label: int
+) -> tuple[IntArray, FloatArray]:
+    """Return the best other class of some rows, and how far the offset of a class may rise.
+
+    That is the lead of the class over the other one, per unit of offset.
+    """
+    classes = [c for c in range(margins.shape[1]) if c != label]
+    others, best = np.full(rows.size, classes[0]), margins[:, classes[0]][rows]
+    for c in classes[1:]:
+        margin = margins[:, c][rows]
+        others[margin > best] = c
+        best = np.maximum(best, margin)
+    return others, (margins[:, label][rows] - best) / direction
 
 
 def decided(margins: FloatArray) -> IntArray:

@@ -5,16 +5,20 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-from skfair._kernels.decisions import Counted, exchanged, passing_points
-from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.constraints import AccuracyParity, DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.dual import SoftRows, solve_dual
-from skfair.enforcement.decisions.lines import Candidate, lines
+from skfair.enforcement.decisions.lines import Candidate, lines, passing_points
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
 from skfair.enforcement.decisions.search import search_decisions
 from skfair.enforcement.decisions.shares import known_shares, margins, with_ties_broken
-from skfair.enforcement.strict_evaluation import ClassConstraint, StrictEvaluation
+from skfair.enforcement.strict_evaluation import (
+    TRUE_CLASS,
+    ClassConstraint,
+    Decisions,
+    StrictEvaluation,
+)
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import decisions as naive
@@ -68,32 +72,36 @@ def test_points_where_a_line_passes_rows(n_classes):
     given = rng.integers(0, 3, size=(30, n_classes)) / 2  # with ties
     rows, direction = np.arange(0, 30, 2), rng.random(15) + 0.1
     for label in range(n_classes):
-        others, points = np.empty(15, np.int64), np.empty(15)
-        passing_points(given, rows, direction, label, others, points)
+        others, points = passing_points(given, rows, direction, label)
         expected = naive.passing_points(given, rows, direction, label)
         assert others.tolist() == expected[0]
         assert points == pytest.approx(expected[1])
 
 
-def test_what_a_line_exchanges():
-    rng = np.random.default_rng(0)
-    n, n_classes, selecting = 40, 3, np.array([2, -1])
-    counted = Counted(
-        rng.random(n),
-        rng.random((n, n_classes)),
-        rng.integers(0, n_classes, n),
-        rng.integers(0, 4, (2, n)),
-        rng.normal(size=(2, n)),
-        selecting,
-    )
-    rows = np.arange(1, n, 3)
-    others, before = rng.integers(0, 2, rows.size), rng.integers(0, n_classes, rows.size)
-    gains, cells = np.empty(rows.size), np.empty((2, rows.size), np.int64)
-    steps, base = np.empty((2, rows.size)), np.zeros((2, 4))
-    worth = exchanged(counted, rows, 2, others, before, gains, cells, steps, base)
-    expected = naive.exchanged(counted, rows, 2, others, before)
-    for found, one in zip((gains, cells, steps, base, worth), expected, strict=True):
-        assert np.allclose(found, one)
+@pytest.mark.parametrize("constraint", [EqualizedOdds(), AccuracyParity()])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_line_is_cut_where_counting_says(constraint, n_classes):
+    """Each cut is made by hand, and its decisions are counted."""
+    strict = small(constraint, 0.2, n_classes=n_classes)[0]
+    if isinstance(constraint, AccuracyParity):
+        limits = [ClassConstraint(bound, TRUE_CLASS) for bound in strict.rates.bounds]
+        strict = StrictEvaluation.of(limits, strict.rates.classes, strict.weights, strict.utility)
+    rng, n, label = np.random.default_rng(0), strict.weights.size, n_classes - 1
+    predicted, rows = rng.integers(0, n_classes, n), np.arange(1, n, 3)
+    others, points = rng.integers(0, label, rows.size), rng.normal(size=rows.size)
+    now = Decisions(predicted, strict.rates.means(predicted), strict(predicted))
+    found = strict.scan(rows, label, others, points, now)
+    every = []
+    for n_above in range(rows.size + 1):
+        decisions = predicted.copy()
+        decisions[rows] = np.where(np.argsort(np.argsort(-points)) < n_above, label, others)
+        every.append(decisions)
+    best = min((strict(decisions) for decisions in every), key=lambda verdict: verdict.rank)
+    there = strict(every[found.n_above])
+    assert (found.verdict.merit, found.verdict.excess) == pytest.approx((there.merit, there.excess))
+    assert there.rank == pytest.approx(best.rank)
+    counted = zip(found.means_there(), strict.rates.means(every[found.n_above]), strict=True)
+    assert all(np.allclose(means, expected) for means, expected in counted)
 
 
 @pytest.mark.parametrize("constraint", [DemographicParity(), EqualizedOdds()])
