@@ -160,8 +160,12 @@ class Mixtures:
 
 def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
     """Return how many rates of a group are limited; one that is limited twice is one."""
-    rows, rates = np.flatnonzero(groups == group), strict.rates
+    rates = strict.rates
     own = [bound.rates[bound.rate_groups == group] for bound in rates.bounds]
+    n_rates = sum(int(of_group.shape[0]) for of_group in own)
+    if n_rates < 2:
+        return n_rates
+    rows = np.flatnonzero(groups == group)
     effects = np.vstack([rates.added(k, of_group, rows) for k, of_group in enumerate(own)])
     lengths = np.linalg.norm(effects, axis=1, keepdims=True)
     directions = effects / np.where(lengths > 0, lengths, 1.0)
