@@ -297,7 +297,9 @@ class StrictEvaluation:
         rates, before, means = self.rates, now.predicted[rows], []
         weights, of_others = self.weights[rows], self.values[rows, others]
         gains = weights * (self.values[rows, label] - of_others)
-        utility = now.verdict.merit + float(weights @ (of_others - self.values[rows, before]))
+        # Summed row by row: searches without the group follow the last digit to other decisions.
+        changed = np.cumsum(weights * (of_others - self.values[rows, before]))
+        utility = now.verdict.merit + float(changed[-1] if rows.size else 0.0)
         cells, steps = (np.take(of_rows, rows, axis=1) for of_rows in (rates.cells, rates.steps))
         for k, (selecting, mean) in enumerate(zip(rates.selecting, now.means, strict=True)):
             chosen = rates.classes[rows] if selecting == TRUE_CLASS else selecting
