@@ -17,7 +17,9 @@ __all__ = [
 class MissingGroupsWarning(UserWarning):
     """Warning used when an estimator is fitted without sensitive features.
 
-    Without sensitive features, there are no groups to compare, so no constraint is imposed.
+    Without sensitive features, there are no groups to compare, so constraints that compare groups
+    have no effect. Limits that need no groups, such as bounded rates and ``selection_rate``, are
+    still imposed.
 
     Examples
     --------

@@ -203,7 +203,7 @@ class FairnessPath:
         with confidence intervals, the disparity of each attribute, the accuracy, the decisions that
         change, the right and wrong decisions in each group, and if the limit is certified. A button
         writes the decision with its reasons as a memo, for printing and as JSON. The page is a
-        single file that works offline. Without scripts, it shows all limits one below the other.
+        single file that works offline. Without scripts, it shows all limits at once.
 
         Parameters
         ----------

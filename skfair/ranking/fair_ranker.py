@@ -41,11 +41,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     r"""Learning to rank under a limit on the pair errors between groups in each query.
 
     The ranker learns a score for each document, and the documents of a query are sorted by this
-    score. A pair error is a worse document that is ranked above a better one of the same query. For
-    each query and any two groups a and b, two error rates are compared: of the pairs in which the
-    better document belongs to a and the worse one to b, and of the opposite pairs. Their difference
-    is at most ``max_disparity``, as measured by :func:`skfair.metrics.pair_error_gap`. Predictions
-    do not need the group.
+    score. A pair error is a worse document that is ranked above a better one of the same query. A
+    pair with tied scores counts as half an error. For each query and any two groups a and b, two
+    error rates are compared: of the pairs in which the better document belongs to a and the worse
+    one to b, and of the opposite pairs. Their difference is at most ``max_disparity``, as measured
+    by :func:`skfair.metrics.pair_error_gap`. Predictions do not need the group.
 
     The scores :math:`h_\theta(x)` solve the problem
 
@@ -77,8 +77,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     solver : str or solver object, default="auto"
         Algorithm that solves the constrained problem. If "auto", "al_lbfgs" is used. If
         ``query_share`` is below 1, it also gives up queries whose limit would cost too much. Other
-        choices are "multiplier_model", "plada", "plada_stochastic", "alm" and further solvers of
-        :mod:`skfair.solvers`.
+        choices are "alm" of :mod:`skfair.solvers`, and "multiplier_model", "plada",
+        "plada_stochastic" and further algorithms of :mod:`skfair.papers`.
     max_iter : int or None, default=None
         Maximum number of iterations in each run of the solver. If None, it is 100 for "auto", and
         other solvers use their own default.

@@ -76,8 +76,10 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         around 0, within 5% of the standard deviation of y.
     alpha : float or None, default=None
         Weight of the L2 penalty. Larger values mean stronger regularisation. If None, 1 / n_samples
-        is used, which is the same penalty as with ``alpha=1`` in ``Ridge``. For absolute errors the
-        penalty is divided by the standard deviation of y, so that the unit of y does not matter.
+        (with sample weights, 1 over their sum) is used, which is the same penalty as with
+        ``alpha=1`` in ``Ridge``. For absolute errors this default is divided by the standard
+        deviation of y, so that the unit of y does not matter. A number is used as it is, so its
+        effect on absolute errors depends on the unit of y.
     fit_intercept : bool, default=True
         If True, the predictions have an intercept.
     solver : str or solver object, default="auto"

@@ -373,7 +373,7 @@ def audit(
         Facts for the head of the report, such as ``{"model": "Score card 3", "period": "June 2026",
         "prepared by": "Risk control"}``. If a "file" is named, its SHA-256 is added.
     random_state : int, RandomState instance or None, default=0
-        Seed of the simulations. With the default, audits of the same data are identical.
+        Seed of the simulations. With the default, audits of the same data have the same numbers.
 
     Returns
     -------

@@ -311,9 +311,9 @@ def alternatives(
     Notes
     -----
     The baseline is treated as given. If it was chosen as the most accurate candidate on the same
-    rows, its accuracy is slightly too high, and losses are overstated. Rows are resampled within
-    groups, which costs O(n_bootstrap * m * n_models) for m distinct combinations of group, label
-    and decisions.
+    rows, its accuracy is slightly too high, and losses are overstated. Rows, or units, are
+    resampled within groups. For rows this costs O(n_bootstrap * m * n_models * n_groups) for m
+    distinct combinations of group, label and decisions.
 
     Examples
     --------
