@@ -166,7 +166,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         number of rows that are no longer selected). The dict is empty with ``enforce="surrogate"``,
         after ``partial_fit``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
-        Difference between the rate of each group and the overall rate.
+        Rate (or mean loss or score) of each group minus its overall value. For bounded constraints
+        it is the value of the group itself. The keys also name the class if the constraint is
+        about a class, and the constraint if there are several.
     multipliers_ : ndarray of shape (n_constraints,)
         Lagrange multipliers. Each one is the increase of the objective per unit by which the limit
         is tightened.

@@ -132,7 +132,8 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         number of rows with a lower prediction). The dict is empty with ``enforce="surrogate"``,
         and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
-        Difference between the mean prediction (or loss) of each group and the overall mean.
+        Mean prediction (or loss) of each group minus the overall mean. For "bounded_group_loss" it
+        is the mean loss of the group itself.
     multipliers_ : ndarray of shape (n_constraints,)
         Lagrange multipliers. Each one is the increase of the objective per unit by which the limit
         is tightened.
