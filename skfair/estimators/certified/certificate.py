@@ -71,8 +71,8 @@ class Certificate:
     records, use ``fit(..., groups=)`` to say which rows belong together. All rows of a person are
     then used either for fitting or for the test. They count as the number of independent rows with
     the same cluster-robust variance. Without ``groups`` each row is treated as a different person.
-    In a simulation with ten similar rows per person, the limit was then exceeded in 20 of 50
-    certified fits.
+    In simulations of people with ten similar rows on average, and more for some than for others,
+    the limit was then exceeded in a third of the certified fits.
 
     Examples
     --------
