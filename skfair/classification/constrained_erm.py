@@ -197,8 +197,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     n_solves_ : int
         Number of problems that were solved to satisfy the limits strictly.
     decisions_ : FairDecisionClassifier
-        The certified classifier, if the certificate was found by cross-fitting
-        (``Certificate(by="cross")``). There are no coefficients then.
+        The certified classifier, if the certificate was found by cross-fitting, which
+        ``Certificate(by="auto")`` also uses if possible. The coefficients, the multipliers, the
+        progress of the solver and ``disparity_by_group_`` do not exist then.
 
     See Also
     --------
@@ -208,8 +209,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
 
     Notes
     -----
-    The constrained problems are not convex, so the solutions are stationary points. Dask
-    collections are accepted for linear models.
+    Most of the constrained problems are not convex, so the solutions are stationary points. Dask
+    collections are accepted for linear models. If the model was fitted only by ``partial_fit``, the
+    attributes ``constraint_names_``, ``objective_``, ``status_``, ``kkt_residual_``,
+    ``temperature_``, ``history_`` and ``n_solves_`` do not exist.
 
     Examples
     --------

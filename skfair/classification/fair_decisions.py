@@ -164,7 +164,8 @@ class FairDecisionClassifier(
     train_disparity_ : float
         Disparity of ``train_predictions_``. With several constraints, it is the largest disparity.
     train_disparities_ : dict of str to float
-        Disparity of ``train_predictions_`` for each constraint.
+        Disparity of ``train_predictions_`` for each constraint. With more than two classes, most
+        constraints have one entry for each class, such as "DemographicParity (y=1)".
     changes_ : dict of str to Change
         Changes of the decisions on the training rows that are caused by the limits. The key
         "selection rate" holds an object with the attributes ``before`` (the selection rate of the
@@ -481,6 +482,9 @@ class FairDecisionClassifier(
     def to_thresholds(self) -> Any:
         """Return the threshold of each group on the probability of the positive class.
 
+        This requires two classes and ``group_aware=True`` or "thresholds". An error is raised if a
+        group has several thresholds (``method_`` is "mixtures"), which "thresholds" avoids.
+
         Returns
         -------
         thresholds : DataFrame
@@ -499,7 +503,8 @@ class FairDecisionClassifier(
         """Return the decisions of each group as a linear formula of the features.
 
         This requires a fitted logistic regression (``cv="prefit"``), because an average over the
-        models of several folds is not linear.
+        models of several folds is not linear. It also requires one threshold for each group, as in
+        :meth:`to_thresholds`.
 
         Returns
         -------

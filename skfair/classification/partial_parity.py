@@ -146,12 +146,14 @@ class PartialParityClassifier(
         "selection rate" holds an object with the attributes ``before`` (the selection rate of the
         same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
         each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
-        number of rows that are no longer selected).
+        number of rows that are no longer selected). The dict is empty unless
+        ``enforce="strict"``.
     is_within_limit_ : bool
         True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
         training rows. Use ``confidence`` for a limit that holds for the population.
     percentiles_ : ndarray
-        Percentiles at which the smooth constraint was imposed.
+        Percentiles at which smooth statistical parity was imposed. The array is empty for other
+        constraints and for the solver "repair".
     percentile_thresholds_ : ndarray
         Scores at these percentiles.
     multipliers_ : ndarray of shape (n_constraints,)

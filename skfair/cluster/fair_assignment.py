@@ -60,14 +60,14 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         is used. Pass a fitted clusterer as ``sklearn.frozen.FrozenEstimator(clusterer)``.
     min_balance : float or None, default=0.8
         Minimum balance of each cluster, in [0, 1]. The balance is the size of the smallest group in
-        the cluster over the size of the largest group. If None, the balance is not limited, and
-        other limits must be given.
+        the cluster over the size of the largest group. If None, the balance is not limited, which
+        is required with ``share_bounds``.
     relative_balance : bool, default=True
         If True, ``min_balance`` is a share of the balance of the whole sample. If False, it is an
         absolute balance.
     share_bounds : float or dict, default=None
-        Limits on the share of each group in each cluster, as in :class:`FairKMeans`. They are used
-        instead of ``min_balance``.
+        Limits on the share of each group in each cluster, as in :class:`FairKMeans`. They require
+        ``min_balance=None``.
     size_bounds : pair (low, high), default=None
         Smallest and largest total weight of a cluster. Floats in [0, 1] are shares of the weight of
         all rows, and integers are weights. An array gives one of these for each cluster. If None,

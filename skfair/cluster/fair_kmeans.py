@@ -124,7 +124,8 @@ class FairKMeans(
         Number of runs, of which the best one is kept. "auto" is 1. Each run starts from k-means,
         and from k-means on the points after the mean of their group has been subtracted.
     solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
-        Algorithm that solves the problem. Only "prices" accepts several attributes.
+        Algorithm that solves the problem. Only "prices" accepts several attributes that are kept
+        apart by ``Sensitive(intersectional=False)``.
 
         - "prices", :class:`~skfair.solvers.Prices`, solves the dual of the assignment problem. It
           satisfies the limits exactly and takes the least time.
@@ -163,9 +164,9 @@ class FairKMeans(
         group.
     lower_bound_ : float
         Lower bound on the cost of all labels within the limits, at the centres for which
-        ``labels_`` were chosen.
+        ``labels_`` were chosen. Only the solver "prices" computes it. It is 0 for other solvers.
     assignment_gap_ : float
-        Relative excess of the cost of ``labels_`` over this bound.
+        Relative excess of the cost of ``labels_`` over this bound. It is 0 for other solvers.
     n_iter_ : int
         Number of rounds of the best run.
     status_ : str
@@ -323,9 +324,10 @@ class FairKMeans(
 
         The first part is clustered as by ``fit`` and must contain every group. Each further part is
         assigned so that the limits hold for all rows seen so far. Then the centres move to the
-        running means, and the prices are averaged. ``labels_`` are the labels of the last part,
-        whereas ``cluster_sizes_``, ``group_counts_``, ``cluster_balances_`` and ``balance_``
-        describe all parts. Shares in ``size_bounds`` are shares of all rows so far, and are
+        running means, and the prices are averaged. ``labels_``, ``inertia_``, ``lower_bound_`` and
+        ``assignment_gap_`` describe the last part, whereas ``cluster_sizes_``, ``group_counts_``,
+        ``cluster_balances_`` and ``balance_`` describe all parts. ``status_`` and ``history_`` are
+        the ones of the first part. Shares in ``size_bounds`` are shares of all rows so far, and are
         satisfied up to one row.
 
         Parameters

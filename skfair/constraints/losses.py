@@ -48,8 +48,9 @@ class _OnLosses(Constraint):
 class LossParity(_OnLosses):
     """Bound the difference of mean losses between groups.
 
-    The loss is the one that the estimator minimises. Equal losses do not imply equal selection
-    rates.
+    The loss is the one that the estimator minimises. For squared errors the limit applies to the
+    whole squared error, although :class:`~skfair.regression.ConstrainedERMRegressor` minimises half
+    of it. Equal losses do not imply equal selection rates.
     """
 
     tasks = _EVERYWHERE | {"predictions"}

@@ -80,7 +80,7 @@ def make_fair_sbm(
         the groups, and a larger c makes the clusters easier to find.
     scale : float or None, default=None
         The factor s. If None, it is :math:`(\log n / n)^{1/10}`, and products above 1 are set to 1,
-        which happens below 330 nodes with the default factors. With ``scale=1.0``,
+        which happens below 336 nodes with the default factors. With ``scale=1.0``,
         ``probabilities`` are used without scaling. If a number is given, products above 1 raise an
         error.
     shuffle : bool, default=True

@@ -67,7 +67,7 @@ def make_ranking_queries(
         first columns.
     n_levels : int, default=5
         Number of grades. Half of the documents have the grade 0, and each further grade has half of
-        the remaining documents.
+        the remaining documents, except for the highest one, which has all that remain.
     bias : float, default=1.5
         Number that is added to the merit of the group "high" before documents are graded. Use 0 for
         no bias.

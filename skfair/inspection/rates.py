@@ -54,8 +54,9 @@ class GroupRatesDisplay(Display):
 
     The picture has one row for each group and one row for the whole sample. Rates are distinguished
     by colour and marker, and a line shows the rate of the whole sample. If the interval of a group
-    does not contain the line, its rate differs significantly from the overall rate. If it contains
-    the line, the difference may be due to chance.
+    does not contain the line, its rate differs significantly from the overall rate, if this group
+    is considered alone. With many groups, some intervals miss the line by chance. If an interval
+    contains the line, the difference may be due to chance.
 
     It is recommended to create the display with :meth:`from_estimator` or :meth:`from_predictions`.
 

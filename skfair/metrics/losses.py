@@ -113,8 +113,9 @@ def _parameters() -> None:
     y_true : array-like of shape (n_samples,)
         True labels, or numbers for regression.
     y_score : array-like of shape (n_samples,)
-        Values of a decision function, which are positive if the positive class is predicted.
-        Probabilities are not accepted. For regression, these are the predictions.
+        Values of a decision function, which are positive if the positive class is predicted. Do not
+        pass probabilities, because they would be read as values of a decision function without an
+        error. For regression, these are the predictions.
     loss : str, callable or object with the method ``exact``, default="log_loss"
         The loss of a row with the score z and the target t, which is -1 or 1 in classification.
         ``"log_loss"`` is log(1 + exp(-t z)), ``"hinge"`` is max(0, 1 - t z), ``"squared_hinge"`` is

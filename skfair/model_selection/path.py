@@ -360,7 +360,8 @@ def fairness_path(
         with several constraints or classes the largest disparity. For constraints within strata
         and constraints without a metric, it must be given.
     scoring : str or callable, default="accuracy"
-        Score of the models, as the name of a scorer of scikit-learn or as a scorer.
+        Score of the models, as the name of a scorer of scikit-learn or as a scorer. Pass a score of
+        numbers, such as "r2", for a regressor.
     n_splits : int, default=None
         Number of random splits that replace a test set. In each split, the path is fitted on three
         quarters of the rows and measured on the rest, stratified by group and class. The means over

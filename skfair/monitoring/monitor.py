@@ -79,7 +79,8 @@ class DisparityMonitor:
         the limit applies to the disparity itself.
     min_ratio : float or dict, default=None
         The limit on the ratio of the lower to the higher rate, as an alternative to
-        ``max_disparity``. For example, 0.8 is the four-fifths rule.
+        ``max_disparity``. For example, 0.8 is the four-fifths rule. It cannot be combined with
+        ``reference_batches``.
     reference : group or dict, default=None
         The group with which each other group is compared, such as ``"male"``. If there is one limit
         per attribute, pass a dict such as ``{"sex": "male"}``. Disparities then have a sign, and

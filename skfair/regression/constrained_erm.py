@@ -169,8 +169,11 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
 
     Notes
     -----
-    With "mean_score_parity" and a convex loss, the problem is convex and solved to optimality. With
-    "loss_parity" and excess losses the problem is not convex, so solutions are stationary points.
+    For a linear model with "mean_score_parity", the problem is convex and solved to optimality.
+    With "loss_parity", excess losses or a network, the problem is not convex, so solutions are
+    stationary points. If a certificate was found by cross-fitting, the multipliers and their
+    names, ``objective_``, ``kkt_residual_``, ``temperature_``, ``n_iter_``, ``n_solves_`` and
+    ``history_`` do not exist.
 
     Examples
     --------

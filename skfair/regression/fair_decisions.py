@@ -127,7 +127,9 @@ class FairDecisionRegressor(
     train_disparity_ : float
         Disparity of ``train_predictions_``. With several attributes, it is the largest disparity.
     train_disparities_ : ndarray of shape (n_attributes,)
-        Disparity of ``train_predictions_`` for each attribute.
+        Disparity of ``train_predictions_`` for each attribute with
+        ``Sensitive(intersectional=False)``. Otherwise there is a single value, which compares the
+        intersections of the attributes.
     changes_ : dict of str to Change
         Changes of the predictions on the training rows that are caused by the limits. The key "mean
         prediction" holds an object with the attributes ``before`` (the mean prediction of the same

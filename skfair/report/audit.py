@@ -286,7 +286,8 @@ def audit(
     extreme rates. It looks at each attribute separately, and at the intersections of all
     attributes. Each difference has a confidence interval and a p-value, so that differences that
     groups of these sizes show by chance can be recognised. Printing the audit shows a verdict on
-    each attribute, in at most five lines.
+    each attribute, in at most five lines below the title. If there are more attributes than lines,
+    one line sums up the remaining attributes.
 
     Parameters
     ----------
