@@ -175,7 +175,10 @@ def of_aequitas(rows: Rows, rate: str) -> float:
 
     no_weights(rows)
     columns = {"score": rows["pred"], "label_value": rows["y"], "group": rows["groups"]}
-    table, _ = Group().get_crosstabs(pd.DataFrame(columns), attr_cols=["group"])
+    frame = pd.DataFrame(columns)
+    if isinstance(frame["group"].dtype, pd.StringDtype):  # of pandas 3, which aequitas refuses
+        frame["group"] = frame["group"].astype(object)
+    table, _ = Group().get_crosstabs(frame, attr_cols=["group"])
     rates = table["tpr" if rate == "tpr" else "pprev"]
     return float(rates.max() - rates.min()) if rates.notna().all() else float("nan")
 

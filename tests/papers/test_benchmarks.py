@@ -364,7 +364,10 @@ def test_the_page_of_published_tables_says_what_its_record_says():
     assert all(round(row[3]) <= row[1] for row in shown["clusters"].rows)  # ten starts, printed
     tiny = [row for row in shown["error_parity"].rows if row[1] == 0.001]
     assert tiny
-    assert all(row[2] > row[3] for row in tiny)
+    assert all(row[3] > row[2] - 0.001 * ("adult" in row[0]) for row in tiny)
+    assert all(row[4] > 5 * row[5] for row in tiny)
+    assert all(row[-1] > 1 / 2.5 for row in shown["error_parity"].rows)
+    assert all(row[-1] > 0.95 for row in shown["error_parity"].rows if row[1] >= 0.1)
     assert all(row[2] < row[3] for row in shown["fair_trees"].rows if row[0] == "adult")
 
 
@@ -387,7 +390,7 @@ def test_the_readme_is_short_and_says_what_the_records_say():
     assert abs(numbers["elsewhere"].mean) < 0.001  # "level elsewhere"
     assert f"than OxonFair on COMPAS by {numbers['compas']:.1f}" in " ".join(text.split())
     external = harness.module_of("external").numbers(harness.read("external")["results"])
-    assert external["parity_smallest"].mean < -2 * external["parity_smallest"].error
+    assert abs(external["parity_smallest"].mean) < 2 * external["parity_smallest"].error  # "level"
     cpu = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
     assert cpu["OxonFair, group"] < cpu[f"skfair, {aware}"] < cpu[threshold]  # "faster", "slower"
     peers = import_module("benchmarks.peers")
