@@ -92,7 +92,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
         "as before", each group keeps at least the rate that it has without limits. If None, there
-        is no minimum.
+        is no minimum. It cannot be combined with ``confidence``.
     selection_rate : float, (float, float) or "as before", default=None
         Fraction of all rows that are predicted positive. A pair sets a range from low to high. If
         "as before", the fraction is the same as without limits. If None, the fraction may change

@@ -88,8 +88,9 @@ class FairDecisionClassifier(
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier, which must have ``predict_proba`` or ``decision_function``. If None, a
-        ``LogisticRegression()`` is used.
+        The classifier, which must have ``predict_proba`` or ``decision_function``. If it only has
+        ``decision_function``, its scores are calibrated in each fold, and with ``cv="prefit"`` an
+        error is raised. If None, a ``LogisticRegression()`` is used.
     constraint : str, Constraint or list of them, default="demographic_parity"
         The fairness constraint, or a list of constraints that all have to hold.
 
@@ -113,7 +114,7 @@ class FairDecisionClassifier(
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
         "as before", each group keeps at least the rate that it has without limits. A dict sets one
-        value per class. If None, there is no minimum.
+        value per class. If None, there is no minimum. It cannot be combined with ``confidence``.
     selection_rate : float, (float, float), "as before" or dict, default=None
         Fraction of all rows that are selected. A pair sets a range from low to high. If "as
         before", the fraction is the same as without limits. A dict sets one value per class. If

@@ -86,7 +86,8 @@ class PositiveClass:
     Attributes
     ----------
     pos_label_ : int, float, bool or str
-        The class that counts as positive in the limits.
+        The class that counts as positive in the limits. It is None if there are more than two
+        classes and ``pos_label`` is None.
     """
 
     pos_label: ClassLabel

@@ -24,8 +24,8 @@ def _parameters() -> None:
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
         An attribute that may legitimately explain a difference, such as the department. Several
         columns are crossed. Groups are then compared only within each of its levels (strata), and
-        the comparisons of all strata are pooled. A stratum that has rows of only one group is left
-        out.
+        the comparisons of all strata are pooled. A stratum that has rows of only one group has no
+        comparisons and is left out, except by metrics of the largest rate or loss of a group.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. A row of weight 2 is counted like two identical rows.
     units : array-like of shape (n_samples,), default=None

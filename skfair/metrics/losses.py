@@ -392,6 +392,14 @@ def mean_residual_difference(
 
     with the prediction z and the target t.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True numbers. For probabilities of a class, these are 1 for rows of the class and 0 for
+        other rows.
+    y_score : array-like of shape (n_samples,)
+        Predictions of a regressor, or probabilities of a class.
+
     Returns
     -------
     difference : float

@@ -92,8 +92,9 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         Tolerance of the solver for the residual of the first-order optimality conditions, with
         standardised targets.
     confidence : float or Certificate, default=None
-        Confidence level at which limits on means are certified for the population, for example
-        0.95. Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
+        Confidence level at which the limits are certified for the population, for example 0.95. It
+        requires "mean_score_parity" with pairwise comparisons, and rows without sample weights.
+        Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
         training rows only. The disparity in the population then exceeds them in about half of the
         fits.
     random_state : int, RandomState instance or None, default=None

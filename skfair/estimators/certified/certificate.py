@@ -43,7 +43,7 @@ class Certificate:
 
         - "cross": The models are fitted on folds, and the limits are tested on the out-of-fold
           decisions, so all rows serve for both. This needs linear scores, and in classification
-          also the log loss and constraints on differences or ratios of rates.
+          also the log loss, no class weights, ``solver="auto"`` and ``enforce="strict"``.
         - "split": The model is fitted on one part of the rows, and the limits are tested on the
           other part.
         - "auto": "cross" is used if possible, otherwise "split". Regressors use "split" for more
@@ -67,6 +67,11 @@ class Certificate:
 
     Notes
     -----
+    In classification, certificates are available for differences and ratios of selection rates,
+    true and false positive rates, and accuracies. Decisions that are post-processed must maximise
+    the accuracy, the balanced accuracy or minus the costs. In regression, certificates are
+    available for "mean_score_parity" without sample weights.
+
     The unit of a certificate is a person. If people have several rows, such as visits or monthly
     records, use ``fit(..., groups=)`` to say which rows belong together. All rows of a person are
     then used either for fitting or for the test. They count as the number of independent rows with
