@@ -103,7 +103,8 @@ class FairDecisionClassifier(
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float, dict or None, default=0.05
-        The limit on the disparity. A dict sets one limit for each attribute, which requires
+        The limit on the disparity. A dict sets one limit for each attribute, which may be None for
+        an attribute without a limit. Several attributes require
         ``Sensitive(intersectional=False)``. If None, minimise the disparity subject to the minimum
         value given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
@@ -127,7 +128,8 @@ class FairDecisionClassifier(
         same decision. If "thresholds", decisions use the group with one threshold per group only.
     group_estimator : classifier, default=None
         Classifier that estimates the group if decisions may not use it. If None, a logistic
-        regression is used if ``estimator`` is linear, otherwise gradient boosting.
+        regression is used if ``estimator`` is linear or the columns are sparse, otherwise gradient
+        boosting.
     unseen : {"error", "overall"}, default="error"
         Treatment of a group at prediction that did not occur in ``fit``. If "error", an error is
         raised. If "overall", the offsets are averaged over the groups.

@@ -124,17 +124,17 @@ class FairKMeans(
         Number of runs, of which the best one is kept. "auto" is 1. Each run starts from k-means,
         and from k-means on the points after the mean of their group has been subtracted.
     solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
-        Algorithm that solves the problem. Only "prices" accepts several attributes that are kept
-        apart by ``Sensitive(intersectional=False)``.
+        Algorithm that solves the problem. Only "prices" accepts ``share_bounds``, ``size_bounds``
+        and several attributes that are kept apart by ``Sensitive(intersectional=False)``.
 
         - "prices", :class:`~skfair.solvers.Prices`, solves the dual of the assignment problem. It
           satisfies the limits exactly and takes the least time.
         - "swap", :class:`~skfair.papers.Swap`, makes stochastic k-means steps and swaps [1]_. It
           does not accept sample weights.
         - "variational", :class:`~skfair.papers.Variational`, adds a penalty on a divergence [2]_.
-          It requires ``min_balance=None``.
-        - "smooth", :class:`~skfair.papers.Smooth`, makes alternating gradient steps [1]_. It
-          requires ``min_balance=None``.
+          It keeps no limit, so ``min_balance`` is ignored with a warning unless it is None.
+        - "smooth", :class:`~skfair.papers.Smooth`, makes alternating gradient steps [1]_. It keeps
+          no limit either.
     max_iter : int, default=100
         Maximum number of rounds of a run.
     tol : float, default=1e-4
