@@ -117,7 +117,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     class_weight : dict, "balanced" or None, default=None
         Class weights in the loss. They do not affect the rates that are constrained.
     fit_intercept : bool, default=True
-        If True, the scores have an intercept.
+        If True, the scores have an intercept. If False, ``intercept_`` only holds the decision
+        threshold, which is not 0 if a limit on rates requires another one.
     solver : str or solver object, default="auto"
         Algorithm that solves the constrained problem.
 
