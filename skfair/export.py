@@ -371,10 +371,10 @@ def to_onnx(
 ) -> Any:
     """Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
 
-    The graph gives the same predictions as ``predict`` without sensitive features. Linear models,
-    networks and clusterings with centres can be converted, and a
-    :class:`~skfair.classification.FairDecisionClassifier` can be converted if skl2onnx can convert
-    the models inside. The outputs of the graph are ``label`` and ``scores`` (or ``margins``, or
+    The graph gives the same predictions as ``predict`` without sensitive features, but without the
+    prices of ``size_bounds``. Linear models, networks and ``FairKMeans`` can be converted, and so
+    can a :class:`~skfair.classification.FairDecisionClassifier` if skl2onnx can convert the models
+    inside. The outputs of the graph are ``label`` and ``scores`` (or ``margins``, or
     ``distances``), or ``prediction``.
 
     Parameters
