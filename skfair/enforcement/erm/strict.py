@@ -29,6 +29,7 @@ asked whether all rows shall fit errors as well.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -109,7 +110,8 @@ def _from_sample(
         path.candidates.clear()
         return _walk(path, free, refine=refine)
     # The scale is that of the sample: all rows would be passed over at each of its steps.
-    return path.counted(scaled(sample, best))
+    best = path.counted(scaled(sample, best))
+    return replace(best, n_solves=best.n_solves + end.n_solves)
 
 
 def _gain_by_errors(sample: Path, others: Path) -> float:

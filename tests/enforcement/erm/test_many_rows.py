@@ -52,6 +52,13 @@ def test_a_sample_first_is_as_good_and_keeps_the_limit(constraint, size, limit, 
     whole = ConstrainedERMClassifier(constraint, limit).fit(X, y, sensitive_features=groups)
     assert model.score(X, y) >= whole.score(X, y) - 0.001
     assert of_sample < n_rows.count(N)
+    # What the limit changed is not hidden by the walk on the sample: it was said to be nothing.
+    free = ConstrainedERMClassifier(constraint, 1.0).fit(X, y, sensitive_features=groups)
+    selected, before = model.predict(X), free.predict(X)
+    change = model.changes_["selection rate"]
+    assert change.before == pytest.approx(before.mean(), abs=1e-3)
+    assert change.rows_up == pytest.approx(np.sum(selected > before), abs=1e-3 * N)
+    assert change.rows_up + change.rows_down > 0
 
 
 def test_what_a_sample_does_not_lead_to_is_walked_on_all_rows(monkeypatch):
