@@ -25,8 +25,9 @@ class ConditionalOn(Constraint):
     constraint : str or Constraint
         The constraint on rates, losses or scores, given by its name or as an object.
     max_disparity : float, default=None
-        Limit of the disparity within strata. If None, the limit of the constraint is used, or the
-        limit of the estimator if the constraint has none.
+        Limit of the disparity within strata, for a constraint without a limit of its own. If None,
+        the limit of the constraint is used, or the limit of the estimator if the constraint has
+        none.
 
     See Also
     --------
@@ -76,7 +77,11 @@ class ConditionalOn(Constraint):
         """Limit within strata, or the limit of the constraint, or None if neither has a limit."""
         # Anything that is no constraint is refused later.
         of_inner = getattr(self._inner(), "own_limit", None)
-        return of_inner if self.max_disparity is None else self.max_disparity
+        if self.max_disparity is None:
+            return of_inner
+        if of_inner is not None:
+            raise ValueError(f"{self!r} has two limits. Pass max_disparity in one of the two.")
+        return self.max_disparity
 
     @property
     def metric(self) -> str | None:

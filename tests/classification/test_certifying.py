@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from skfair import Sensitive
+from skfair import Certificate, Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -120,3 +120,18 @@ def test_one_limit_for_all_attributes_within_intervals():
     model = PartialParityClassifier(max_disparity={"sensitive_feature": 0.2}, confidence=0.95)
     with pytest.raises(ValueError, match="one max_disparity for all attributes"):
         model.fit(X, y, sensitive_features=sex)
+
+
+def test_a_certified_surrogate_knows_no_changes():
+    """It ended in numpy's error about an empty sequence."""
+    rng = np.random.default_rng(4001)
+    sex, X = rng.integers(0, 2, 600), rng.normal(size=(600, 3))
+    y = (X[:, 0] + 0.5 * sex + rng.logistic(size=600) > 0).astype(int)
+    model = ConstrainedERMClassifier(
+        max_disparity=0.7,
+        enforce="surrogate",
+        confidence=Certificate(0.9, by="split"),
+        random_state=0,
+    ).fit(X, y, sensitive_features=sex)
+    assert model.status_ == "certified"
+    assert model.changes_ == {}

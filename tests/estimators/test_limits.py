@@ -3,6 +3,7 @@
 import contextlib
 import re
 import warnings
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
+    PartialParityCalibrator,
     PartialParityClassifier,
 )
 from skfair.constraints import (
@@ -22,6 +24,7 @@ from skfair.constraints import (
     EqualizedOdds,
     MeanScoreParity,
 )
+from skfair.constraints.base import DEFAULT_LIMIT
 from skfair.constraints.partial import StatisticalParity
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import (
@@ -238,6 +241,24 @@ def test_a_limit_is_set_in_one_place(people, model, own):
         twice.fit(X, target, **given)
     once = clone(model).set_params(constraint=own).fit(X, target, **given)
     assert "limit 0.05" not in once.summary_
+
+
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
+def test_strata_have_the_limit_of_their_constraint_or_one_for_them(people, model):
+    """The limit for strata went before that of the constraint inside, without a word."""
+    X, y, both = people
+    twice = ConditionalOn(DemographicParity(0.05), max_disparity=0.3)
+    given = {"sensitive_features": both["sex"], "control_features": both["age"]}
+    with pytest.raises(ValueError, match="has two limits. Pass max_disparity in one"):
+        model(constraint=twice).fit(X, y, **given)
+
+
+def test_a_limit_counts_as_set_if_it_is_not_the_default():
+    for model in (
+        *(ConstrainedERMClassifier, FairDecisionClassifier, PartialParityClassifier),
+        *(PartialParityCalibrator, ConstrainedERMRegressor, FairDecisionRegressor),
+    ):
+        assert signature(model).parameters["max_disparity"].default == DEFAULT_LIMIT
 
 
 @pytest.mark.parametrize("options", [{"min_rate": "as before"}, {"min_rate": 0.2}, {}])

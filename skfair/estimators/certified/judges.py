@@ -113,7 +113,7 @@ def certified_decisions(
 
     limits = {peers.constraint: float(rates.after_shift(peers.limit)) for peers in rates.compared}
     attributes = certified_refit(estimator, held_out, path, judge, limits)
-    if attributes["status_"] == "certified":
+    if attributes["status_"] == "certified" and attributes["changes_"]:  # none of a surrogate
         warn_of_changes(attributes["changes_"], codes, rates.weights)
     return attributes
 
