@@ -113,7 +113,7 @@ def overlapping(name: str, seed: int) -> list[dict[str, Any]]:
         model = FairDecisionClassifier(
             inner,
             max_disparity=limits,
-            sensitive=Sensitive(intersectional=False),
+            sensitive=Sensitive(crossed=False),
             group_aware=aware,
             cv=3,
         )

@@ -114,7 +114,7 @@ def bank_job(seed: int, aware: bool, *, quick: bool) -> dict[str, float]:
     model = FairDecisionClassifier(
         HistGradientBoostingClassifier(random_state=seed),
         max_disparity=limits,
-        sensitive=Sensitive(intersectional=False),
+        sensitive=Sensitive(crossed=False),
         group_aware=aware,
         random_state=0,
     )

@@ -217,7 +217,7 @@ def fit_erm(
         constraint,
         limit,
         random_state=0,
-        sensitive=Sensitive(intersectional=train.groups.ndim == 1),
+        sensitive=Sensitive(crossed=train.groups.ndim == 1),
         **params,
     )
     model.fit(
@@ -240,7 +240,7 @@ def fit_decisions(
         constraint,
         limit,
         group_aware=aware,
-        sensitive=Sensitive(intersectional=train.groups.ndim == 1),
+        sensitive=Sensitive(crossed=train.groups.ndim == 1),
         cv=3,
         random_state=0,
     )

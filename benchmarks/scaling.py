@@ -48,9 +48,7 @@ class Study(NamedTuple):
 def erm(size: Sizes) -> Any:
     # Attributes are limited one by one: two constraints each.
     rules = RULES[: size["rules"]]
-    return ConstrainedERMClassifier(
-        rules, sensitive=Sensitive(intersectional=size["attributes"] == 1)
-    )
+    return ConstrainedERMClassifier(rules, sensitive=Sensitive(crossed=size["attributes"] == 1))
 
 
 def regressor(size: Sizes) -> Any:

@@ -61,7 +61,7 @@ def run_choose(options: argparse.Namespace) -> int:
         model,
         options.constraint,
         group_aware=options.group_aware,
-        sensitive=Sensitive(intersectional=False),
+        sensitive=Sensitive(crossed=False),
         cv=cv,
         random_state=options.seed,
     )

@@ -345,14 +345,12 @@ def _encode_groups(
         return one_group(n_samples)
     table = read_probabilities(estimator, asked, passed, n_samples)
     if table is not None or asked.missing == "raise":
-        return table or encode_groups(
-            passed, n_samples=n_samples, intersectional=asked.intersectional
-        )
+        return table or encode_groups(passed, n_samples=n_samples, intersectional=asked.crossed)
     columns = read_columns(passed, n_samples=n_samples)
     rows = np.flatnonzero(np.all([factorize(values).codes >= 0 for _, values in columns], axis=0))
     if not rows.size:
         raise ValueError("Each row has a missing value in sensitive_features. Pass some groups.")
-    known = encode_groups(take_rows(passed, rows), intersectional=asked.intersectional)
+    known = encode_groups(take_rows(passed, rows), intersectional=asked.crossed)
     codes = np.full((known.n_attributes, n_samples), -1)
     codes[:, rows] = known.codes
     return GroupEncoding.of(codes, known.levels)

@@ -126,7 +126,7 @@ def test_two_attributes(data, frame):
     table["old"] = np.arange(150) % 2
     crossed = CentroidClassifier(sensitive=["sex", "old"]).fit(table, y)
     assert len(crossed.groups_) == 4
-    apart = CentroidClassifier(sensitive=Sensitive(["sex", "old"], intersectional=False))
+    apart = CentroidClassifier(sensitive=Sensitive(["sex", "old"], crossed=False))
     assert apart.fit(table, y).groups_.tolist() == ["sex=f", "sex=m", "old=0", "old=1"]
 
 

@@ -53,7 +53,7 @@ WEIGHTS = RNG.integers(1, 4, N) * (np.arange(N) % 12 > 0)
 STRATA = RNG.choice(["law", "arts"], N)
 BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
-APART = Sensitive(intersectional=False)
+APART = Sensitive(crossed=False)
 INTERVAL = (0.0, 0.5)
 PROBABILITIES = LogisticRegression().fit(X, SEX).predict_proba(X)
 

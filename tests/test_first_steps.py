@@ -150,7 +150,7 @@ def test_selection_rates_need_no_true_labels():
 def test_certificates_say_what_is_shown_of_each_attribute():
     model = FairDecisionClassifier(
         max_disparity={"sex": 0.3, "age": 0.25},
-        sensitive=Sensitive(intersectional=False),
+        sensitive=Sensitive(crossed=False),
         confidence=0.9,
         random_state=0,
     ).fit(FRAME, Y, sensitive_features=PEOPLE)

@@ -190,7 +190,7 @@ def by_estimator(train: Part, test: Part) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small groups
         fitted = ConstrainedERMClassifier(
-            ExcessLoss(EACH), loss="hinge", sensitive=Sensitive(intersectional=False)
+            ExcessLoss(EACH), loss="hinge", sensitive=Sensitive(crossed=False)
         ).fit(train.X, train.y, sensitive_features=train.groups.astype(int))
     seconds = time.process_time() - started
     network = [fitted.coef_.T], [fitted.intercept_]

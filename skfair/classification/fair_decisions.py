@@ -105,7 +105,7 @@ class FairDecisionClassifier(
     max_disparity : float, dict or None, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
         an attribute without a limit. Several attributes require
-        ``Sensitive(intersectional=False)``. If None, minimise the disparity subject to the minimum
+        ``Sensitive(crossed=False)``. If None, minimise the disparity subject to the minimum
         value given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
         Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost

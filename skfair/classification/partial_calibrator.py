@@ -311,8 +311,8 @@ def classes_to_map(
         )
     if groups.n_attributes > 1:
         raise ValueError(
-            "Maps belong to groups that do not overlap, but Sensitive(intersectional=False) keeps "
-            f"{groups.n_attributes} attributes apart. Use intersectional=True."
+            "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
+            f"{groups.n_attributes} attributes apart. Use crossed=True."
         )
     return prediction.classes_of(y, groups, constraint, interval)
 

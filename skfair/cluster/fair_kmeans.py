@@ -125,7 +125,7 @@ class FairKMeans(
         and from k-means on the points after the mean of their group has been subtracted.
     solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
         Algorithm that solves the problem. Only "prices" accepts ``share_bounds``, ``size_bounds``
-        and several attributes that are kept apart by ``Sensitive(intersectional=False)``.
+        and several attributes that are kept apart by ``Sensitive(crossed=False)``.
 
         - "prices", :class:`~skfair.solvers.Prices`, solves the dual of the assignment problem. It
           satisfies the limits exactly and takes the least time.

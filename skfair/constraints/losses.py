@@ -174,7 +174,7 @@ class ExcessLoss(_OnExcess):
     members_only : bool, default=False
         If True, each sensitive attribute marks the members of one group (1 or True) among all rows
         (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(intersectional=False)``.
+        several columns are passed with ``Sensitive(crossed=False)``.
     """
 
 
@@ -193,7 +193,7 @@ class MeanExcessLoss(_OnExcess):
     members_only : bool, default=False
         If True, each sensitive attribute marks the members of one group (1 or True) among all rows
         (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(intersectional=False)``.
+        several columns are passed with ``Sensitive(crossed=False)``.
     """
 
     comparison = MeanExcess()

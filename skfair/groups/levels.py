@@ -179,7 +179,7 @@ class GroupLevels:
                 f"{plural(unknown.size, 'row')} in an intersection that did not occur "
                 f"at fit, for example {intersection_name(self.attributes, levels)!r}. Fit on data "
                 "that contain every intersection, or do not cross the attributes "
-                "(Sensitive(intersectional=False) of estimators, intersectional=False of metrics)."
+                "(Sensitive(crossed=False) of estimators, intersectional=False of metrics)."
             )
         return position[None, :]
 

@@ -24,7 +24,7 @@ class Sensitive:
     columns : str, int or list of them, default=None
         Names or positions of the columns of X that hold the attributes. If None, the attributes are
         passed to ``fit`` as ``sensitive_features``.
-    intersectional : bool, default=True
+    crossed : bool, default=True
         If True, the groups are the intersections of all attributes. If False, limits hold for the
         groups of each attribute separately.
     keep : bool, default=False
@@ -62,7 +62,7 @@ class Sensitive:
     >>> from skfair.classification import ConstrainedERMClassifier
     >>> X = pd.DataFrame({"sex": ["f", "m"] * 60, "age": (["old"] + ["young"] * 2) * 40})
     >>> X["income"], y = range(120), [0] * 60 + [1] * 60
-    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], intersectional=False))
+    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
     >>> model.fit(X, y).groups_.tolist()
     ['sex=f', 'sex=m', 'age=old', 'age=young']
     >>> model.model_features_.tolist()
@@ -70,14 +70,14 @@ class Sensitive:
     """
 
     columns: ColumnNames | None = None
-    intersectional: bool = True
+    crossed: bool = True
     keep: bool = False
     control_features: ColumnNames | None = None
     probabilities: bool = False
     missing: Literal["raise", "loss"] = "raise"
 
     def __post_init__(self) -> None:
-        for name in ("intersectional", "keep", "probabilities"):
+        for name in ("crossed", "keep", "probabilities"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         if self.missing not in ("raise", "loss"):

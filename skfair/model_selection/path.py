@@ -271,7 +271,7 @@ class FairnessPath:
             positive,
             compared,
             getattr(getattr(limited, "_group_levels", None), "attributes", ()),
-            sensitive_of(limited).intersectional,
+            sensitive_of(limited).crossed,
             options,
         )
         reference = "today" if before is not None else f"with the limit {candidates[0][0].label}"
@@ -287,7 +287,7 @@ class FairnessPath:
             limited, _ = _limited(model)
             asked, own = limited.max_disparity, sensitive_of(limited)
             names = getattr(getattr(limited, "_group_levels", None), "attributes", ("",))
-            names = names if len(names) == 1 or not own.intersectional else ("",)
+            names = names if len(names) == 1 or not own.crossed else ("",)
             by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(names, float(asked))
             confidence = getattr(limited, "confidence", None)
             candidate = Candidate(
@@ -565,7 +565,7 @@ def _disparity_of(
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(constraint_metric, label) for label in labels]
-        options["intersectional"] = read_sensitive(parameters.get("sensitive")).intersectional
+        options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
         options["greater_is_better"] = True
         measures += [
             (make_fairness_scorer(part, **options), constraint.compared()) for part in parts

@@ -89,7 +89,7 @@ class FairDecisionRegressor(
         The limit on the disparity. For "kolmogorov" it is a fraction, for "loss_parity" its unit is
         the square of the unit of y, and otherwise it is the unit of y. A dict sets one limit for
         each attribute, which may be None for an attribute without a limit. Several attributes
-        require ``Sensitive(intersectional=False)``.
+        require ``Sensitive(crossed=False)``.
     group_aware : bool, default=False
         If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
         under the law. If False, the group is estimated from the other columns.
@@ -128,7 +128,7 @@ class FairDecisionRegressor(
         Disparity of ``train_predictions_``. With several attributes, it is the largest disparity.
     train_disparities_ : ndarray of shape (n_attributes,)
         Disparity of ``train_predictions_`` for each attribute with
-        ``Sensitive(intersectional=False)``. Otherwise there is a single value, which compares the
+        ``Sensitive(crossed=False)``. Otherwise there is a single value, which compares the
         intersections of the attributes.
     changes_ : dict of str to Change
         Changes of the predictions on the training rows that are caused by the limits. The key "mean

@@ -180,7 +180,7 @@ def test_what_is_refused(frozen):
     with pytest.raises(TypeError, match="X is a DataFrame, but y"):
         PartialParityCalibrator(frozen).fit(**rows | {"X": frame[COLUMNS]})
     with pytest.raises(ValueError, match="keeps 2 attributes apart"):
-        PartialParityCalibrator(frozen, sensitive=Sensitive(intersectional=False)).fit(
+        PartialParityCalibrator(frozen, sensitive=Sensitive(crossed=False)).fit(
             **rows | {"sensitive_features": lazy[["sex", "town"]]}
         )
     broken = frame.y.astype(object)

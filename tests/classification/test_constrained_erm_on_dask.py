@@ -133,7 +133,7 @@ def test_frames_of_unknown_length_with_overlapping_attributes(intersectional):
     frame["other"] = np.where(X[:, 1] > 0, "u", "v")
     frame = frame.sort_values("other").reset_index(drop=True)  # some levels not in every block
     lazy = dd.from_pandas(frame, npartitions=5)
-    options = {"max_disparity": 0.05, "sensitive": Sensitive(intersectional=intersectional)}
+    options = {"max_disparity": 0.05, "sensitive": Sensitive(crossed=intersectional)}
     here = ConstrainedERMClassifier(**options).fit(
         frame[list("pqrs")], frame.y, sensitive_features=frame[["one", "other"]]
     )
@@ -152,7 +152,7 @@ def test_limits_of_two_attributes():
     X, y, group = people()
     attributes = {"one": group, "other": np.where(X[:, 1] > 0, "u", "v")}
     options = {
-        "sensitive": Sensitive(intersectional=False),
+        "sensitive": Sensitive(crossed=False),
         "max_disparity": {"one": 0.02, "other": 0.2},
     }
     here = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=attributes)

@@ -213,9 +213,7 @@ def test_thresholds_of_several_attributes_are_those_of_their_groups_crossed():
     inner = LogisticRegression().fit(X, y)
     for crossed in (False, True):
         fitted = FairDecisionClassifier(inner, cv="prefit", group_aware="thresholds")
-        fitted.set_params(sensitive=Sensitive(intersectional=crossed)).fit(
-            X, y, sensitive_features=both
-        )
+        fitted.set_params(sensitive=Sensitive(crossed=crossed)).fit(X, y, sensitive_features=both)
         table = fitted.to_thresholds()
         own = table.loc["sex=" + both["sex"] + ", age=" + both["age"]]
         is_above = inner.predict_proba(X)[:, 1] > own["threshold"].to_numpy()

@@ -501,7 +501,7 @@ def test_limits_of_attributes_and_few_rows():
     with pytest.warns(UserWarning, match=r"max_disparity\['age'\]=0.001 is less than one row"):
         model = PartialParityClassifier(
             max_disparity={"sex": 0.2, "age": 0.001},
-            sensitive=Sensitive(intersectional=False),
+            sensitive=Sensitive(crossed=False),
             enforce="surrogate",
         ).fit(X, y, sensitive_features=both)
     assert model.effective_disparity_["sex"] == 0.2

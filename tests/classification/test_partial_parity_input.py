@@ -240,7 +240,7 @@ def test_limits_of_overlapping_attributes_below_the_noise_floor():
     A = pd.DataFrame({"sex": rng.integers(0, 2, 8000), "age": rng.integers(0, 3, 8000)})
     y = (X[:, 0] + rng.normal(size=8000) > 0).astype(int)
     model = PartialParityClassifier(
-        (0.1, 0.9), sensitive=Sensitive(intersectional=False), enforce="surrogate"
+        (0.1, 0.9), sensitive=Sensitive(crossed=False), enforce="surrogate"
     )
     model.set_params(max_disparity={"sex": 0.3, "age": 0.3}).fit(X, y, sensitive_features=A)
     with pytest.warns(UserWarning, match=r"max_disparity=0.005 is below the noise floor"):

@@ -133,7 +133,7 @@ def test_overlapping_attributes():
     X, groups = segregated()
     other = np.where(X[:, 1] > 0.3, "old", "young")
     frame = pd.DataFrame({"sex": groups, "age": other})
-    model = fit(X, frame, min_balance=0.7, sensitive=Sensitive(intersectional=False))
+    model = fit(X, frame, min_balance=0.7, sensitive=Sensitive(crossed=False))
     for column in frame:
         assert (
             balance_score(model.labels_, sensitive_features=frame[column], relative=True)
@@ -166,7 +166,7 @@ def test_a_balance_that_one_attribute_cannot_have_is_an_error():
                 frame[columns],
                 min_balance=0.5,
                 relative_balance=False,
-                sensitive=Sensitive(intersectional=False),
+                sensitive=Sensitive(crossed=False),
             )
 
 

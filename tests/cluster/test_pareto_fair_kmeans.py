@@ -152,9 +152,7 @@ def test_attributes_of_different_balance_make_a_front_of_shares():
     rare = rng.random(300) < 0.1 + 0.1 * (X[:, 0] > 0)
     even = X[:, 1] + rng.normal(size=300) > 0
     groups = pd.DataFrame({"rare": rare, "even": even})
-    front = ParetoFairKMeans(
-        4, balances=9, sensitive=Sensitive(intersectional=False), random_state=0
-    )
+    front = ParetoFairKMeans(4, balances=9, sensitive=Sensitive(crossed=False), random_state=0)
     front.fit(X, sensitive_features=groups)
     shares, costs = front.relative_balances_, front.costs_
     assert (np.diff(shares) > 0).all()

@@ -194,7 +194,7 @@ def test_a_fit_keeps_18_of_plada():
 
     def mean_excess(constraint):
         model = ConstrainedERMClassifier(
-            constraint, 0.01, loss="hinge", sensitive=Sensitive(intersectional=False)
+            constraint, 0.01, loss="hinge", sensitive=Sensitive(crossed=False)
         )
         scores = model.fit(X, y, sensitive_features=members).decision_function(X)
         losses = np.maximum(0, 1 - (2 * y - 1) * scores)

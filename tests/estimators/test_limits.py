@@ -55,8 +55,8 @@ def test_one_limit_for_each_attribute(people):
     limits = {"sex": 0.03, "age": 0.1}
     constraint = DemographicParity(limits)
     for model in (
-        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(intersectional=False)),
-        ConstrainedERMClassifier(constraint, sensitive=Sensitive(intersectional=False)),
+        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
+        ConstrainedERMClassifier(constraint, sensitive=Sensitive(crossed=False)),
     ):
         found = model.fit(X, y, sensitive_features=both).predict(X)
         for name, limit in limits.items():
@@ -67,11 +67,11 @@ def test_one_limit_for_each_attribute(people):
             )
     with pytest.raises(ValueError, match="attributes 'sex', 'age'|attributes sex, age"):
         ConstrainedERMClassifier(
-            max_disparity={"sex": 0.1}, sensitive=Sensitive(intersectional=False)
+            max_disparity={"sex": 0.1}, sensitive=Sensitive(crossed=False)
         ).fit(X, y, sensitive_features=both)
     with pytest.raises(ValueError, match=r"max_disparity\['sex'\]"):
         ConstrainedERMClassifier(
-            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(intersectional=False)
+            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(crossed=False)
         ).fit(X, y, sensitive_features=both)
 
 
@@ -178,7 +178,7 @@ def test_a_floor_as_before_on_other_models(people):
         assert after[own].mean() >= before[own].mean() - 1e-8
     plain = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, **given).predict(X)
     several = ConstrainedERMClassifier(
-        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(intersectional=False)
+        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(crossed=False)
     ).fit(X, y, sensitive_features=both)
     for name in both:
         for level in both[name].unique():
@@ -207,7 +207,7 @@ def test_a_constraint_within_strata_has_a_limit_for_all_attributes_or_for_each(p
     strata = np.random.default_rng(1).choice(["law", "arts"], y.size)
     fitted = model(
         constraint=ConditionalOn(DemographicParity(max_disparity=own)),
-        sensitive=Sensitive(intersectional=False),
+        sensitive=Sensitive(crossed=False),
         random_state=0,
     ).fit(X, y, sensitive_features=both, control_features=strata)
     found = fitted.train_predictions_ if hasattr(fitted, "offsets_") else fitted.predict(X)
@@ -267,7 +267,7 @@ def test_floors_and_budgets_are_no_disparities(people, options):
     limits = {"sex": 0.1, "age": 0.2}
     model = ConstrainedERMClassifier(
         max_disparity=limits,
-        sensitive=Sensitive(intersectional=False),
+        sensitive=Sensitive(crossed=False),
         selection_rate=(0.1, 0.9),
         **options,
     ).fit(X, y, sensitive_features=both)
@@ -311,13 +311,13 @@ def test_a_cap_holds_for_a_single_group(people, constraint, attributes):
     for intersectional in (True, False):
         measured = {**given, "intersectional": intersectional}
         model = ConstrainedERMClassifier(
-            constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
+            constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
         )
         rate = CAPS[constraint](y, model.fit(X, y, **given).predict(X), **measured)
         assert rate <= 0.1 + 1e-9
         assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
         decisions = FairDecisionClassifier(
-            None, constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
+            None, constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
         )
         rate = CAPS[constraint](y, decisions.fit(X, y, **given).train_predictions_, **measured)
         assert rate <= 0.1 + 1e-9

@@ -23,7 +23,7 @@ from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
 
-APART, EACH = {"sensitive": Sensitive(intersectional=False)}, {"sex": 0.1, "age": 0.2}
+APART, EACH = {"sensitive": Sensitive(crossed=False)}, {"sex": 0.1, "age": 0.2}
 BOTH, RATIO = ("sex", "age"), DemographicParity(min_ratio=0.8)
 DECISIONS, PARTIAL = (
     [FairDecisionClassifier, ConstrainedERMClassifier],
@@ -131,7 +131,7 @@ CASES = [
 @pytest.mark.filterwarnings("ignore:All rows are taken as one query")
 @pytest.mark.parametrize(("model", "limits"), CASES)
 def test_a_summary_has_each_limit_in_force_in_its_unit(model, limits):
-    model = fitted(clone(model), BOTH if hasattr(model.sensitive, "intersectional") else ("sex",))
+    model = fitted(clone(model), BOTH if hasattr(model.sensitive, "crossed") else ("sex",))
     assert model.status_ in ("converged", "max_iter", "certified"), model.summary_
     said = limits_of(model.summary_)
     assert set(said) == set(limits)

@@ -77,7 +77,7 @@ MODELS = {
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
     "``FairDecisionClassifier`` of a pipeline": (clone(BLIND).set_params(estimator=SCALED), WORDS),
     "``FairDecisionClassifier`` with several sensitive attributes": (
-        clone(BLIND).set_params(sensitive=Sensitive(intersectional=False)),
+        clone(BLIND).set_params(sensitive=Sensitive(crossed=False)),
         WORDS,
     ),
     "``FairDecisionClassifier`` with ``confidence``": (

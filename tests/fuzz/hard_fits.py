@@ -186,7 +186,7 @@ def erm_classifier(rng: np.random.Generator) -> Fit:
     estimator = ConstrainedERMClassifier(
         **settings,
         loss=loss,
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         **pick(rng, [{}, {}, {}, {}, {"model": (3,), "max_iter": 20}]),
         random_state=0,
     )
@@ -207,7 +207,7 @@ def erm_regressor(rng: np.random.Generator) -> Fit:
     units = unit**2 if loss == "squared_error" else unit, unit
     limited, settings, control = draw_several(rng, rows, IN_REGRESSION, intersectional, units)
     estimator = ConstrainedERMRegressor(
-        **settings, loss=loss, sensitive=Sensitive(intersectional=intersectional), random_state=0
+        **settings, loss=loss, sensitive=Sensitive(crossed=intersectional), random_state=0
     )
 
     def count(model: Any) -> Count:
@@ -236,7 +236,7 @@ def fair_decisions(rng: np.random.Generator) -> Fit:
         **settings,
         group_aware=pick(rng, [True, False, False]),
         cv=pick(rng, [2, 3]),
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
 
@@ -347,7 +347,7 @@ def partial_classifier(rng: np.random.Generator) -> Fit:
     estimator = PartialParityClassifier(
         **drawn,
         group_aware=is_partition and bool(rng.integers(2)),
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         max_iter=30,
         random_state=0,
     )
@@ -387,7 +387,7 @@ def fair_ranker(rng: np.random.Generator) -> Fit:
     query_id = rng.integers(0, int(rng.integers(1, 6)), rows.n)
     estimator = FairRanker(
         pick(rng, LIMITS),
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         query_share=pick(rng, [0.95, 1.0, 0.5]),
         max_iter=40,
         random_state=0,
@@ -461,7 +461,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
     """What limits are missed by beyond a row: at most 0 if each is missed by less than one."""
     weights = ones_or_weights(rows)
     heaviest, worst = float(weights.max()), -np.inf
-    for table in tables(labels, rows, model._sensitive.intersectional, n_clusters):
+    for table in tables(labels, rows, model._sensitive.crossed, n_clusters):
         sums = table.sum(axis=0)
         if model.share_bounds is not None:
             shares, f = sums / sums.sum(), model.share_bounds
@@ -480,7 +480,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
 
 
 def cluster_count(model: Any, rows: Rows, n_clusters: int) -> Count:
-    counted = balances(model.labels_, rows, model._sensitive.intersectional, n_clusters)
+    counted = balances(model.labels_, rows, model._sensitive.crossed, n_clusters)
     pairs = [Pair("balance_", model.balance_, float(counted.min()))]
     return Count(pairs, rows_missed(model, model.labels_, rows, n_clusters))
 
@@ -502,7 +502,7 @@ def fair_kmeans(rng: np.random.Generator) -> Fit:
         **draw_limit(rng, rows, intersectional),
         init=pick(rng, ["k-means++", "random"]),
         n_init=pick(rng, ["auto", 1, 2]),
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     is_simple = rows.weights is None and len(rows.columns(intersectional)) == 1
@@ -521,7 +521,7 @@ def fair_assignment(rng: np.random.Generator) -> Fit:
     estimator = FairAssignment(
         inner,
         **draw_limit(rng, rows, intersectional),
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     return clustering(estimator, rows, n_clusters)
@@ -537,7 +537,7 @@ def fair_spectral(rng: np.random.Generator) -> Fit:
         n_neighbors=min(5, rows.n - 1),
         gamma=1 / max(float(rows.X.var()), 1e-300),
         n_init=2,
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     return clustering(estimator, rows, n_clusters)
@@ -551,7 +551,7 @@ def pareto_kmeans(rng: np.random.Generator) -> Fit:
         balances=pick(rng, [3, 5]),
         n_init=1,
         max_iter=30,
-        sensitive=Sensitive(intersectional=intersectional),
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
 

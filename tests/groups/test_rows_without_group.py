@@ -209,7 +209,7 @@ def test_a_group_aware_interval_model_needs_all_groups():
 def test_rows_that_lack_one_of_several_attributes_count_in_none(model, crossed):
     old = RNG.random(N) > 0.1
     both, known = pd.DataFrame({"sex": GROUPS, "age": np.where(old, AGE, None)}), KNOWN & old
-    sensitive = Sensitive(["sex", "age"], intersectional=crossed, missing="loss")
+    sensitive = Sensitive(["sex", "age"], crossed=crossed, missing="loss")
     table = pd.concat([X, both], axis=1)
     model = clone(model).set_params(sensitive=sensitive).fit(table, Y)
     counted = demographic_parity_difference(
@@ -229,9 +229,7 @@ def test_levels_of_incomplete_rows_only_are_no_groups():
     sex[:20], age[:20] = "x", None
     both = pd.DataFrame({"sex": sex, "age": age})
     for crossed in (True, False):
-        model = ConstrainedERMClassifier(
-            sensitive=Sensitive(intersectional=crossed, missing="loss")
-        )
+        model = ConstrainedERMClassifier(sensitive=Sensitive(crossed=crossed, missing="loss"))
         model.fit(X, Y, sensitive_features=both)
         assert not any("x" in name.split("=") for name in model.groups_)
 

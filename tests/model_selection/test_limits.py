@@ -51,7 +51,7 @@ def test_each_step_multiplies_all_limits(data, limits):
     X, _, groups, X_test, _, groups_test = data
     path = path_of(
         data,
-        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(intersectional=False)),
+        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
     )
     assert path.max_disparities.tolist() == [3, 2, 1]
     assert path.limits == limits
@@ -75,7 +75,7 @@ def test_constraints_with_a_limit_of_their_own_do_not_count(data):
     X, _, groups, X_test, _, groups_test = data
     constraints = [FalsePositiveParity(max_disparity=0.5), "demographic_parity"]
     limits = {"sex": 0.1, "age": 0.15}
-    model = ConstrainedERMClassifier(constraints, limits, sensitive=Sensitive(intersectional=False))
+    model = ConstrainedERMClassifier(constraints, limits, sensitive=Sensitive(crossed=False))
     path = path_of(data, model, max_disparities=(3, 2))
     for k, model in enumerate(path.estimators):
         train, test = (
@@ -95,7 +95,7 @@ def test_a_path_needs_a_limit_to_vary(data):
 
 def test_models_that_take_groups_get_those_of_all_attributes(data):
     *_, X_test, _, groups_test = data
-    apart = Sensitive(intersectional=False)
+    apart = Sensitive(crossed=False)
     options = {"group_aware": True, "sensitive": apart, "cv": 2, "random_state": 0}
     model = FairDecisionClassifier(LogisticRegression(), max_disparity=LIMITS, **options)
     path = path_of(data, model)
@@ -107,9 +107,7 @@ def test_models_that_take_groups_get_those_of_all_attributes(data):
 
 def test_select_takes_a_limit_for_each_attribute(data):
     X, y, groups, *_ = data
-    model = ConstrainedERMClassifier(
-        max_disparity=LIMITS, sensitive=Sensitive(intersectional=False)
-    )
+    model = ConstrainedERMClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
     path = fairness_path(model, X, y, max_disparities=STEPS, sensitive_features=groups)
     assert path.select(max_disparity=LIMITS) is path.select(max_disparity=1)
     # Twice the limit of sex, but only once that of age.
@@ -122,17 +120,13 @@ def test_select_takes_a_limit_for_each_attribute(data):
 def test_errors(data):
     X, y, groups, *_ = data
     for limits in ({"sex": 0.0, "age": 0.1}, {"sex": None, "age": None}):
-        model = ConstrainedERMClassifier(
-            max_disparity=limits, sensitive=Sensitive(intersectional=False)
-        )
+        model = ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False))
         with pytest.raises(ValueError, match="must be above 0"):
             path_of(data, model)
     with pytest.raises(ValueError, match="must be a number from 0"):
         path_of(data, ConstrainedERMClassifier(max_disparity={"sex": "5 %", "age": 0.1}))
     with pytest.raises(ValueError, match="are multiplied by"):
         path_of(data, ConstrainedERMClassifier(), max_disparities=[LIMITS])
-    partial = PartialParityClassifier(
-        max_disparity=LIMITS, sensitive=Sensitive(intersectional=False)
-    )
+    partial = PartialParityClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
     with pytest.raises(TypeError, match="does not say which disparity each attribute has"):
         fairness_path(partial, X, y, max_disparities=[4], sensitive_features=groups)

@@ -267,9 +267,7 @@ def test_attributes_are_read_as_the_estimator_reads_them(data):
     *_, X_test, y_test, groups_test = data
     other = np.arange(y_test.size) % 3
     frame = pd.DataFrame({"a": groups_test, "b": other})
-    apart = path_of(
-        data, Blind(sensitive=Sensitive(intersectional=False)), sensitive_features_test=frame
-    )
+    apart = path_of(data, Blind(sensitive=Sensitive(crossed=False)), sensitive_features_test=frame)
     crossed = path_of(data, sensitive_features_test=frame)
     for path, intersectional in ((apart, False), (crossed, True)):
         labels = path.estimators[0].predict(X_test)

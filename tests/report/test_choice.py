@@ -158,7 +158,7 @@ def test_groups_may_have_no_name_or_be_alone(rows, kind):
     sex = rows["sensitive_features"].to_numpy()
     groups = {"array": sex, "one group": np.full(900, "all")}
     groups["two columns"] = np.column_stack([sex, np.arange(900) % 2])
-    path = path_of(partial(Cut, sensitive=Sensitive(intersectional=False)))
+    path = path_of(partial(Cut, sensitive=Sensitive(crossed=False)))
     page = Page(path.to_html(**{**rows, "sensitive_features": groups[kind]}))
     labels = [given["aria-label"] for _, given in page.tags if given.get("role") == "region"]
     assert len(set(labels)) == len(labels)
@@ -201,7 +201,7 @@ def test_a_limit_on_ratios_is_the_distance_from_1(rows):
 def test_limits_are_compared_with_the_attributes_that_they_limit(rows):
     groups = pd.DataFrame({"sex": rows["sensitive_features"], "age": np.arange(900) % 3})
     rows = {**rows, "sensitive_features": groups}
-    each = partial(Cut, sensitive=Sensitive(intersectional=False))
+    each = partial(Cut, sensitive=Sensitive(crossed=False))
 
     def limits(path, chosen):
         step = data_of(path.to_html(**rows))["steps"][-1]

@@ -109,7 +109,7 @@ def test_folds_know_the_groups_of_their_own_rows_only(kind):
     metadata, options = {"sensitive_features": GROUPS}, {}
     if kind == "overlapping":
         metadata["sensitive_features"] = np.column_stack([GROUPS, rng.choice(["u", "v"], 400)])
-        options["sensitive"] = Sensitive(intersectional=False)
+        options["sensitive"] = Sensitive(crossed=False)
     elif kind == "strata":
         metadata["control_features"] = rng.choice(["u", "v"], 400)
         options["constraint"] = ConditionalOn("mean_score_parity")

@@ -452,7 +452,7 @@ def test_no_limit_has_nothing_to_certify(certify, limit):
     X, y, sex = (part[:400] for part in TRAIN)
     other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
     columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
-    apart = Sensitive(intersectional=False)
+    apart = Sensitive(crossed=False)
     model = ConstrainedERMClassifier(max_disparity=limit, sensitive=apart, **options(by=certify))
     model = model.fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"

@@ -115,7 +115,7 @@ def test_strata_weights_attributes_and_constraints_of_several_kinds():
     for name in ("u", "v"):
         part = job == name
         assert gap("demographic_parity", y[part], predicted[part], groups[part]) <= 0.3
-    model = classifier(limit={"sex": 0.15, "age": 0.2}, sensitive=Sensitive(intersectional=False))
+    model = classifier(limit={"sex": 0.15, "age": 0.2}, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features={"sex": groups, "age": age})
     assert model.status_ == "certified"
     assert model.offsets_.shape == (4, 1, 3, 3)
@@ -165,7 +165,7 @@ def test_no_limit_on_two_groups_has_nothing_to_certify(n_classes, limit):
     """It was "no_solution" with two classes."""
     X, y, groups = people(400)
     y = y if n_classes == 3 else y == "low"
-    model = classifier(limit=limit, sensitive=Sensitive(intersectional=False))
+    model = classifier(limit=limit, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features={"sex": groups, "job": np.zeros(400, int)})
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")
