@@ -506,7 +506,7 @@ def test_limits_of_attributes_and_few_rows():
         ).fit(X, y, sensitive_features=both)
     assert model.effective_disparity_["sex"] == 0.2
     assert 0.001 < model.effective_disparity_["age"] < 0.2
-    with pytest.raises(ValueError, match=r"Sensitive\(intersectional=False\)"):
+    with pytest.raises(ValueError, match=r"Sensitive\(crossed=False\)"):
         PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.1}).fit(
             X, y, sensitive_features=both
         )
