@@ -154,7 +154,8 @@ class SensitiveFeaturesMixin:
     summary_ : str
         Summary of the fit in one line. For each limit it shows the value on the training rows
         beside the limit, in the same unit. The changes caused by the limits, if the estimator has
-        ``changes_``, and the status with its reason, if it has ``status_``, follow.
+        ``changes_``, and the status with its reason, if it has ``status_``, follow. An estimator
+        without limits, such as ``ParetoFairKMeans``, shows the number of rows instead.
     model_features_ : ndarray
         Names of the columns of X that the model uses as features, or their positions if X has no
         names.

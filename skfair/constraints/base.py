@@ -18,7 +18,7 @@ A constraint is a subclass of :class:`Constraint` that says what is averaged
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -266,20 +266,55 @@ _with_parameters = documenter(
 )
 
 
-def documented(kind: ConstraintType) -> ConstraintType:
-    """Add to the docstring of a constraint its metric, parameters and an example."""
-    name, metric = kind.__name__, kind().metric
-    measured = (
-        f"\n\nThe disparity is measured by :func:`skfair.metrics.{metric}`." if metric else ""
-    )
-    kind.__doc__ = f"""{inspect.cleandoc(kind.__doc__ or "")}{measured}
+_EXAMPLE = """
 
 Examples
 --------
+>>> import numpy as np
+>>> from {package} import {estimator}
 >>> from skfair.constraints import {name}
->>> {name}(max_disparity=0.1)
-{name}(max_disparity=0.1)"""
-    return _with_parameters(kind)
+>>> rng = np.random.default_rng(0)
+>>> sex = rng.choice(["f", "m"], 500, p=[0.3, 0.7])
+>>> X = rng.normal(size=(500, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+>>> y = X[:, 0] + np.where(sex == "m", X[:, 1], X[:, 2]) + rng.normal(size=500){classes}
+>>> for limit in ({loose}, {limit}):
+...     model = {estimator}({passed}{name}(limit))
+...     model = model.fit(X, y, sensitive_features=sex)
+...     print(f"limit {{limit}}: disparity {{model.train_disparity_:.2f}}")
+limit {loose}: disparity {before}
+limit {limit}: disparity {after}"""
+
+
+def documented(
+    before: str, after: str, *, loose: float = 1.0, limit: float = 0.05
+) -> Callable[[ConstraintType], ConstraintType]:
+    """Add to the docstring of a constraint its metric, parameters and an example.
+
+    The example prints the disparities ``before`` under the ``loose`` limit, and ``after`` under
+    the ``limit``.
+    """
+
+    def document(kind: ConstraintType) -> ConstraintType:
+        name, metric = kind.__name__, kind().metric
+        measured = (
+            f"\n\nThe disparity is measured by :func:`skfair.metrics.{metric}`." if metric else ""
+        )
+        of_classes = "classification" in kind.tasks
+        example = _EXAMPLE.format(
+            package="skfair.classification" if of_classes else "skfair.regression",
+            estimator="ConstrainedERMClassifier" if of_classes else "FairDecisionRegressor",
+            passed="" if of_classes else "constraint=",
+            classes=" > 0.5" if of_classes else "",
+            name=name,
+            before=before,
+            after=after,
+            loose=loose,
+            limit=limit,
+        )
+        kind.__doc__ = inspect.cleandoc(kind.__doc__ or "") + measured + example
+        return _with_parameters(kind)
+
+    return document
 
 
 def make_constraints(

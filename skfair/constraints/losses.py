@@ -44,7 +44,7 @@ class _OnLosses(Constraint):
 
 
 @CONSTRAINTS.register("loss_parity")
-@documented
+@documented("0.19", "0.05")
 class LossParity(_OnLosses):
     """Bound the difference of mean losses between groups.
 
@@ -57,7 +57,7 @@ class LossParity(_OnLosses):
 
 
 @CONSTRAINTS.register("positive_loss_parity")
-@documented
+@documented("0.58", "0.05")
 class PositiveLossParity(LossParity):
     """Bound the difference of mean losses between groups among the positive class."""
 
@@ -66,7 +66,7 @@ class PositiveLossParity(LossParity):
 
 
 @CONSTRAINTS.register("class_loss_parity")
-@documented
+@documented("0.58", "0.05")
 class ClassLossParity(LossParity):
     """Bound the difference of mean losses between groups within each class.
 
@@ -108,7 +108,7 @@ class ClassLossParity(LossParity):
 
 
 @CONSTRAINTS.register("bounded_group_loss")
-@documented
+@documented("0.61", "0.55", limit=0.55)
 class BoundedGroupLoss(_OnLosses, OneLimit):
     """Bound the mean loss of every group.
 
@@ -161,7 +161,7 @@ class _OnExcess(_OnLosses):
 
 
 @CONSTRAINTS.register("excess_loss")
-@documented
+@documented("0.14", "0.05")
 class ExcessLoss(_OnExcess):
     """Bound the excess of each group's mean loss over the mean loss of all rows.
 
@@ -179,7 +179,7 @@ class ExcessLoss(_OnExcess):
 
 
 @CONSTRAINTS.register("mean_excess_loss")
-@documented
+@documented("0.05", "0.02", limit=0.02)
 class MeanExcessLoss(_OnExcess):
     """Bound the mean excess of the groups' losses over the mean loss of all rows.
 

@@ -113,7 +113,7 @@ class _OfSelections(RateParity):
 
 
 @CONSTRAINTS.register("demographic_parity")
-@documented
+@documented("0.30", "0.05")
 class DemographicParity(_OfSelections):
     """Bound the difference of selection rates between groups.
 
@@ -124,7 +124,7 @@ class DemographicParity(_OfSelections):
 
 
 @CONSTRAINTS.register("equal_opportunity")
-@documented
+@documented("0.36", "0.04")
 class EqualOpportunity(_OfSelections):
     """Bound the difference of true positive rates between groups.
 
@@ -137,7 +137,7 @@ class EqualOpportunity(_OfSelections):
 
 
 @CONSTRAINTS.register("false_positive_parity")
-@documented
+@documented("0.12", "0.01")
 class FalsePositiveParity(_OfSelections):
     """Bound the difference of false positive rates between groups.
 
@@ -150,7 +150,7 @@ class FalsePositiveParity(_OfSelections):
 
 
 @CONSTRAINTS.register("false_negative_parity")
-@documented
+@documented("0.36", "0.04")
 class FalseNegativeParity(RateParity):
     """Bound the difference of false negative rates between groups.
 
@@ -168,7 +168,7 @@ class FalseNegativeParity(RateParity):
 
 
 @CONSTRAINTS.register("equalized_odds")
-@documented
+@documented("0.36", "0.04")
 class EqualizedOdds(_OfSelections):
     """Bound the differences of true positive rates and of false positive rates between groups.
 
@@ -180,7 +180,7 @@ class EqualizedOdds(_OfSelections):
 
 
 @CONSTRAINTS.register("accuracy_parity")
-@documented
+@documented("0.10", "0.05")
 class AccuracyParity(RateParity):
     """Bound the difference of accuracies between groups.
 
@@ -195,7 +195,7 @@ class AccuracyParity(RateParity):
 
 
 @CONSTRAINTS.register("predictive_parity")
-@documented
+@documented("0.12", "0.02")
 class PredictiveParity(RateParity):
     r"""Bound the difference of precisions between groups.
 
@@ -223,7 +223,7 @@ class _BoundedRate(_OnRates, OneLimit):
 
 
 @CONSTRAINTS.register("bounded_selection_rate")
-@documented
+@documented("0.60", "0.05")
 class BoundedSelectionRate(_BoundedRate):
     """Bound the selection rate of every group.
 
@@ -235,7 +235,7 @@ class BoundedSelectionRate(_BoundedRate):
 
 
 @CONSTRAINTS.register("bounded_false_positive_rate")
-@documented
+@documented("0.29", "0.04")
 class BoundedFalsePositiveRate(_BoundedRate):
     """Bound the false positive rate of every group.
 
@@ -248,7 +248,7 @@ class BoundedFalsePositiveRate(_BoundedRate):
 
 
 @CONSTRAINTS.register("bounded_false_negative_rate")
-@documented
+@documented("0.51", "0.04")
 class BoundedFalseNegativeRate(_BoundedRate):
     """Bound the false negative rate of every group.
 

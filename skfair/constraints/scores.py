@@ -14,7 +14,7 @@ __all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
 
 
 @CONSTRAINTS.register("mean_score_parity")
-@documented
+@documented("1.37", "0.05", loose=2.0)
 class MeanScoreParity(Constraint):
     """Bound the difference of mean scores between groups.
 
@@ -35,7 +35,7 @@ class _OfPredictions(OneLimit):
 
 
 @CONSTRAINTS.register("mean_residual_parity")
-@documented
+@documented("0.26", "0.05")
 class MeanResidualParity(_OfPredictions):
     """Bound the difference of mean residuals between groups.
 
@@ -47,7 +47,7 @@ class MeanResidualParity(_OfPredictions):
 
 
 @CONSTRAINTS.register("wasserstein")
-@documented
+@documented("1.00", "0.05", loose=2.0)
 class Wasserstein(_OfPredictions):
     """Bound the Wasserstein distance between the predictions of groups.
 
@@ -59,7 +59,7 @@ class Wasserstein(_OfPredictions):
 
 
 @CONSTRAINTS.register("kolmogorov")
-@documented
+@documented("0.33", "0.05")
 class Kolmogorov(_OfPredictions):
     """Bound the difference of selection rates between groups at every threshold.
 

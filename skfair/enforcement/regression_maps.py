@@ -7,8 +7,9 @@ its group goes
 
 - for the Wasserstein distance to the mean of the quantiles of the barycentre from a to b, or a
   share of the way to it: distances shrink in proportion;
-- for the Kolmogorov-Smirnov distance only as far as it takes to be within half the limit of the
-  distribution function of the barycentre: into the quantiles from b - limit / 2 to a + limit / 2.
+- for the Kolmogorov-Smirnov distance, if the groups are known, only as far as it takes to be within
+  half the limit of the distribution function of the barycentre: into the quantiles from
+  b - limit / 2 to a + limit / 2.
 
 Means of predictions and of residuals are moved by one shift for each group. Mean losses are brought
 together by the best line through each group, and by shrinking the lines of the groups with the

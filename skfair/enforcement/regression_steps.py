@@ -26,11 +26,12 @@ from skfair.enforcement.regression_maps import (
     lines_of_losses,
     shifts_of_means,
 )
-from skfair.enforcement.rounds import PATIENCE
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 ROUNDS = 60  # over the attributes
+# Rounds that may pass without gain: the Kolmogorov-Smirnov distance of few rows falls unevenly.
+PATIENCE = 6
 # Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each
 # round by this factor more.
 MORE_ROOM = 1e3
@@ -55,6 +56,8 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
     MeanResidualParity: NumberMaps(lambda z, rows, a: shifts_of_means(z - rows.targets, rows, a)),
     LossParity: NumberMaps(lines_of_losses),
 }
+# Each map of estimated groups moves rows by little, so a band hardly brings the groups together.
+WITHOUT_GROUPS = {Kolmogorov: NumberMaps(barycentre_maps, True, "end")}
 
 
 class Step(NamedTuple):
@@ -106,7 +109,9 @@ class NumberTask(NamedTuple):
 
     @property
     def number_maps(self) -> NumberMaps:
-        return NUMBER_MAPS[type(self.constraint)]
+        kind = type(self.constraint)
+        is_other = self.chances is not None and kind in WITHOUT_GROUPS
+        return WITHOUT_GROUPS[kind] if is_other else NUMBER_MAPS[kind]
 
     def rows(self, attribute: int) -> NumberRows:
         groups = self.groups.of_attribute(attribute)
@@ -118,8 +123,9 @@ class NumberTask(NamedTuple):
     ) -> tuple[Step, FloatArray, float]:
         """Return a step, the moved values and their disparity.
 
-        The disparity along the way is convex, so the share that the line between both ends asks
-        for is enough.
+        The Wasserstein distance is convex along the way, so the share that the line between both
+        ends asks for is enough. For the Kolmogorov-Smirnov distance shares that are too small are
+        passed over.
         """
         limit = self.limits[attribute]
         assert limit is not None
@@ -130,13 +136,18 @@ class NumberTask(NamedTuple):
         gap_of_whole = self.gap(attribute, whole)
         if not self.number_maps.goes_part_way or gap_of_whole >= aim:
             return step, whole, gap_of_whole
-        share, gap_of_part = 1.0, gap_of_whole
+        # Between a share that leaves the disparity above the aim, and one that is enough.
+        short, gap_of_short, share, part, gap_of_part = 0.0, gap, 1.0, whole, gap_of_whole
         for _ in range(SHORTENINGS):
-            share *= (gap - aim) / (gap - gap_of_part)
-            part = values + share * (whole - values)
-            gap_of_part = self.gap(attribute, part)
             if not USED * aim > gap_of_part > 0:
                 break
+            tried = short + (share - short) * (gap_of_short - aim) / (gap_of_short - gap_of_part)
+            moved = values + tried * (whole - values)
+            gap_of_moved = self.gap(attribute, moved)
+            if gap_of_moved > limit:
+                short, gap_of_short = tried, gap_of_moved
+            else:
+                share, part, gap_of_part = tried, moved, gap_of_moved
         return step._replace(share=share), part, gap_of_part
 
     def moved(

@@ -195,7 +195,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     def __init__(
         self,
         constraint: ConstraintChoice = "mean_score_parity",
-        max_disparity: float = 0.05,
+        max_disparity: Any = 0.05,
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
         sensitive: SensitiveLike = None,
