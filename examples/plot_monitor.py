@@ -46,4 +46,5 @@ print(f"more often, by {alarm.disparity:.3f} +- {alarm.standard_error:.3f}")
 # before the change. This is chance, and no reason for an alarm.
 display = MonitorDisplay.from_monitor(monitor)
 display.ax_.set_title(f"Alarm on day {alarm.batch}")
+display.figure_.set_size_inches(5, 3.4)
 plt.show()
