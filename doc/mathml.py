@@ -27,7 +27,7 @@ def block(self, node):
     text = node.astext().strip()
     is_aligned = r"\\" in text and r"\begin" not in text
     text = rf"\begin{{aligned}}{text}\end{{aligned}}" if is_aligned else text
-    self.body.append(f'<div class="math-block" title="{escape(text)}">')
+    self.body.append(f'<div class="math-block" tabindex="0" role="math" title="{escape(text)}">')
     self.body.append(as_mathml(text, display="block") + "</div>\n")
     raise SkipNode
 
