@@ -28,14 +28,15 @@ ANSWERS = {
     "user_guide/decisions": """
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
         multinomial; group-aware; group-blind; threshold optimizer; quota;
-        ThresholdOptimizer; exact or relaxed equalized odds; balanced accuracy; cost matrix
+        ThresholdOptimizer; exact or relaxed equalized odds; balanced accuracy; cost matrix;
+        random forest; any classifier
     """,
     "user_guide/constrained_erm": """
         in-processing; limit; multiplier; Lagrange multiplier; satisfied; violated;
         exponentiated gradient; ExponentiatedGradient; meaning of multipliers
     """,
     "user_guide/groups": """
-        BISG; intersectionality; attribute missing at prediction; age; protected attribute;
+        BISG; intersectionality; gender; attribute missing at prediction; age; protected attribute;
         sensitive attribute; sensitive feature; intersectional groups; predict without
         sensitive attribute; race not recorded; non-binary; disability; several attributes;
         empty category; missing groups; two attributes; sensitive columns
@@ -54,7 +55,7 @@ ANSWERS = {
         unseen data; guarantee; confidence; p-value of a difference; how many rows do I
         need; chance or real difference; noise
     """,
-    "user_guide/monitoring": "drift; monitoring; alarm; production; alert",
+    "user_guide/monitoring": "drift; monitoring; alarm; production; alert; over time",
     "user_guide/audit": """
         audit csv; audit; false discovery rate; audit my csv; Excel; small groups; suppress
         small cells; model card; compare models; anonymize; anonymise; bias audit
