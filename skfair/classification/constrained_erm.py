@@ -87,8 +87,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float or dict, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require
-        ``Sensitive(crossed=False)``.
+        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``.
     min_rate : float or "as before", default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If

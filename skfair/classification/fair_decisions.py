@@ -104,9 +104,8 @@ class FairDecisionClassifier(
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float, dict or None, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require
-        ``Sensitive(crossed=False)``. If None, minimise the disparity subject to the minimum
-        value given in ``objective``.
+        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``. If
+        None, minimise the disparity subject to the minimum value given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
         Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost
         matrix of shape (true class, decision), or a function ``function(tn, fp, fn, tp)`` of

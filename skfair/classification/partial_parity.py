@@ -79,8 +79,7 @@ class PartialParityClassifier(
         options.
     max_disparity : float or dict, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require
-        ``Sensitive(crossed=False)``.
+        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``.
     scale : {"conditional", "ccdf"}, default="conditional"
         Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
         "ccdf", it is a fraction of all rows of a group.
