@@ -234,7 +234,7 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
 
 
 def numbers(results: Sequence[Row]) -> dict[str, Any]:
-    """Return how many results are level with LinearPost's, and the leads over error-parity."""
+    """Return how many results are level with LinearPost's, and the comparison with error-parity."""
     level: dict[str, list[bool]] = {}
     for (aware, cell), (_, gains, rows) in leads(results).items():
         data, model = cell.split(", ")[:2]
@@ -244,10 +244,12 @@ def numbers(results: Sequence[Row]) -> dict[str, Any]:
     scores = d.pivot(index=["cell", "limit", "seed"], columns="of", values="score")
     ahead = (scores["ours"] - scores["theirs"]).groupby(["limit", "seed"]).mean()
     smallest, others = ahead[peers.LIMITS[-1]], ahead[list(peers.LIMITS[:-1])]
+    cpu = d.pivot_table(index=["cell", "limit"], columns="of", values="cpu")
     return {
         **{name: f"{sum(found)} of {len(found)}" for name, found in level.items()},
         "parity_smallest": mean_lead(smallest.to_numpy()),
         "parity_others": mean_lead(others.groupby("seed").mean().to_numpy()),
+        "parity_longest": f"{(cpu['ours'] / cpu['theirs']).max():.1f}",
     }
 
 
