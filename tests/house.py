@@ -184,37 +184,6 @@ def kernel_breaches(root):
     return breaches
 
 
-MOST_LINES = {"class": 200, "function": 60}
-
-
-def size_breaches(root):
-    """List classes and functions that are too long without their docstrings."""
-    breaches = []
-    for path in sorted(Path(root).rglob("*.py")):
-        name, text = path.relative_to(root).as_posix(), path.read_text()
-        sizes = []
-        for node in ast.walk(parsed(text)):
-            if isinstance(node, ast.ClassDef):
-                sizes.append(("class", f"{name}: {node.name}", code_lines(node, text)))
-            elif isinstance(node, ast.FunctionDef):
-                sizes.append(("function", f"{name}: {node.name}", code_lines(node, text)))
-        breaches += [f"{what} has {n} lines" for kind, what, n in sizes if n > MOST_LINES[kind]]
-    return breaches
-
-
-def code_lines(definition, text):
-    """Count the lines of a definition without docstrings, comments and blank lines."""
-    said = set()
-    for node in ast.walk(definition):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
-            said.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    lines = text.splitlines()
-    return sum(
-        number not in said and lines[number - 1].strip()[:1] not in ("", "#")
-        for number in range(definition.lineno, definition.end_lineno + 1)
-    )
-
-
 # What parts hand to each other. Array-likes of users may be Any; these are contracts.
 CONTRACTS = {"problem", "evaluation", "at", "solver", "model", "callback", "random_state", "rng"}
 

@@ -8,17 +8,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from tests.budget import code_lines
-
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 JOBS = ("adult", "segments", "graph", "top_fifth")
 REAL = ("adult", "compas", "communities")
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_a_job_is_short(job):
-    assert code_lines((ROOT / "examples" / f"plot_{job}.py").read_text()) <= 30
 
 
 @pytest.mark.slow

@@ -113,23 +113,6 @@ def test_an_open_kernel_is_caught(tmp_path, file, source, message):
         assert message in breaches[0]
 
 
-def test_nothing_is_too_long():
-    assert house.size_breaches(ROOT) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("def f():\n" + "    x = 1\n" * 60, "a.py: f has 61 lines"),
-        ("class A:\n" + "    x = 1\n" * 200, "a.py: A has 201 lines"),
-        ('def f():\n    """Say.\n' + "\n    more\n" * 40 + '    """\n' + "    x = 1\n" * 59, None),
-    ],
-)
-def test_what_is_too_long_is_caught(tmp_path, source, message):
-    (tmp_path / "a.py").write_text(source)
-    assert house.size_breaches(tmp_path) == ([] if message is None else [message])
-
-
 def test_contracts_between_parts_are_typed(tmp_path):
     assert house.any_breaches(ROOT) == []
     plant(tmp_path, "solvers/a.py", "def solve(problem: Any, tol: Any): ...")

@@ -260,8 +260,6 @@ def test_the_page_of_the_api_lists_what_is_public():
     assert (public | options) - set(listed) == set()
     assert set(listed) - (public | options) == set()
     assert len(listed) == len(set(listed))
-    assert len(public) <= 187
-    assert sum(name.startswith("solvers.") for name in public) <= 20
 
 
 def test_code_in_the_changelog_ends_on_its_line():
