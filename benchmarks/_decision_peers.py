@@ -22,7 +22,7 @@ Predictor = Callable[[Part], Any]
 OXONFAIR = {"equalized_odds": "equalized_odds_max"}  # the larger of the two differences
 
 
-def ours(aware: bool) -> Any:
+def ours(aware: bool | str) -> Any:
     def fit(train: Part, rule: str, limit: float) -> Predictor:
         classes, groups = stored(train)
         model = FairDecisionClassifier(

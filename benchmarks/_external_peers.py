@@ -66,7 +66,8 @@ def numbered(groups: Any) -> Any:
 def error_parity(quick: bool) -> Iterator[Row]:
     """Equalized odds with the group: mixtures of thresholds, drawn at random, and ours.
 
-    Both get the same probabilities, so that seconds are those of setting decisions alone.
+    Ours choose between thresholds by a hash, or have one threshold for each group. All get the same
+    probabilities, so that seconds are those of setting decisions alone.
     """
     from error_parity import RelaxedThresholdOptimizer
 
@@ -85,21 +86,27 @@ def error_parity(quick: bool) -> Iterator[Row]:
                         tolerance=limit,
                         seed=seed,
                     )
-                    ours = FairDecisionClassifier(
-                        Stored().fit(None, parts[0].y),
-                        rule,
-                        limit,
-                        group_aware=True,
-                        cv="prefit",
-                        random_state=0,
-                    )
+                    ours = {
+                        kind: FairDecisionClassifier(
+                            Stored().fit(None, parts[0].y),
+                            rule,
+                            limit,
+                            group_aware=how,
+                            cv="prefit",
+                            random_state=0,
+                        )
+                        for kind, how in {"ours": "mixed", "one threshold": True}.items()
+                    }
                     scores, y, groups = chances[0], parts[0].y, parts[0].groups
                     codes = numbered(groups)
                     fits = {
                         "theirs": lambda m=theirs, s=scores, y=y, g=codes: m.fit(s, y, group=g),
-                        "ours": lambda m=ours, s=scores, y=y, g=groups: m.fit(
-                            s, y, sensitive_features=g
-                        ),
+                        **{
+                            kind: lambda m=model, s=scores, y=y, g=groups: m.fit(
+                                s, y, sensitive_features=g
+                            )
+                            for kind, model in ours.items()
+                        },
                     }
                     for kind, fit in fits.items():
                         cpu, decided = warm(fit)
@@ -210,12 +217,14 @@ def fair_trees(quick: bool) -> Iterator[Row]:
                 }
 
 
-def means_of(results: Sequence[Row], name: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield cells with the means of theirs and of ours over the seeds, by limit."""
+def means_of(
+    results: Sequence[Row], name: str, kind: str = "ours"
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield cells with the means of theirs and of one kind of ours over the seeds, by limit."""
     d = pd.DataFrame([row for row in results if row["table"] == name])
     for cell, part in d.groupby("cell", sort=False) if len(d) else ():
         numbers = part.drop(columns=["table", "cell", "seed"]).groupby(["of", "limit"]).mean()
-        yield cell, numbers.loc["theirs"].sort_index(ascending=False), numbers.loc["ours"]
+        yield cell, numbers.loc["theirs"].sort_index(ascending=False), numbers.loc[kind]
 
 
 def at_equal(theirs: Any, ours: Any) -> Any:
@@ -225,19 +234,24 @@ def at_equal(theirs: Any, ours: Any) -> Any:
 
 
 def side_by_side(
-    name: str, title: str, setting: str, score: str
+    name: str, title: str, setting: str, score: str, *more: str
 ) -> Callable[[Sequence[Row]], Table]:
-    """Return the table of a peer whose settings each have one of ours."""
-    columns = ["data", setting, score, "/ ours", "disparity, rows that set it", "/ ours"]
-    columns += ["disparity, test", "/ ours", "CPU, peer / ours"]
+    """Return the table of a peer whose settings each have one of ours, and of ``more`` of ours."""
+    kinds = ["ours", *more]
+    columns = ["data", setting]
+    for heading in (score, "disparity, rows that set it", "disparity, test"):
+        columns += [heading, *(f"/ {kind}" for kind in kinds)]
+    columns.append("CPU, peer / ours")
 
     def table(results: Sequence[Row]) -> Table:
         lines = []
-        for cell, theirs, ours in means_of(results, name):
+        of_kinds = [means_of(results, name, kind) for kind in kinds]
+        for every in zip(*of_kinds, strict=True):
+            cell, theirs, ours = every[0]
             for limit, row in theirs.iterrows():
-                own = ours.loc[limit]
-                pairs = [float(v[key]) for key in ("score", "own", "new") for v in (row, own)]
-                lines.append((cell, limit, *pairs, float(row["cpu"] / own["cpu"])))
+                side = [row, *(own.loc[limit] for _, _, own in every)]
+                figures = [float(v[key]) for key in ("score", "own", "new") for v in side]
+                lines.append((cell, limit, *figures, float(row["cpu"] / ours.loc[limit]["cpu"])))
         return Table(title, columns, lines)
 
     return table
@@ -262,7 +276,9 @@ PEERS = (
     Peer(
         "error_parity",
         error_parity,
-        side_by_side("error_parity", "error-parity, equalized odds", "limit", "accuracy"),
+        side_by_side(
+            "error_parity", "error-parity, equalized odds", "limit", "accuracy", "one threshold"
+        ),
     ),
     Peer(
         "equipy",

@@ -48,7 +48,7 @@ def fit(number: int) -> dict[str, Any]:
     X, y, groups = people(FIRST_SEED + number)
     limit = LIMITS[number % len(LIMITS)]
     model = FairDecisionClassifier(
-        Stored().fit(X, y), "equalized_odds", limit, group_aware=True, cv="prefit"
+        Stored().fit(X, y), "equalized_odds", limit, group_aware="mixed", cv="prefit"
     )
     cpu, _ = timed(lambda: model.fit(X, y, sensitive_features=groups))
     if not model.mixed_share_:

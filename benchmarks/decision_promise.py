@@ -82,7 +82,7 @@ def fits(train: Part) -> list[dict[str, Any]]:
     n_cases = len(CASES) if train.chances.shape[1] == 2 else 5
     rows = []
     for rule, limit, options in CASES[:n_cases]:
-        for aware in (False, True):
+        for aware in (False, True, *(("mixed",) if rule == "equalized_odds" else ())):
             model = FairDecisionClassifier(
                 classes, rule, limit, group_aware=aware, group_estimator=groups, **options
             )

@@ -54,6 +54,7 @@ from skfair.metrics import ndcg, pair_error_gap, partial_statistical_parity_gap
 from skfair.ranking import FairRanker
 
 LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
+MODES = {False: "blind", True: "aware", "mixed": "mixed"}  # of decisions, by ``group_aware``
 RULES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 # A cell loses only if it loses more than this; means of all cells vary by less with the seeds.
 LOSS, ROUNDING = 2e-3, 2e-4
@@ -231,7 +232,7 @@ def fit_erm(
 
 
 def fit_decisions(
-    base: Any, train: Data, limit: float, see: Rates, aware: bool
+    base: Any, train: Data, limit: float, see: Rates, aware: bool | str
 ) -> tuple[FairDecisionClassifier, Any]:
     """Fit decisions of a classifier; return them and those on the training rows."""
     constraint: Any = DemographicParity(comparison="ratio") if see.ratio else see.rule
@@ -328,7 +329,7 @@ def decide(seeds: Sequence[int]) -> Iterator[Row]:
     for seed in seeds:
         for name, base, how, see in cases:
             train, test = split(name, seed)
-            for aware in (False, True):
+            for aware in (False, True, *(("mixed",) if see.rule == "equalized_odds" else ())):
                 few = name in ("many", "twelve", "large", "terciles")
                 for limit in LIMITS[1::2] if few else LIMITS:
                     limit = 2.5 * limit if see.ratio else limit
@@ -339,7 +340,7 @@ def decide(seeds: Sequence[int]) -> Iterator[Row]:
                     )
                     groups = {"sensitive_features": test.groups} if aware else {}
                     predicted = model.predict(test.X, **groups)
-                    kind = f"{type(base).__name__[:5]} {how} {'aware' if aware else 'blind'}"
+                    kind = f"{type(base).__name__[:5]} {how} {MODES[aware]}"
                     yield {
                         "cell": f"decide {name} {kind}",
                         "seed": seed,

@@ -141,7 +141,7 @@ def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 def _decision_models(model: BaseEstimator) -> list[Any]:
     """Return the models of classes and those of the groups of each attribute, in this order."""
     hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
-    hint += "cv='prefit' and group_aware='thresholds', to_thresholds() has the cuts of its scores"
+    hint += "cv='prefit' and group_aware=True, to_thresholds() has the cuts of its scores"
     _refuse_groups(model, model.is_group_aware_, hint)
     if model._decider.strata is not None:
         raise ValueError(

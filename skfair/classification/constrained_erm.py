@@ -91,8 +91,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     min_rate : float or "as before", default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
-        "as before", each group keeps at least the rate that it has without limits. If None, there
-        is no minimum. It cannot be combined with ``confidence``.
+        "as before", each group keeps at least the rate that the same model gives it without limits.
+        If None, there is no minimum. It cannot be combined with ``confidence``.
     selection_rate : float, (float, float) or "as before", default=None
         Fraction of all rows that are predicted positive. A pair sets a range from low to high. If
         "as before", the fraction is the same as without limits. If None, the fraction may change
@@ -162,10 +162,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     changes_ : dict of str to Change
         Changes of the decisions on the training rows that are caused by the limits. The key
         "selection rate" holds an object with the attributes ``before`` (the selection rate of the
-        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
-        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
-        number of rows that are no longer selected). The dict is empty with ``enforce="surrogate"``,
-        after ``partial_fit``, and if a callback stopped the fit.
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (the same rates
+        for each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down``
+        (the number of rows that are no longer selected). The dict is empty with
+        ``enforce="surrogate"``, after ``partial_fit``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Rate (or mean loss or score) of each group minus its overall value. For bounded constraints
         it is the value of the group itself. The keys also name the class if the constraint is

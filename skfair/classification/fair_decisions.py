@@ -113,18 +113,24 @@ class FairDecisionClassifier(
     min_rate : float, "as before" or dict, default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
-        "as before", each group keeps at least the rate that it has without limits. A dict sets one
-        value per class. If None, there is no minimum. It cannot be combined with ``confidence``.
+        "as before", each group keeps at least the rate that the classifier itself gives it, by its
+        own ``predict`` on rows that it has not seen. A dict sets one value per class. If None,
+        there is no minimum. It cannot be combined with ``confidence``.
     selection_rate : float, (float, float), "as before" or dict, default=None
         Fraction of all rows that are selected. A pair sets a range from low to high. If "as
-        before", the fraction is the same as without limits. A dict sets one value per class. If
-        None, the fraction may change freely.
-    group_aware : bool or "thresholds", default=False
-        If True, decisions use the group, so ``predict`` needs it; this may be disparate treatment
-        under the law. If False, the group is estimated from the other columns. Some constraints,
-        such as equalized odds, cannot always be satisfied by one threshold per group. In such a
-        group, a hash of the row then chooses between two thresholds, so equal rows always get the
-        same decision. If "thresholds", decisions use the group with one threshold per group only.
+        before", it is the fraction that the classifier itself selects, by its own ``predict`` on
+        rows that it has not seen. A dict sets one value per class. If None, the fraction may change
+        freely: to maximise the objective, and to satisfy the limits.
+    group_aware : bool or "mixed", default=False
+        Whether decisions use the group.
+
+        - False: The group is estimated from the other columns, see ``group_estimators_``.
+        - True: Decisions use the group, so ``predict`` needs it. This may be disparate treatment
+          under the law. With two classes, each group gets one threshold.
+        - "mixed": As True, but a group may have two thresholds, and a hash of the row chooses
+          between them. Some constraints, such as equalized odds, cost less accuracy this way, but
+          two similar people may get different decisions, with no reason that could be explained to
+          them. Equal rows always get the same decision.
     group_estimator : classifier, default=None
         Classifier that estimates the group if decisions may not use it. If None, a logistic
         regression is used if ``estimator`` is linear or the columns are sparse, otherwise gradient
@@ -169,12 +175,19 @@ class FairDecisionClassifier(
         Disparity of ``train_predictions_`` for each constraint. With more than two classes, most
         constraints have one entry for each class, such as "DemographicParity (y=1)".
     changes_ : dict of str to Change
-        Changes of the decisions on the training rows that are caused by the limits. The key
-        "selection rate" holds an object with the attributes ``before`` (the selection rate of the
-        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
-        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
-        number of rows that are no longer selected). With more than two classes, there is one key
-        "share of ..." for each class.
+        Selection rate on the training rows at three stages of the fit. The key "selection rate"
+        holds an object with these attributes.
+
+        - ``before``: The rate of the classifier itself, by its own ``predict`` on rows that it has
+          not seen.
+        - ``without_limits``: The rate of the best decisions for ``objective`` without limits. It
+          differs from ``before`` if the classifier has class weights, for example.
+        - ``after``: The rate of ``train_predictions_``, within the limits.
+        - ``by_group``: The same three rates for each group.
+        - ``rows_up`` and ``rows_down``: The numbers of rows that are newly selected and no longer
+          selected, in comparison with the classifier itself.
+
+        With more than two classes, there is one key "share of ..." for each class.
     train_objective_ : float
         Value of the objective for ``train_predictions_``.
     price_of_fairness_ : float
@@ -192,6 +205,7 @@ class FairDecisionClassifier(
         - "none": The decisions of the classifier satisfy the limits, so they do not change.
         - "windows": Each group has its best threshold.
         - "mixtures": A group has several thresholds, and a hash of the row chooses between them.
+          This only occurs with ``group_aware="mixed"``.
         - "offsets": The offsets were found by a numerical search.
         - "threshold": There is one threshold for all groups, or the same decision for everybody.
           This was better on the training rows than the result of the search.
@@ -226,10 +240,10 @@ class FairDecisionClassifier(
     >>> model = model.fit(X, y, sensitive_features=sex)
     >>> print(f"disparity {model.train_disparity_:.2f}")
     disparity 0.05
-    >>> for group, (before, after) in model.changes_["selection rate"].by_group.items():
-    ...     print(f"{group}: selection rate {before:.0%} before, {after:.0%} with the limit")
-    f: selection rate 37% before, 33% with the limit
-    m: selection rate 61% before, 38% with the limit
+    >>> for group, rates in model.changes_["selection rate"].by_group.items():
+    ...     print(f"{group}: selection rate {rates.before:.0%}, {rates.after:.0%} with the limit")
+    f: selection rate 37%, 33% with the limit
+    m: selection rate 61%, 38% with the limit
     """
 
     __metadata_request__fit = {"control_features": True}
@@ -248,7 +262,7 @@ class FairDecisionClassifier(
         "estimator": [HasMethods(["fit"]), None],
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
-        "group_aware": ["boolean", StrOptions({"thresholds"})],
+        "group_aware": ["boolean", StrOptions({"mixed"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
         "objective": "no_validation",  # Objective says more
@@ -271,7 +285,7 @@ class FairDecisionClassifier(
         objective: Measure | Objective = "accuracy",
         min_rate: Any = None,
         selection_rate: Any = None,
-        group_aware: bool | Literal["thresholds"] = False,
+        group_aware: bool | Literal["mixed"] = False,
         group_estimator: Estimator | None = None,
         unseen: Literal["error", "overall"] = "error",
         sensitive: SensitiveLike = None,
@@ -484,8 +498,8 @@ class FairDecisionClassifier(
     def to_thresholds(self) -> Any:
         """Return the threshold of each group on the probability of the positive class.
 
-        This requires two classes and ``group_aware=True`` or "thresholds". An error is raised if a
-        group has several thresholds (``method_`` is "mixtures"), which "thresholds" avoids.
+        This requires two classes and ``group_aware=True``. An error is raised if a group has
+        several thresholds (``method_`` is "mixtures"), as may happen with ``group_aware="mixed"``.
 
         Returns
         -------

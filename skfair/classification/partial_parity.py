@@ -144,9 +144,9 @@ class PartialParityClassifier(
     changes_ : dict of str to Change
         Changes of the decisions on the training rows that are caused by the limits. The key
         "selection rate" holds an object with the attributes ``before`` (the selection rate of the
-        same model without limits), ``after`` (the rate with limits), ``by_group`` (both rates for
-        each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down`` (the
-        number of rows that are no longer selected). The dict is empty unless
+        same model without limits), ``after`` (the rate with limits), ``by_group`` (the same rates
+        for each group), ``rows_up`` (the number of rows that are newly selected) and ``rows_down``
+        (the number of rows that are no longer selected). The dict is empty unless
         ``enforce="strict"``.
     is_within_limit_ : bool
         True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the

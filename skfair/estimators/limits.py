@@ -30,8 +30,8 @@ from skfair.utils.warn import warn_user
 # The other classes are predicted for less than this share of the rows that have them: no use for
 # anybody.
 NEARLY_CONSTANT = 0.05
-# A selection rate that limits change by more is warned of.
-MUCH_MOVED = 0.1
+# A selection rate that limits, or the default objective, change by more is warned of.
+MUCH_MOVED, DEFAULT_OBJECTIVE = 0.1, "accuracy"
 # Parameters of a constraint that say its limit, and on what that is, which compared() says.
 _OF_LIMIT = ("max_disparity", "min_ratio", "comparison")
 
@@ -150,7 +150,7 @@ def budget(
 def kept_rate(
     selection_rate: Any, selected: NDArray[np.bool_], weights: NDArray[Any] | None
 ) -> Any:
-    """Return what is asked for: for "as before" the rate of decisions without constraints."""
+    """Return what is asked for: for "as before" the rate of rows that the model itself selects."""
     if isinstance(selection_rate, str) and selection_rate == "as before":
         return float(np.average(selected, weights=weights))
     return selection_rate
@@ -202,24 +202,44 @@ def warn_of_changes(
     classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
     weights: FloatArray | None,
     *,
+    objective: str = "",  # the name of what decisions maximise, if that is a stage of its own
     is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
     remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
 ) -> None:
-    """Warn if limits change the selection rate by much, or leave nearly one answer for all."""
-    shares = np.array([(change.before, change.after) for change in changes.values()])
+    """Warn if the selection rate changes by much, or if nearly all rows get the same decision.
+
+    The warning tells apart what the objective changes without limits and what the limits change. An
+    objective that the user chose by name may change the rate.
+    """
+    shares = np.array([(own.before, own.without_limits, own.after) for own in changes.values()])
     of_classes = np.vstack([1 - shares, shares]) if len(shares) == 1 else shares
     actual = np.bincount(classes, weights, len(of_classes)).astype(np.float64)
-    was_constant, is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
-    k = int(np.argmax(np.abs(np.diff(shares)[:, 0])))
-    name, (before, after) = list(changes)[k], shares[k].tolist()
-    is_constant = is_constant and not was_constant
-    if is_constant or (abs(after - before) > MUCH_MOVED and not is_capped):
-        alike = " Nearly all of them get the same decision." if is_constant else ""
-        warn_user(
-            f"The limits change the {name} of the training rows from {before:.1%} to {after:.1%}."
-            f"{alike} {remedy} max_disparity.",
-            SelectionRateWarning,
-        )
+    is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
+
+    def warned(stage: int, cause: str, advice: str, *, is_meant: bool) -> list[str]:
+        steps = np.diff(shares)[:, stage]
+        k = int(np.argmax(np.abs(steps)))
+        becomes_constant = is_constant[stage + 1] and not is_constant[stage]
+        if not becomes_constant and (is_meant or abs(steps[k]) <= MUCH_MOVED):
+            return []
+        before, after = shares[k, stage : stage + 2].tolist()
+        rates = f"the {list(changes)[k]} of the training rows from {before:.1%} to {after:.1%}"
+        alike = ["Nearly all of them get the same decision."] if becomes_constant else []
+        return [cause.format(rates), *alike, advice]
+
+    is_default = objective == DEFAULT_OBJECTIVE
+    other = "objective='balanced_accuracy', or " if is_default else ""
+    text = warned(
+        0,
+        f"The objective {objective!r} changes {{}} before any limit: thresholds are chosen anew, "
+        "so class weights and a threshold of the model do not count.",
+        f"Pass {other}selection_rate='as before' to keep the share of rows that the model itself "
+        "selects.",
+        is_meant=not is_default,
+    )
+    text += warned(1, "The limits change {}.", f"{remedy} max_disparity.", is_meant=is_capped)
+    if text:
+        warn_user(" ".join(text), SelectionRateWarning)
 
 
 def disparity_attributes(

@@ -132,6 +132,7 @@ class Goal(NamedTuple):
     recall: float | None = None
     at_least: float | None = None
     unit: float = 1.0  # of the value: what a utility of 1 stands for
+    name: str = ""  # of the metric, for messages
 
     def of(self, codes: IntArray, weights: FloatArray, predicted: IntArray) -> float:
         """Return the value of decisions about rows with numbers of their classes."""
@@ -191,7 +192,8 @@ def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -
     else:
         ratio = Ratio(*map(entries, _RATIOS[name]))
         goal = Goal(ratio.value, None, ratio)
-    return goal._replace(recall=objective.recall, at_least=objective.at_least)
+    said = name or ("costs" if goal.utility is not None else "function")
+    return goal._replace(recall=objective.recall, at_least=objective.at_least, name=said)
 
 
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:

@@ -251,6 +251,15 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
         raise ValueError(
             f"{type(model).__name__}.predict_proba returned values that are no probabilities."
         )
+    place = _places(model, classes)
+    chances = np.zeros((predicted.shape[0], classes.size))
+    chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]
+    chances[total == 0] = 1.0 / classes.size
+    return chances
+
+
+def _places(model: BaseEstimator, classes: NDArray[Any]) -> IntArray:
+    """Return the number among ``classes`` of each class of a model."""
     order = np.argsort(classes)
     place = np.searchsorted(classes, model.classes_, sorter=order)
     place = order[np.minimum(place, classes.size - 1)]
@@ -259,10 +268,31 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
             f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
             f"has {classes.tolist()}."
         )
-    chances = np.zeros((predicted.shape[0], classes.size))
-    chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]
-    chances[total == 0] = 1.0 / classes.size
-    return chances
+    return np.asarray(place)
+
+
+def own_and_chances_of(
+    model: BaseEstimator,
+    X: MatrixLike,
+    classes: NDArray[Any],
+    *,
+    is_calibrated: bool,  # whether the probabilities are made of scores by with_probabilities
+) -> FloatArray:
+    """Return the number of the class that a model predicts by itself, and the probabilities.
+
+    They are the first column and the others. A model without probabilities decides by its scores,
+    and not by the probabilities that these are turned into.
+    """
+    chances, place = chances_of(model, X, classes), _places(model, classes)
+    if is_calibrated:
+        inside = [calibrated.estimator for calibrated in model.calibrated_classifiers_]
+        scores = mean_over(inside, lambda own: np.asarray(own.decision_function(X), np.float64))
+        codes = place[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
+    elif hasattr(model, "predict"):
+        codes = place[np.searchsorted(model.classes_, model.predict(X))]
+    else:
+        codes = chances.argmax(axis=1)
+    return np.column_stack([codes, chances])
 
 
 def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:

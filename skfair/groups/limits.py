@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,14 +78,27 @@ def _with_remarks(name: str, text: str, *remarks: str) -> str:
     return f"{name} {text}" + (f" ({', '.join(remarks)})" if remarks else "")
 
 
+class Stages(NamedTuple):
+    """A rate or mean over some training rows at the three stages of a fit."""
+
+    before: float  # by the model itself
+    without_limits: float  # by what is best for the objective if there are no limits
+    after: float  # within the limits
+
+
 @dataclass(frozen=True)
 class Change:
-    """A rate or mean over the training rows, without the limits and with them."""
+    """A rate or mean over the training rows at the three stages of a fit.
 
-    before: float  # by the same model without the limits
+    A trained model has two stages only: the model without limits is the model itself.
+    """
+
+    before: float
+    without_limits: float
     after: float
-    by_group: dict[str, tuple[float, float]]  # both of each group
-    rows_up: int | None = None  # rows that are newly selected, or predicted higher; None: not known
+    by_group: dict[str, Stages]
+    # Rows that are newly selected, or predicted higher, than by the model itself; None: not known
+    rows_up: int | None = None
     rows_down: int | None = None
 
 
@@ -94,30 +107,43 @@ def change_of(
 ) -> Change:
     """Return what is changed for all rows, and for those of each group.
 
-    ``ends`` are whether each row is selected, or its prediction, before and after. ``first_rows``
-    are those of people that are there once for each group that they may belong to. Rows without a
-    group are left out.
+    ``ends`` holds at each stage if a row is selected, or its prediction: by the model itself,
+    without limits (if that is another stage), and within the limits. ``first_rows`` are those of
+    people that are there once for each group that they may belong to. Rows without a group are left
+    out.
     """
     ends = np.asarray(ends, dtype=np.float64)
+    ends = ends if len(ends) == len(Stages._fields) else ends[[0, 0, 1]]
     weights = np.ones(groups.n_samples) if weights is None else weights
     if groups.has_group is not None:
         weights, first_rows = weights * groups.has_group, np.flatnonzero(groups.has_group)
-    before, after = np.average(ends, axis=1, weights=weights).tolist()
+    stages = Stages(*np.average(ends, axis=1, weights=weights).tolist())
     total = np.maximum(groups.sums(weights), TINY)
     of_groups = [(groups.sums(weights * values) / total).tolist() for values in ends]
     named = () if groups.is_vacuous else zip(groups.names, *of_groups, strict=True)
-    by_group = {name: (x, y) for name, x, y in named}
-    moved = (ends[1] - ends[0])[first_rows]
-    return Change(before, after, by_group, int((moved > 0).sum()), int((moved < 0).sum()))
+    by_group = {name: Stages(*of_group) for name, *of_group in named}
+    moved = (ends[-1] - ends[0])[first_rows]
+    return Change(*stages, by_group, int((moved > 0).sum()), int((moved < 0).sum()))
 
 
 def changes_line(changes: Mapping[str, Change], *, of_groups: bool = True) -> str:
-    """Return one line of changes, by the names of the rates or means."""
+    """Return one line of changes, by the names of the rates or means.
+
+    Without limits is a stage of its own if the objective alone changes the decisions of the model.
+    """
     parts = []
     for name, own in changes.items():
         digits = ".4g" if name.startswith("mean") else ".1%"
-        pairs = {"": (own.before, own.after)} | (own.by_group if of_groups else {})
-        texts = [f"{of} {x:{digits}} -> {y:{digits}}".strip() for of, (x, y) in pairs.items()]
+        every = {"": Stages(own.before, own.without_limits, own.after), **own.by_group}
+        is_pair = all(of.before == of.without_limits for of in every.values())
+        texts = []
+        for group, of in every.items() if of_groups else [("", every[""])]:
+            before, without, after = (f"{rate:{digits}}" for rate in of)
+            stages = f"{before} -> {after}" if is_pair else f"{before} -> {without} -> {after}"
+            if not (group or is_pair):
+                stages = f"{before} by the model itself, {without} by the objective without limits"
+                stages += f", {after} within the limits"
+            texts.append(f"{group} {stages}".strip())
         if own.rows_up is not None:
             texts.append(f"{own.rows_up} rows up, {own.rows_down} down")
         parts.append(_with_remarks(name, *texts))

@@ -128,10 +128,10 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     changes_ : dict of str to Change
         Changes of the predictions on the training rows that are caused by the limits. The key "mean
         prediction" holds an object with the attributes ``before`` (the mean prediction of the same
-        model without limits), ``after`` (the mean with limits), ``by_group`` (both means for each
-        group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down`` (the
-        number of rows with a lower prediction). The dict is empty with ``enforce="surrogate"``,
-        and if a callback stopped the fit.
+        model without limits), ``after`` (the mean with limits), ``by_group`` (the same means for
+        each group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down``
+        (the number of rows with a lower prediction). The dict is empty with
+        ``enforce="surrogate"``, and if a callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Mean prediction (or loss) of each group minus the overall mean. For "bounded_group_loss" it
         is the mean loss of the group itself.

@@ -133,9 +133,9 @@ class FairDecisionRegressor(
     changes_ : dict of str to Change
         Changes of the predictions on the training rows that are caused by the limits. The key "mean
         prediction" holds an object with the attributes ``before`` (the mean prediction of the same
-        model without limits), ``after`` (the mean with limits), ``by_group`` (both means for each
-        group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down`` (the
-        number of rows with a lower prediction).
+        model without limits), ``after`` (the mean with limits), ``by_group`` (the same means for
+        each group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down``
+        (the number of rows with a lower prediction).
     price_of_fairness_ : float
         Increase of the mean squared error on the training rows that is caused by the limits. It is
         negative if the maps improve the predictions.

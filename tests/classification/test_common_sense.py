@@ -35,7 +35,7 @@ def accuracy_within(model, X, y, groups):
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.001, 0.03])
-@pytest.mark.parametrize("kind", ["aware", "thresholds", "blind", "erm"])
+@pytest.mark.parametrize("kind", ["aware", "mixed", "blind", "erm"])
 def test_nothing_is_worth_less_than_the_same_decision_for_everybody(kind, limit):
     """Either class may be rare; a constant satisfies every limit on differences."""
     cases = list(enumerate((rule, shift) for rule in RULES for shift in (-2, 3)))
@@ -71,7 +71,7 @@ def test_exact_odds_are_as_accurate_as_the_randomised_ones_of_a_peer(is_swapped)
         ).fit(X, y, sensitive_features=groups)
         chances = peer._pmf_predict(X, sensitive_features=groups)
         model = FairDecisionClassifier(
-            FrozenEstimator(inner), "equalized_odds", 0.001, group_aware=True, cv="prefit"
+            FrozenEstimator(inner), "equalized_odds", 0.001, group_aware="mixed", cv="prefit"
         )
         gains.append(accuracy_within(model, X, y, groups) - chances[np.arange(y.size), y].mean())
         disparity = equalized_odds_difference(
@@ -81,7 +81,7 @@ def test_exact_odds_are_as_accurate_as_the_randomised_ones_of_a_peer(is_swapped)
     assert np.mean(gains) >= -np.sqrt(0.25 / 4000)
 
 
-@pytest.mark.parametrize("group_aware", [True, "thresholds"])
+@pytest.mark.parametrize("group_aware", [True, "mixed"])
 def test_weights_have_no_unit(group_aware):
     rng = np.random.default_rng(0)
     for seed in range(4):

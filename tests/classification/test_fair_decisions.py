@@ -180,9 +180,7 @@ def test_windows_are_the_best_thresholds_there_are():
                 disparity = CONSTRAINT_NAMES[constraint](y, found, sensitive_features=groups)
                 tried.setdefault(constraint, []).append((disparity, worth(found)))
         for constraint, limit in product(constraints, [0.0, 0.1037, 0.3071]):
-            fitted = FairDecisionClassifier(
-                inner, constraint, limit, cv="prefit", group_aware="thresholds"
-            )
+            fitted = FairDecisionClassifier(inner, constraint, limit, cv="prefit", group_aware=True)
             fitted.fit(X, y, sensitive_features=groups)
             if not fitted.offsets_.any():  # no limit binds: the model decides as it did
                 assert np.array_equal(fitted.train_predictions_, inner.predict(X))
@@ -212,7 +210,7 @@ def test_thresholds_of_several_attributes_are_those_of_their_groups_crossed():
     both = pd.DataFrame({"sex": groups, "age": np.where(X[:, 2] > 0, "old", "young")})
     inner = LogisticRegression().fit(X, y)
     for crossed in (False, True):
-        fitted = FairDecisionClassifier(inner, cv="prefit", group_aware="thresholds")
+        fitted = FairDecisionClassifier(inner, cv="prefit", group_aware=True)
         fitted.set_params(sensitive=Sensitive(crossed=crossed)).fit(X, y, sensitive_features=both)
         table = fitted.to_thresholds()
         own = table.loc["sex=" + both["sex"] + ", age=" + both["age"]]
@@ -316,7 +314,7 @@ def test_weights_count_like_copies(seed):
     copies, inner = np.repeat(np.arange(n), weights), LogisticRegression().fit(X, y)
     one, other = (
         FairDecisionClassifier(
-            inner, "demographic_parity", 0.05, cv="prefit", group_aware="thresholds"
+            inner, "demographic_parity", 0.05, cv="prefit", group_aware=True
         ).fit(X[rows], y[rows], w, sensitive_features=groups[rows])
         for rows, w in ((np.arange(n), weights.astype(float)), (copies, None))
     )
@@ -334,7 +332,7 @@ def test_at_most_is_at_most(constraint, allowed, n):
     y = (scores > (3.0 if constraint == "demographic_parity" else -1.0)).astype(int)
     y[scores.argmin()] = 0
     inner = LogisticRegression(C=100).fit(scores[:, None], y)
-    fitted = FairDecisionClassifier(inner, constraint, limit, cv="prefit", group_aware="thresholds")
+    fitted = FairDecisionClassifier(inner, constraint, limit, cv="prefit", group_aware=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few rows, and of decisions for hardly anybody
         fitted.fit(scores[:, None], y, sensitive_features=groups)
@@ -594,7 +592,7 @@ def test_groups_that_the_columns_tell_decide_like_known_ones(constraint, n, limi
     for seed in seeds:
         X, y, groups = people(n, seed=seed)
         X, given = np.column_stack([X, groups == "a"]), {"sensitive_features": groups}
-        aware = model(constraint, limit, group_aware="thresholds").fit(X, y, **given)
+        aware = model(constraint, limit, group_aware=True).fit(X, y, **given)
         other = model(constraint, limit, group_aware=False, random_state=0, **blind).fit(
             X, y, **given
         )

@@ -23,10 +23,10 @@ def people(n, seed):
 
 
 def fitted(X, y, groups, limit=0.02, **params):
-    params = {"group_aware": True, "cv": 3, "random_state": 0, **params}
+    params = {"group_aware": "mixed", "cv": 3, "random_state": 0, **params}
     model = FairDecisionClassifier(LogisticRegression(), "equalized_odds", limit, **params)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The decision of .* of the training rows")
+        warnings.filterwarnings("ignore", "A hash of the row chooses")
         return model.fit(X, y, sensitive_features=groups)
 
 
@@ -34,7 +34,7 @@ def fitted(X, y, groups, limit=0.02, **params):
 def test_mixtures_gain_and_the_limit_is_satisfied_exactly(seed):
     X, y, groups = people(1500, seed)
     mixed = fitted(X, y, groups)
-    pure = fitted(X, y, groups, group_aware="thresholds")
+    pure = fitted(X, y, groups, group_aware=True)
     assert mixed.method_ == "mixtures"
     assert pure.method_ != "mixtures"
     assert pure.mixed_share_ == 0 < mixed.mixed_share_ < 1
@@ -68,13 +68,13 @@ def test_the_same_person_gets_the_same_answer():
 def test_a_warning_names_the_share_that_numbers_decide():
     X, y, groups = people(1500, 0)
     model = FairDecisionClassifier(
-        LogisticRegression(), "equalized_odds", 0.02, group_aware=True, random_state=0
+        LogisticRegression(), "equalized_odds", 0.02, group_aware="mixed", random_state=0
     )
-    with pytest.warns(UserWarning, match="% of the training rows follows from a number"):
+    with pytest.warns(UserWarning, match="A hash of the row chooses .*% of the training rows"):
         model.fit(X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="group_aware='thresholds'"):
+    with pytest.raises(ValueError, match="group_aware=True"):
         model.to_thresholds()
-    table = fitted(X, y, groups, group_aware="thresholds").to_thresholds()
+    table = fitted(X, y, groups, group_aware=True).to_thresholds()
     assert list(table.index) == ["a", "b"]
 
 

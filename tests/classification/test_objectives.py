@@ -83,7 +83,7 @@ def test_objectives_are_best_of_all_pairs_of_thresholds(name):
                 inner,
                 max_disparity=limit,
                 cv="prefit",
-                group_aware="thresholds",
+                group_aware=True,
                 objective=name,
             ).fit(X, y, sensitive_features=sex)
             best = max(worth for disparity, worth in tried if disparity <= limit + 1e-9)
@@ -127,7 +127,7 @@ def test_the_objective_of_a_constant_answer_is_that_of_scikit_learn(name, score)
     assert model.train_objective_ == pytest.approx(score(y, predicted))
 
 
-@pytest.mark.parametrize("is_aware", [False, "thresholds"])
+@pytest.mark.parametrize("is_aware", [False, True])
 def test_precision_at_recall_keeps_the_recall(is_aware):
     X, y, sex = people()
     model = FairDecisionClassifier(group_aware=is_aware, cv=3, random_state=0)

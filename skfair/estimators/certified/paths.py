@@ -164,7 +164,7 @@ def certify(
         groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
     shares, weights = rows.shares(fits.chances, joint), rows.weights
     free = decided(fits.chances @ goal.utility)
-    share, room = kept_rate(problem.selection_rate, free == 1, weights), 0.0
+    share, room = kept_rate(problem.selection_rate, fits.own == 1, weights), 0.0
     if isinstance(problem.selection_rate, str):  # another sample would differ by as much
         room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
     wanted = None if share is None else selection_range(share, float(weights.max()))
@@ -174,9 +174,9 @@ def certify(
         *(wanted, room),
     )
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
-    changes = rows.changes(free, predicted, data.first_rows)
+    changes = rows.changes(fits.own, free, predicted, first_rows=data.first_rows)
     if attributes["status_"] == "certified" and wanted is None:
-        warn_of_changes(changes, rows.codes, rows.weights)
+        warn_of_changes(changes, rows.codes, rows.weights, objective=goal.name)
     return {
         "changes_": changes,
         **decider_attributes(rows, fits.models, groups, goal.utility, offsets, draws),

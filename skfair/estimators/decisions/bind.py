@@ -97,14 +97,16 @@ class LabelledRows:
         groups = self.groups
         return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
 
-    def changes(
-        self, before: IntArray, after: IntArray, first_rows: IntArray | slice
-    ) -> dict[str, Change]:
-        """Return what is changed in the share of the positive one of two classes, or of each."""
+    def changes(self, *stages: IntArray, first_rows: IntArray | slice) -> dict[str, Change]:
+        """Return what is changed in the share of the positive one of two classes, or of each.
+
+        The stages are the decisions of the model itself, the best ones without limits, and the
+        decisions within the limits.
+        """
         named = {"selection rate": 1}
         if self.classes.size > 2:
             named = {f"share of {label!r}": k for k, label in enumerate(self.classes.tolist())}
-        rows, labels = (self.groups, self.sample_weight), np.stack([before, after])
+        rows, labels = (self.groups, self.sample_weight), np.stack(stages)
         return {name: change_of(*rows, labels == k, first_rows) for name, k in named.items()}
 
     def against_rest(self, label: int) -> TrainingRows:
@@ -126,10 +128,11 @@ class LabelledRows:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """The best decisions without constraints, and the utility of decisions that leads to them."""
+    """Decisions of the model itself, and those of most expected utility without constraints."""
 
+    own: IntArray  # by ``predict`` of the models of the folds, on rows that they have not seen
     predicted: IntArray
-    utility: FloatArray
+    utility: FloatArray  # of decisions, for which ``predicted`` are the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,32 +156,39 @@ class DecisionProblem:
         is_certified = self.certificate is not None and any(c.limits_something for c in fair)
         vars(self).update(fair=fair, n_fair=n_fair, is_certified=is_certified)
 
-    def before(self, chances: FloatArray) -> Before:
-        """Return the best decisions without constraints, given probabilities of the classes."""
+    def before(self, own: IntArray, chances: FloatArray) -> Before:
+        """Return the decisions before limits, given probabilities of the classes."""
         rows, goal, utility = self.rows, self.goal, self.goal.utility
         if utility is None:
             positives = np.asarray(rows.codes == 1, dtype=np.float64)
             level = best_level(goal.rank, chances[:, 1], positives, rows.weights, goal.recall)
             utility = utility_at(level)
-        return Before(decided(chances @ utility), utility)
+        return Before(own, decided(chances @ utility), utility)
 
     def evaluation(self, before: Before) -> StrictEvaluation:
-        """Return the strict evaluation of decisions under the constraints, floors and budgets.
-
-        The recall of the objective is a constraint, too.
-        """
+        """Return the strict evaluation of decisions under the constraints, floors and budgets."""
         rows, limits = self.rows, []
         for label, floor in _by_class(self.min_rate, "min_rate", rows):
-            columns = rows.against_rest(label), floor, before.predicted == label
+            columns = rows.against_rest(label), floor, before.own == label
             limits += [(bound, label) for bound in floors(self.constraints, *columns)]
         for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
-            columns = rows.against_rest(label), wanted, before.predicted == label
+            columns = rows.against_rest(label), wanted, before.own == label
             limits += [(bound, label) for bound in budget(*columns, rows.heaviest)]
+        bound = [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
+        return self._evaluation([*self.fair, *bound], before)
+
+    def evaluation_without_limits(self, before: Before) -> StrictEvaluation:
+        """Return the strict evaluation of decisions that nothing but the objective limits."""
+        return self._evaluation([], before)
+
+    def _evaluation(self, limits: list[ClassConstraint], before: Before) -> StrictEvaluation:
+        """Return the evaluation under some limits, and under the recall of the objective."""
+        rows = self.rows
         if self.goal.recall is not None:
             missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
-            limits.append((of_everybody(missed, against, 1.0 - self.goal.recall, "recall"), 1))
-        bound = [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
-        return StrictEvaluation.of([*self.fair, *bound], rows.codes, rows.counts, before.utility)
+            bound = of_everybody(missed, against, 1.0 - self.goal.recall, "recall")
+            limits = [*limits, ClassConstraint(rows.named(bound, 1), 1)]
+        return StrictEvaluation.of(limits, rows.codes, rows.counts, before.utility)
 
 
 def bind(
@@ -257,8 +267,8 @@ def _positive_of_several(
 
 
 def in_order(
-    rows: LabelledRows, chances: FloatArray, joint: FloatArray
-) -> tuple[LabelledRows, FloatArray, FloatArray, IntArray, IntArray]:
+    rows: LabelledRows, own: IntArray, chances: FloatArray, joint: FloatArray
+) -> tuple[LabelledRows, IntArray, FloatArray, FloatArray, IntArray, IntArray]:
     """Return the distinct rows, in an order that names and the order of rows say nothing of.
 
     Searches for decisions are chaotic: rounding errors alone change what is found. Copies of a row
@@ -268,7 +278,8 @@ def in_order(
     places = rows.groups.places(chances[:, -1], rows.sample_weight)
     by_place = np.argsort(places)
     joint = joint[:, by_place]
-    keys = [chances.T, joint.reshape(rows.codes.size, -1).T, rows.codes, places[rows.groups.codes]]
+    keys = [own, chances.T, joint.reshape(rows.codes.size, -1).T]
+    keys += [rows.codes, places[rows.groups.codes]]
     keys += [] if rows.strata is None else [rows.strata.codes]
     table = np.vstack(keys)
     order = np.lexsort(table)
@@ -295,7 +306,7 @@ def in_order(
         sample_weight=weights if is_weighted else None,
         strata=None if strata is None else strata._replace(codes=strata.codes[first]),
     )
-    return distinct, chances[first], joint[first], kind, places
+    return distinct, own[first], chances[first], joint[first], kind, places
 
 
 def class_constraints(

@@ -108,7 +108,7 @@ class Decider:
         if self.mixture is not None:
             raise ValueError(
                 "A group has several thresholds here, and a number made of the columns of a row "
-                "says which one it gets. Fit with group_aware='thresholds' for one of each group."
+                "says which one it gets. Fit with group_aware=True for one threshold in each group."
             )
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): whose offsets add up

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,11 @@ from skfair.estimators.wrapped_scores import (
     FOLDS,
     FOLDS_OF_FEW,
     Split,
-    chances_of,
     check_prefit,
     fewest_to_fit,
     known_folds,
     make_splits,
+    own_and_chances_of,
     with_probabilities,
 )
 from skfair.groups.row_units import n_people
@@ -62,6 +62,7 @@ class ClassFits:
     """Models of the classes, what they say of rows that they have not seen, and the folds."""
 
     models: list[Any]
+    own: IntArray  # (n_samples,): the classes that they predict themselves, by number
     chances: FloatArray  # (n_samples, n_classes)
     splits: Callable[[], list[Split]]  # of these rows
 
@@ -111,7 +112,6 @@ def fit_classes(
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
     passed, people, inner = data.people or data, data.people, estimator._inner()
-    read = partial(chances_of, classes=rows.classes)
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     kinds = kinds if people is None else rows.codes[people.first]
     splits = cache(partial(make_splits, folds, passed, kinds, key=key))
@@ -120,10 +120,14 @@ def fit_classes(
     else:
         needed = 1 if hasattr(inner, "predict_proba") else 2  # calibration has folds of its own
         inner = with_probabilities(inner, fewest_to_fit(passed.y, splits(), needed))
-    models, chances = values_unseen(estimator, inner, read, passed.X, passed.y, params, splits)
+    is_calibrated = not hasattr(estimator._inner(), "predict_proba")
+    read = partial(own_and_chances_of, classes=rows.classes, is_calibrated=is_calibrated)
+    models, answers = values_unseen(estimator, inner, read, passed.X, passed.y, params, splits)
+    own, chances = answers[:, 0].astype(np.int64), np.ascontiguousarray(answers[:, 1:])
     if people is None:
-        return ClassFits(models, chances, splits)
-    return ClassFits(models, chances[people.owners], lambda: people.spread(splits()))
+        return ClassFits(models, own, chances, splits)
+    of_rows = own[people.owners], chances[people.owners]
+    return ClassFits(models, *of_rows, lambda: people.spread(splits()))
 
 
 def search(
@@ -137,38 +141,45 @@ def search(
     random_state: Seed,
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
-    rows, chances, joint, models = problem.rows, fits.chances, None, None
+    rows, chances, models = problem.rows, fits.chances, None
     corrections, codes = None, rows.groups.codes[0]
     if group_aware and rows.groups.n_attributes == 1:  # probabilities given the group
         n_groups, rng = rows.groups.n_groups, check_random_state(random_state)
         corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
         # What is known of the group counts without limits too.
         chances = chances if corrections is None else corrections(chances, codes)
-    before = problem.before(chances)
+    before = problem.before(fits.own, chances)
     strict = problem.evaluation(before)
+    drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
+    decisions = whole = DecisionSearch(
+        problem, before, chances, bool(group_aware), drawn, random_state
+    )
     order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
     if not (group_aware or rows.groups.is_vacuous or strict(before.predicted).is_feasible):
         models, joint = fit_groups(fits.models, data, rows.codes, chances, fits.splits())
-        distinct, chances, joint, order, places = in_order(rows, chances, joint)
+        distinct, own, chances, joint, order, places = in_order(rows, fits.own, chances, joint)
         problem = replace(problem, rows=distinct)
-        before = problem.before(chances)
+        before = problem.before(own, chances)
         strict = problem.evaluation(before)
-    may_draw = group_aware and group_aware != "thresholds"
-    drawn = cache(lambda: read_parts(draws, data.X)) if may_draw else None
-    shares = problem.rows.shares(chances, joint)
-    decisions = DecisionSearch(
-        problem, before, chances, shares, bool(group_aware), drawn, random_state
-    )
+        decisions = replace(whole, problem=problem, before=before, chances=chances, joint=joint)
     if problem.goal.at_least is None:
         solution = decisions.best(strict)
     else:
         strict, solution = decisions.smallest()
     offsets = solution.offsets.reshape(places.size, -1)[places]
-    attributes, predicted = report(problem, strict, solution, before), solution.predicted[order]
-    changes = rows.changes(before.predicted[order], predicted, data.first_rows)
+    predicted = solution.predicted[order]
+    without_limits = predicted if solution.method == "none" else whole.without_limits()
+    free = problem.goal.of(rows.codes, rows.weights, without_limits)
+    attributes = report(problem, strict, solution, free)
+    changes = rows.changes(fits.own, without_limits, predicted, first_rows=data.first_rows)
     if attributes["status_"] == "converged" and len(strict.rates.bounds) == problem.n_fair:
-        is_capped = any(bound.comparison.is_cap for bound in strict.rates.bounds)
-        warn_of_changes(changes, rows.codes, rows.sample_weight, is_capped=is_capped)
+        warn_of_changes(
+            changes,
+            rows.codes,
+            rows.sample_weight,
+            objective=problem.goal.name,
+            is_capped=any(bound.comparison.is_cap for bound in strict.rates.bounds),
+        )
     return {
         **attributes,
         "changes_": changes,
@@ -194,11 +205,12 @@ class DecisionSearch:
     problem: DecisionProblem
     before: Before
     chances: FloatArray  # (n_samples, n_classes)
-    shares: Shares  # what rows are expected to add to rates
     is_aware: bool  # whether decisions use the groups
     # Returns a number between 0 and 1 for each row, if thresholds may be mixed
     drawn: Callable[[], FloatArray] | None
     random_state: Seed
+    # P(group and class | row), (n_samples, n_groups, n_classes), if groups are estimated
+    joint: FloatArray | None = None
 
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
@@ -237,6 +249,15 @@ class DecisionSearch:
             return best_ratio(search, goal.ratio.utility, ratio if np.isfinite(ratio) else 0.5)
         free = self.before.utility
         return best_of_levels(search, utility_at, free[0, 0] / free.sum())
+
+    @cached_property
+    def shares(self) -> Shares:
+        """What rows are expected to add to rates."""
+        return self.problem.rows.shares(self.chances, self.joint)
+
+    def without_limits(self) -> IntArray:
+        """Return the best decisions if nothing is limited."""
+        return self.best(self.problem.evaluation_without_limits(self.before)).predicted
 
     def smallest(self) -> tuple[StrictEvaluation, Solution]:
         """Return the decisions with the smallest disparity at an objective of at least a value.
@@ -281,7 +302,10 @@ class DecisionSearch:
 
 
 def report(
-    problem: DecisionProblem, strict: StrictEvaluation, solution: Solution, before: Before
+    problem: DecisionProblem,
+    strict: StrictEvaluation,
+    solution: Solution,
+    free: float,  # the objective without limits
 ) -> dict[str, Any]:
     """Return attributes about limits and objective; warn if either is not what was asked for."""
     is_satisfied = strict(solution.predicted).is_feasible
@@ -293,15 +317,14 @@ def report(
         )
     if solution.mixed_share > MUCH_MIXED:
         warn_user(
-            f"The decision of {solution.mixed_share:.1%} of the training rows follows from a number"
-            " that is made of their columns, not from their scores alone: two similar people may "
-            "be decided differently. Pass group_aware='thresholds' to forbid that."
+            f"A hash of the row chooses between two thresholds for {solution.mixed_share:.1%} of "
+            "the training rows, as group_aware='mixed' asks for. Two similar people may get "
+            "different decisions, with no reason that could be explained to them. Pass "
+            "group_aware=True for one threshold in each group."
         )
     goal, rows, n = problem.goal, problem.rows, problem.n_fair
     disparities = strict.rates.disparities(solution.predicted)
-    value, free = (
-        goal.of(rows.codes, rows.weights, decisions.predicted) for decisions in (solution, before)
-    )
+    value = goal.of(rows.codes, rows.weights, solution.predicted)
     if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
         is_satisfied = False
         warn_user(
