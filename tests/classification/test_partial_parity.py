@@ -520,13 +520,12 @@ def test_limits_of_attributes_and_few_rows():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
-    ("constraint", "limit", "seed"),
-    [("statistical_parity", 0.05, 5), ("statistical_parity", 0.05, 6), ("group_auc", 0.02, 3)],
+    ("constraint", "limit"), [("statistical_parity", 0.05), ("group_auc", 0.02)]
 )
-def test_probabilities_stay_probabilities_where_random_moves_found_the_model(
-    constraint, limit, seed
-):
+def test_scores_have_the_size_of_least_loss_however_the_model_was_found(constraint, limit, seed):
+    """Random moves and rounds that end early leave scores of any size; the limit is on ranks."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 3))
@@ -540,7 +539,9 @@ def test_probabilities_stay_probabilities_where_random_moves_found_the_model(
         loss = np.logaddexp(0, np.where(y == 1, -1, 1) * factor * scores).mean()
         return loss + 0.5 / 300 * factor**2 * norm
 
-    assert objective(1) <= min(objective(0.25), objective(0.5), objective(2), objective(4)) + 1e-9
+    # The least factor that is tried leaves this much of scores that are worth nothing.
+    room = 2**-8 * np.abs(scores).max() + 1e-9
+    assert objective(1) <= min(objective(0.25), objective(0.5), objective(2), objective(4)) + room
     assert objective(1) == pytest.approx(model.objective_)
 
 

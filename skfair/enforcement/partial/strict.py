@@ -211,6 +211,7 @@ def solve_partially(
             best = min(
                 [best, *equal], key=lambda r: (round(r.verdict.rank[0], 9), -r.verdict.merit)
             )
+        best = best if is_stopped else _of_best_size(best, target)
     return replace(best, n_solves=n_solves, is_precise=solver.is_precise)
 
 
@@ -287,15 +288,33 @@ def _random_moves(
     most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
     theta, scores = random_moves(start, excess, move, most=most, longest=longest)
     # Moves do not look at the objective, and may have made scores far too large.
-    moved = place(solved.spread / (target.spread(scores) or 1.0) * theta)
-    missed, right = excess(moved), target.quality(moved[1])
+    theta = solved.spread / (target.spread(scores) or 1.0) * theta
+    return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
+
+
+def _of_best_size(solved: PartialResult, target: Target) -> PartialResult:
+    """Return a solution whose scores are multiplied by what makes the objective least.
+
+    Random moves and rounds that end early may leave scores that are far too large.
+    """
+    problem, model = solved.problem, solved.problem.model
+    theta = problem.model_part(solved.result.theta)
+
+    def missed(scores: FloatArray) -> float:
+        return max(target.excess(scores, target.measure(scores)) - ROUNDING, 0.0)
+
+    scores = model.forward(theta)[0]
+    least, right = missed(scores), target.quality(scores)
 
     def is_harmless(factor: float) -> bool:
-        scaled = place(factor * moved[0])
-        return factor == 1 or (excess(scaled) <= missed and target.quality(scaled[1]) >= right)
+        scaled = model.forward(factor * theta)[0]
+        return factor == 1 or (missed(scaled) <= least and target.quality(scaled) >= right)
 
-    theta = best_factor(problem, problem.start(moved[0]), is_harmless) * moved[0]
-    return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
+    factor = best_factor(problem, problem.start(theta), is_harmless)
+    if factor == 1:
+        return solved
+    result = solved.result._replace(theta=problem.start(factor * theta))
+    return measured(problem, result, target)
 
 
 def _deciding_equally(solved: PartialResult, sign: float, target: Target) -> PartialResult:
