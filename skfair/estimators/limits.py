@@ -6,10 +6,11 @@ floors and budgets, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -24,6 +25,7 @@ from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionR
 from skfair.exceptions import SelectionRateWarning
 from skfair.groups.encoding import one_group
 from skfair.groups.limits import Change, Limit, in_force, limits_of_attributes, loosest
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
@@ -145,6 +147,61 @@ def budget(
     if low > 0:
         bound.append(of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
     return bound
+
+
+# Shares of the rows by which a selection rate may be missed where the limits leave no other way.
+_ROOMS = tuple(0.5**k for k in range(10))
+_BUDGET = "selection_rate"  # in the names of these constraints
+Found = TypeVar("Found")
+
+
+def is_budget(bound: BoundConstraint) -> bool:
+    return not bound.is_fairness and _BUDGET in bound.name
+
+
+def widened(bound: BoundConstraint, room: float) -> BoundConstraint:
+    """Return a constraint; one on the selection rate of all rows may be missed by some room."""
+    if not is_budget(bound):
+        return bound
+    return replace(bound, max_disparity=bound.max_disparity + room)
+
+
+def rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence[float]) -> float:
+    """Return by how much the selection rate is missed; infinity if another limit is exceeded."""
+    over = [value - bound.max_disparity for bound, value in zip(bounds, disparities, strict=True)]
+    pairs = list(zip(bounds, over, strict=True))
+    if any(excess > ROUNDING for bound, excess in pairs if not is_budget(bound)):
+        return inf
+    return max((excess for bound, excess in pairs if is_budget(bound)), default=0.0)
+
+
+def said_if_rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence[float]) -> str:
+    """Return a sentence if the selection rate is missed and all other limits are kept."""
+    missed = rate_missed(bounds, disparities)
+    if not ROUNDING < missed < inf:
+        return ""
+    return f" The limits between groups are kept, and the selection rate is missed by {missed:.2%}."
+
+
+def nearest_rate(
+    first: Found, search: Callable[[float], Found], missed: Callable[[Found], float]
+) -> Found:
+    """Return what keeps the limits and misses the selection rate least, or the first answer.
+
+    ``search`` takes the share of the rows by which the rate may be missed, and ``missed`` is
+    :func:`rate_missed` of an answer. Bisection finds the least share up to a factor of 2.
+    """
+    answers = [first, search(_ROOMS[0])]
+    wide, narrow = 0, len(_ROOMS)
+    while min(map(missed, answers)) < inf and narrow - wide > 1:
+        middle = (wide + narrow) // 2
+        if min(map(missed, answers)) > _ROOMS[middle]:
+            answers.append(search(_ROOMS[middle]))
+            if missed(answers[-1]) == inf:
+                narrow = middle
+                continue
+        wide = middle
+    return min(answers, key=missed)
 
 
 def kept_rate(

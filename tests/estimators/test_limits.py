@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
-from skfair import Sensitive
+from skfair import Sensitive, metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -396,3 +397,43 @@ def test_a_docstring_lists_the_constraints_that_its_estimator_accepts(kind):
     paragraph = kind.__doc__.split("constraint : ")[1].split("max_disparity : ")[0]
     listed = set(re.findall(r'"(\w+)"', paragraph.partition("default=")[2].partition("\n")[2]))
     assert listed == accepted
+
+
+def crowded(seed):
+    """Return few rows of several groups, for which small limits leave little freedom."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(list("abcd"), 240, p=[0.4, 0.3, 0.2, 0.1])
+    X = rng.normal(size=(240, 3)) + 1.5 * (sex == "a")[:, None] * [1, 0, 0]
+    return X, (X[:, 0] + X[:, 1] + rng.logistic(size=240) > 1).astype(int), sex
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # they are what the test reads
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairDecisionClassifier(LogisticRegression(), group_aware=True, random_state=0),
+        FairDecisionClassifier(LogisticRegression(), random_state=0),
+        ConstrainedERMClassifier(random_state=0),
+    ],
+    ids=["aware", "blind", "erm"],
+)
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
+@pytest.mark.parametrize("seed", range(3))
+def test_limits_come_before_the_selection_rate(model, constraint, seed):
+    """The same decision for everybody keeps each limit, so only the rate may be missed."""
+    X, y, sex = crowded(seed)
+    model = clone(model).set_params(
+        constraint=constraint, max_disparity=0.01, selection_rate="as before"
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=sex)
+    found = getattr(model, "train_predictions_", None)
+    found = model.predict(X) if found is None else found
+    disparity = getattr(metrics, f"{constraint}_difference")(y, found, sensitive_features=sex)
+    assert disparity <= 0.01 + 1e-9
+    change = model.changes_["selection rate"]
+    is_missed = abs(change.after - change.before) > 0.5 / y.size + 1e-6
+    assert is_missed == (model.status_ == "infeasible")
+    said = [w for w in caught if "The limits between groups are kept, and the" in str(w.message)]
+    assert len(said) == is_missed

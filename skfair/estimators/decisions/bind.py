@@ -31,6 +31,7 @@ from skfair.estimators.limits import (
     of_everybody,
     prepare_constraint,
     unique_names,
+    widened,
 )
 from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, utility_at
 from skfair.groups.encoding import GroupEncoding
@@ -165,15 +166,19 @@ class DecisionProblem:
             utility = utility_at(level)
         return Before(own, decided(chances @ utility), utility)
 
-    def evaluation(self, before: Before) -> StrictEvaluation:
-        """Return the strict evaluation of decisions under the constraints, floors and budgets."""
+    def evaluation(self, before: Before, room: float = 0.0) -> StrictEvaluation:
+        """Return the strict evaluation of decisions under the constraints, floors and budgets.
+
+        ``room`` is the share of the rows by which the selection rate may be missed.
+        """
         rows, limits = self.rows, []
         for label, floor in _by_class(self.min_rate, "min_rate", rows):
             columns = rows.against_rest(label), floor, before.own == label
             limits += [(bound, label) for bound in floors(self.constraints, *columns)]
         for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
             columns = rows.against_rest(label), wanted, before.own == label
-            limits += [(bound, label) for bound in budget(*columns, rows.heaviest)]
+            both = budget(*columns, rows.heaviest)
+            limits += [(widened(bound, room), label) for bound in both]
         bound = [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
         return self._evaluation([*self.fair, *bound], before)
 

@@ -31,7 +31,13 @@ from skfair.estimators.decisions.bind import Before, DecisionProblem, LabelledRo
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.group_probabilities import GroupModels
-from skfair.estimators.limits import disparity_attributes, warn_of_changes
+from skfair.estimators.limits import (
+    disparity_attributes,
+    nearest_rate,
+    rate_missed,
+    said_if_rate_missed,
+    warn_of_changes,
+)
 from skfair.estimators.objective import utility_at
 from skfair.estimators.wrapped_estimator import WrapsEstimator, read_parts, values_unseen
 from skfair.estimators.wrapped_scores import (
@@ -164,6 +170,8 @@ def search(
         decisions = replace(whole, problem=problem, before=before, chances=chances, joint=joint)
     if problem.goal.at_least is None:
         solution = decisions.best(strict)
+        if problem.selection_rate is not None and not strict(solution.predicted).is_feasible:
+            solution = decisions.nearest_rate(strict, solution)
     else:
         strict, solution = decisions.smallest()
     offsets = solution.offsets.reshape(places.size, -1)[places]
@@ -259,6 +267,15 @@ class DecisionSearch:
         """Return the best decisions if nothing is limited."""
         return self.best(self.problem.evaluation_without_limits(self.before)).predicted
 
+    def nearest_rate(self, strict: StrictEvaluation, solution: Solution) -> Solution:
+        """Return decisions that keep the limits and miss the selection rate least, if there are."""
+        rates = strict.rates
+        return nearest_rate(
+            solution,
+            lambda room: self.best(self.problem.evaluation(self.before, room)),
+            lambda tried: rate_missed(rates.bounds, rates.disparities(tried.predicted)),
+        )
+
     def smallest(self) -> tuple[StrictEvaluation, Solution]:
         """Return the decisions with the smallest disparity at an objective of at least a value.
 
@@ -310,9 +327,12 @@ def report(
     """Return attributes about limits and objective; warn if either is not what was asked for."""
     is_satisfied = strict(solution.predicted).is_feasible
     if not is_satisfied:
+        reached = strict.rates.disparities(solution.predicted)
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "
-            f"{contradiction(strict, solution.predicted)}. Relax one of these.{clash(problem)}",
+            f"{contradiction(strict, solution.predicted)}."
+            f"{said_if_rate_missed(strict.rates.bounds, reached)} Relax one of these."
+            f"{clash(problem)}",
             ConvergenceWarning,
         )
     if solution.mixed_share > MUCH_MIXED:

@@ -22,7 +22,11 @@ from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm.bind import TargetScale, Task
 from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
-from skfair.estimators.limits import disparity_attributes, warn_of_changes
+from skfair.estimators.limits import (
+    disparity_attributes,
+    said_if_rate_missed,
+    warn_of_changes,
+)
 from skfair.groups.limits import Change, change_of
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
@@ -299,8 +303,9 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
     if not constraint.is_fairness:  # its "disparity" may be 1 minus what the user limits
         what, reached = f"that keeps the {constraint.name}", f"it is missed by {value - limit:.4g}"
     warn_user(
-        f"No model was found {what}; {reached}. Raise max_disparity, merge small groups or give "
-        "the model more features.",
+        f"No model was found {what}; {reached}."
+        f"{said_if_rate_missed(problem.constraints, [own for own, _, _ in missed])}"
+        " Raise max_disparity, merge small groups or give the model more features.",
         ConvergenceWarning,
     )
     return True

@@ -15,6 +15,7 @@ from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
+from skfair.estimators.limits import is_budget, nearest_rate, rate_missed, widened
 from skfair.models.units import Units
 from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, check_needs
@@ -77,15 +78,33 @@ def solve(
         result = solver.solve(problem, problem.centered(start), **options)
         return StrictResult(problem, result, Verdict())
     is_refinable = "hessian" in problem.offers and cast(Any, problem.model).fit_intercept
-    return solve_strictly(
-        problem,
-        solver,
-        start,
-        min_gap=problem.model.rounding,
-        is_classifier=is_classifier,
-        refine=how.enforce == "strict" and is_refinable,
-        **options,
-    )
+
+    def best_within(problem: ConstrainedERM) -> StrictResult:
+        return solve_strictly(
+            problem,
+            solver,
+            start,
+            min_gap=problem.model.rounding,
+            is_classifier=is_classifier,
+            refine=how.enforce == "strict" and is_refinable,
+            **options,
+        )
+
+    def missed(solved: StrictResult) -> float:
+        means = problem.decide(problem.scores(solved.result.theta) + solved.shift).means
+        pairs = zip(problem.constraints, means, strict=True)
+        reached = [bound.disparity_of_means(own) for bound, own in pairs]
+        return rate_missed(problem.constraints, reached)
+
+    def with_room(room: float) -> StrictResult:
+        constraints = [widened(constraint, room) for constraint in problem.constraints]
+        return best_within(problem.constrained(constraints))
+
+    solved = best_within(problem)
+    is_done = solved.verdict.is_feasible or solved.result.status == "stopped"
+    if is_done or not any(map(is_budget, problem.constraints)):
+        return solved
+    return nearest_rate(solved, with_room, missed)
 
 
 @dataclass(frozen=True)

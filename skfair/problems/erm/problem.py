@@ -397,6 +397,13 @@ class ConstrainedERM(TwoSidedProblem):
         """Return the parameters of the model, without centres."""
         return theta[: self.model.n_parameters]
 
+    def constrained(self, constraints: Sequence[BoundConstraint]) -> Self:
+        """Return the problem under the same constraints with other limits."""
+        other = copy.copy(self)
+        other._set_constraints(constraints)
+        other._sampler, other._samples = None, {}
+        return other
+
     def relaxed(self) -> Self:
         free = copy.copy(self)
         free._set_constraints([])
