@@ -26,6 +26,7 @@ from skfair.exceptions import SelectionRateWarning
 from skfair.groups.encoding import one_group
 from skfair.groups.limits import Change, Limit, in_force, limits_of_attributes, loosest
 from skfair.utils.rounding import ROUNDING
+from skfair.utils.text import rounded_up
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
@@ -254,6 +255,28 @@ def is_nearly_constant(predicted: FloatArray, actual: FloatArray) -> BoolArray:
     return np.asarray(1 - predicted.max(axis=0) < NEARLY_CONSTANT * (1 - actual[usual]))
 
 
+def below_one_person(bounds: Sequence[BoundConstraint]) -> float:
+    """Return what one person changes in a compared rate if a limit is smaller; 0 otherwise.
+
+    That is a person of the largest group, or of its largest class.
+    """
+    steps = [
+        float(bound.row_weights[bound.row_weights > 0].min(initial=inf))
+        for bound in bounds
+        if bound.is_fairness and not bound.comparison.is_cap and bound.moment.is_rate
+    ]
+    step = min(steps, default=0.0)
+    limit = min((b.max_disparity for b in bounds if b.is_fairness), default=inf)
+    return step if limit < step else 0.0
+
+
+def loosened(bound: BoundConstraint, limit: float) -> BoundConstraint:
+    """Return a constraint with at least a limit, if it compares groups."""
+    if not bound.is_fairness or bound.comparison.is_cap:
+        return bound
+    return replace(bound, max_disparity=max(bound.max_disparity, limit))
+
+
 def warn_of_changes(
     changes: Mapping[str, Change],  # of one class, or of all classes in their order
     classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
@@ -262,6 +285,9 @@ def warn_of_changes(
     objective: str = "",  # the name of what decisions maximise, if that is a stage of its own
     is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
     remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
+    one_person: float = 0.0,  # see below_one_person
+    # Returns the smallest limit found at which not nearly all rows get the same decision
+    smallest_limit: Callable[[], float | None] = lambda: None,
 ) -> None:
     """Warn if the selection rate changes by much, or if nearly all rows get the same decision.
 
@@ -294,7 +320,16 @@ def warn_of_changes(
         "selects.",
         is_meant=not is_default,
     )
-    text += warned(1, "The limits change {}.", f"{remedy} max_disparity.", is_meant=is_capped)
+    advice = f"{remedy} max_disparity."
+    if one_person and is_constant[2] and not is_constant[1]:
+        few = (
+            f"The limit is smaller than what one person changes in a rate "
+            f"({rounded_up(one_person)}), so hardly any other decisions satisfy it."
+        )
+        if (limit := smallest_limit()) is not None:
+            few += f" Other decisions exist at a limit of {rounded_up(limit)}."
+        advice = f"{few} {advice}"
+    text += warned(1, "The limits change {}.", advice, is_meant=is_capped)
     if text:
         warn_user(" ".join(text), SelectionRateWarning)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from difflib import get_close_matches
+from math import ceil, floor, log10
 from typing import Any
 
 # How many items an error message lists before it says "and 7 more".
@@ -70,3 +71,9 @@ def check_text(values: Iterable[Any], what: str) -> None:
                 f"{what} {value!a} is no valid text: {error.object[error.start]!a} is half of a "
                 "character. Read the data with the encoding in which they were written."
             ) from error
+
+
+def rounded_up(value: float) -> str:
+    """Return a positive number with two digits, which is not smaller."""
+    unit = 10.0 ** (floor(log10(value)) - 1)
+    return f"{ceil(value / unit - 1e-9) * unit:.2g}"

@@ -437,3 +437,27 @@ def test_limits_come_before_the_selection_rate(model, constraint, seed):
     assert is_missed == (model.status_ == "infeasible")
     said = [w for w in caught if "The limits between groups are kept, and the" in str(w.message)]
     assert len(said) == is_missed
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # they are what the test reads
+@pytest.mark.parametrize("group_aware", [True, False])
+@pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_limit_below_one_person_names_one_that_leaves_a_choice(seed, constraint, group_aware):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], 500)
+    X = rng.normal(size=(500, 2)) + (sex == "m")[:, None]
+    y = (X.sum(axis=1) + rng.logistic(size=500) > 1).astype(int)
+    model = FairDecisionClassifier(None, constraint, 0, group_aware=group_aware, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = model.fit(X, y, sensitive_features=sex).train_predictions_
+    said = " ".join(str(warning.message) for warning in caught)
+    named = re.search(r"changes in a rate \((.*?)\).* exist at a limit of ([\d.e-]+)\. ", said)
+    assert (named is not None) == (np.ptp(found) == 0)
+    if named is not None:
+        one_person, limit = map(float, named.groups())
+        assert 1 / 500 <= one_person <= limit
+        looser = clone(model).set_params(max_disparity=limit).fit(X, y, sensitive_features=sex)
+        assert np.ptp(looser.train_predictions_) == 1
+        assert looser.train_disparity_ <= limit + 1e-9

@@ -32,7 +32,10 @@ from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.limits import (
+    below_one_person,
     disparity_attributes,
+    is_nearly_constant,
+    loosened,
     nearest_rate,
     rate_missed,
     said_if_rate_missed,
@@ -57,6 +60,8 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
+# Limits that are tried where those of the user leave the same decision for nearly everybody.
+_MOST_LIMITS = 5
 # Limits are bisected until they are so close to each other.
 _CLOSE = 5e-4
 # A warning names the share of rows between several thresholds of their group if it is larger.
@@ -187,6 +192,8 @@ def search(
             rows.sample_weight,
             objective=problem.goal.name,
             is_capped=any(bound.comparison.is_cap for bound in strict.rates.bounds),
+            one_person=below_one_person(strict.rates.bounds),
+            smallest_limit=lambda: decisions.smallest_limit(strict),
         )
     return {
         **attributes,
@@ -275,6 +282,25 @@ class DecisionSearch:
             lambda room: self.best(self.problem.evaluation(self.before, room)),
             lambda tried: rate_missed(rates.bounds, rates.disparities(tried.predicted)),
         )
+
+    def smallest_limit(self, strict: StrictEvaluation) -> float | None:
+        """Return a limit at which not nearly all rows get the same decision, None if not found.
+
+        It is tried from what one person changes in a rate, in steps of a factor of 2.
+        """
+        weights, classes = strict.weights, strict.rates.classes
+        actual = np.bincount(classes, weights, strict.n_classes).astype(np.float64)
+        least = below_one_person(strict.rates.bounds)
+        for limit in least * 2.0 ** np.arange(_MOST_LIMITS):
+            looser = [
+                replace(own, bound=loosened(own.bound, limit)) for own in strict.rates.constraints
+            ]
+            of_rows = classes, self.problem.rows.counts, strict.utility
+            solution = self.best(StrictEvaluation.of(looser, *of_rows))
+            shares = np.bincount(solution.predicted, weights, strict.n_classes).astype(np.float64)
+            if not is_nearly_constant(shares, actual):
+                return float(limit)
+        return None
 
     def smallest(self) -> tuple[StrictEvaluation, Solution]:
         """Return the decisions with the smallest disparity at an objective of at least a value.

@@ -23,6 +23,7 @@ from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm.bind import TargetScale, Task
 from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
 from skfair.estimators.limits import (
+    below_one_person,
     disparity_attributes,
     said_if_rate_missed,
     warn_of_changes,
@@ -171,7 +172,8 @@ def of_fit(
     elif "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)
         positive, weights = task.targets > 0, data.groups.rate_weight(data.sample_weight)
-        warn_of_changes(changed, positive, weights, is_capped=is_capped)
+        step = below_one_person(problem.constraints)
+        warn_of_changes(changed, positive, weights, is_capped=is_capped, one_person=step)
     return attributes
 
 
