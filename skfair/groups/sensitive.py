@@ -22,8 +22,9 @@ class Sensitive:
     Parameters
     ----------
     columns : str, int or list of them, default=None
-        Names or positions of the columns of X that hold the attributes. If None, the attributes are
-        passed to ``fit`` as ``sensitive_features``.
+        Names or positions of the columns of X that hold the attributes. In a pipeline, positions
+        refer to the columns that this step receives. If None, the attributes are passed to ``fit``
+        as ``sensitive_features``.
     crossed : bool, default=True
         If True, the groups are the intersections of all attributes. If False, limits hold for the
         groups of each attribute separately.

@@ -155,8 +155,9 @@ def _parameters() -> None:
         within each attribute separately, and the comparisons are pooled.
     sensitive : str, int, list of them or Sensitive, default=None
         Names or positions of the columns of X that hold the sensitive attributes. The model does
-        not use these columns as features. Pass a :class:`~skfair.Sensitive` for more options. If
-        None, the attributes are passed to ``fit`` as ``sensitive_features``.
+        not use these columns as features. In a pipeline, positions refer to the columns that this
+        step receives. Pass a :class:`~skfair.Sensitive` for more options. If None, the attributes
+        are passed to ``fit`` as ``sensitive_features``.
     confidence : float or Certificate, default=None
         Confidence level at which the limits are certified for the population, for example 0.95.
         Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
