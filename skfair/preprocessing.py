@@ -234,7 +234,7 @@ class Reweighing(
         score : float
             Result of ``estimator_.score`` on these samples.
         """
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        check_aligned(X=X, sample_weight=sample_weight)
         fit_params = {} if sample_weight is None else {"sample_weight": sample_weight}
         rows = self._rows(X)
         return float(self.estimator_.score(rows, y, **fit_params))

@@ -110,7 +110,7 @@ def read_rows(
         y = _check_y(y, estimator=estimator) if supervised else y
     else:
         refuse_lazy(estimator, X, y, *metadata.values(), groups)
-        check_aligned(X=X, y=y, **metadata, groups=groups)
+        check_aligned(X=X, **metadata, groups=groups)
         if asked.columns is None:
             names = _get_feature_names(X)  # those of other types are an error
             checked = _check_rows(estimator, X, y, supervised, check_params)
@@ -391,7 +391,7 @@ def read_part(
 ) -> TrainingData:
     """Return a later part of a stream, checked, in the groups of the first part."""
     groups = read_part_groups(estimator, X, sensitive_features)
-    check_aligned(X=X, y=y, sample_weight=sample_weight)
+    check_aligned(X=X, sample_weight=sample_weight)
     rows = read_features(estimator, X, **check_params)
     y = column_or_1d(y, warn=True)
     check_consistent_length(rows, y)

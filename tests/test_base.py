@@ -167,12 +167,9 @@ def test_bad_combinations_are_explained(data, frame):
     shuffled = pd.Series(groups, index=np.arange(150)[::-1])
     with pytest.raises(ValueError, match="different order"):
         CentroidClassifier().fit(pd.DataFrame(X), y, sensitive_features=shuffled)
-    turned = shuffled.index
-    with pytest.raises(ValueError, match="y and the data .* the label of another"):
-        CentroidClassifier().fit(pd.DataFrame(X), pd.Series(y, turned), sensitive_features=groups)
     with pytest.raises(ValueError, match="sample_weight and the data .* different order"):
         CentroidClassifier().fit(
-            pd.DataFrame(X), y, pd.Series(1.0, turned), sensitive_features=groups
+            pd.DataFrame(X), y, pd.Series(1.0, shuffled.index), sensitive_features=groups
         )
 
 

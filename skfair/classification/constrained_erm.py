@@ -441,7 +441,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             Weighted fraction of correct predictions.
         """
         if not is_lazy(X, y, sample_weight):
-            check_aligned(X=X, y=y, sample_weight=sample_weight)
+            check_aligned(X=X, sample_weight=sample_weight)
             return float(super().score(X, y, sample_weight))
         return accuracy_in_blocks(self, X, y, sample_weight)
 

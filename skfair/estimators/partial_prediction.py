@@ -284,7 +284,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         if is_lazy(X, y, sample_weight, sensitive_features):
             return accuracy_in_blocks(self, X, y, sample_weight, **groups)
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
+        check_aligned(X=X, sample_weight=sample_weight, **groups)
         predicted = self.predict(X, **groups)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

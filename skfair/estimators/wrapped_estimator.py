@@ -49,7 +49,7 @@ def read_for_wrapped(
         data = read_rows(estimator, X, y, skip_check_array=True, **metadata)
         return data.X, data
     refuse_lazy(estimator, X, y, groups, *metadata.values())
-    check_aligned(X=X, y=y, groups=groups, **metadata)
+    check_aligned(X=X, groups=groups, **metadata)
     is_numeric = isinstance(estimator, RegressorMixin)
     X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=is_numeric))
     return X, read_rows(estimator, X, y, groups=groups, skip_check_array=True, **metadata)

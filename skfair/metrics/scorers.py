@@ -27,6 +27,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
+from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics import __all__ as PUBLIC
@@ -36,6 +37,7 @@ from skfair.metrics.own_metrics import WorstClass, takes_pos_label
 from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
+from skfair.utils.validation import one_dimensional
 from skfair.utils.wrappers import refuse_positions
 
 # The response that each leading parameter of a metric needs, if any.
@@ -233,6 +235,11 @@ class FairnessScorer(_BaseScorer):
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
         attributes = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
+        if not is_lazy(X, y_true, *attributes.values()):
+            check_aligned(X=X, **attributes, sample_weight=kwargs.get("sample_weight"))
+            if hasattr(y_true, "array"):
+                # y goes by position: permutation tests shuffle a Series together with its index.
+                y_true = one_dimensional(y_true, "y_true")
         groups = attributes["sensitive_features"]
         if groups is None and self._needs_groups:
             raise ValueError(

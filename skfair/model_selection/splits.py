@@ -126,7 +126,7 @@ class _StratifiedSensitive(BaseCrossValidator):
                 "search) enable metadata routing, or name the columns of X that hold "
                 "the groups in sensitive."
             )
-        check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+        check_aligned(X=X, sensitive_features=sensitive_features)
         encoding = encode_groups(sensitive_features, n_samples=n_samples)
         if y is None or type_of_target(y) not in ("binary", "multiclass"):
             return np.asarray(encoding.codes[0])

@@ -32,7 +32,7 @@ from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_labels
+from skfair.utils.validation import check_labels, one_dimensional
 from skfair.utils.warn import warn_user
 
 
@@ -241,7 +241,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Sensitive attributes, which define the group of each document.
         """
-        check_aligned(X=X, y=y, query_id=query_id, sensitive_features=sensitive_features)
+        check_aligned(X=X, query_id=query_id, sensitive_features=sensitive_features)
         if query_id is None and self.query_column is None:
             warn_user(
                 "All rows are taken as one query, because neither query_id nor query_column was "
@@ -323,9 +323,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             Mean normalised discounted cumulative gain of the queries. It lies between 0 and 1, and
             larger is better.
         """
-        check_aligned(X=X, y=y, query_id=query_id)
         scores = self.predict(X)
-        return ndcg(y, scores, query_id=self._split_query(X, query_id)[1])
+        relevance = one_dimensional(y, "y")  # without an index: y goes by position
+        return ndcg(relevance, scores, query_id=self._split_query(X, query_id)[1])
 
     def _split_query(self, X: MatrixLike, query_id: ColumnLike | None) -> tuple[Any, Any]:
         """Return X without the query column, and the queries: without any there is a single one."""

@@ -337,7 +337,7 @@ class FairDecisionRegressor(
             the mean.
         """
         groups = {"sensitive_features": sensitive_features}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
+        check_aligned(X=X, sample_weight=sample_weight, **groups)
         predicted = self.predict(X, **groups)
         weights = check_weights(sample_weight, predicted.size)
         return float(r2_score(y, predicted, sample_weight=weights))

@@ -7,8 +7,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import permutation_test_score
 
 from skfair.classification import (
     ConstrainedERMClassifier,
@@ -17,7 +19,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
-from skfair.metrics import demographic_parity_difference, ndcg
+from skfair.metrics import demographic_parity_difference, get_scorer, ndcg
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
@@ -40,23 +42,12 @@ def mixed(column):
     return column.sample(frac=1, random_state=0)
 
 
-def test_labels_of_a_part_and_of_a_score_in_another_order():
-    model = ConstrainedERMClassifier()
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        model.partial_fit(X, mixed(Y), classes=[0, 1], sensitive_features=SEX)
-    decisions = FairDecisionClassifier().fit(X, Y, sensitive_features=SEX)
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        decisions.score(X, mixed(Y))
-
-
 def test_queries_in_another_order():
     query = f"^query_id and the data have the {OTHER_ORDER}"
     ranker = FairRanker(1.0).fit(X, Y, QUERY, sensitive_features=SEX)
     for read in (ranker.rank, lambda X, query_id: ranker.score(X, Y, query_id)):
         with pytest.raises(ValueError, match=query):
             read(X, mixed(QUERY))
-    with pytest.raises(ValueError, match=f"^y and the data have the {OTHER_ORDER}"):
-        ranker.score(X, mixed(Y), QUERY)
     with pytest.raises(ValueError, match=f"^query_id and the data have the {OTHER_ORDER}"):
         ndcg(Y, SCORE, query_id=mixed(QUERY))
 
@@ -90,7 +81,7 @@ MODELS = {
     "decisions": FairDecisionClassifier(),
     "numbers": FairDecisionRegressor(),
     "calibrator": PartialParityCalibrator(LogisticRegression(), (0.1, 0.9)),
-    "shortlist": PartialParityClassifier((0.1, 0.9)),
+    "shortlist": PartialParityClassifier((0.1, 0.9), max_disparity=0.5),
     "ranker": FairRanker(1.0),
     "clusters": FairKMeans(2),
     "reweighing": Reweighing(),
@@ -101,27 +92,103 @@ MODELS = {
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_every_argument_of_fit_in_another_order(model, form):
     """Also where X is an array, as behind a transformer: the others are compared with each other"""
-    names = [name for name in GIVEN if name in signature(model.fit).parameters]
-    given = {
-        name: GIVEN[name] for name in names if name != "y" or not isinstance(model, FairKMeans)
-    }
-    for name in given:
+    given = {name: GIVEN[name] for name in GIVEN if name in signature(model.fit).parameters}
+    for name in given.keys() - {"y"}:
         with pytest.raises(ValueError, match=OTHER_ORDER):
             model.fit(form(X), **(given | {name: mixed(GIVEN[name])}))
 
 
 def test_splits_and_scores_of_rows_in_another_order():
     with pytest.raises(ValueError, match=OTHER_ORDER):
-        next(StratifiedSensitiveKFold().split(X, mixed(Y), sensitive_features=SEX))
+        next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX)))
     model = ConstrainedERMClassifier().fit(X, Y, sensitive_features=SEX)
     with pytest.raises(ValueError, match=OTHER_ORDER):
-        model.score(X, mixed(Y))
+        model.score(X, Y, sample_weight=mixed(SCORE))
     clusters = FairKMeans(2, random_state=0).fit(X, sensitive_features=SEX)
     with pytest.raises(ValueError, match=OTHER_ORDER):
         clusters.score(X, sample_weight=mixed(SCORE))
     with pytest.raises(ValueError, match=OTHER_ORDER):
         clusters.assign(X, sensitive_features=SEX, sample_weight=mixed(SCORE))
 
+
+# --- a shuffled y --------------------------------------------------------------------------------
+
+TABLE = X.assign(sex=SEX, query=QUERY)
+SHUFFLED = {
+    "permuted": lambda y: y.sample(frac=1, random_state=0),
+    "drawn with repeats": lambda y: y.sample(frac=1, replace=True, random_state=0),
+    "of other rows": lambda y: y.set_axis(range(5, N + 5)),
+}
+# They find the groups, and the queries, among the columns of X.
+SUPERVISED = {
+    name: clone(model).set_params(
+        sensitive="sex", **({"query_column": "query"} if name == "ranker" else {})
+    )
+    for name, model in MODELS.items()
+    if name not in ("clusters", "decisions")
+}
+each = pytest.mark.parametrize("model", SUPERVISED.values(), ids=SUPERVISED)
+# The limits of a fit to a random target are of no interest here.
+random_target = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:The predictions that satisfy max_disparity:UserWarning",
+)
+
+
+@random_target
+@each
+@pytest.mark.parametrize("shuffle", SHUFFLED.values(), ids=SHUFFLED)
+def test_a_target_goes_by_position_whatever_its_index(shuffle, model):
+    """As in scikit-learn, whose permutation tests shuffle y with its index."""
+    by_series, by_array = (clone(model).fit(TABLE, y) for y in (shuffle(Y), shuffle(Y).to_numpy()))
+    assert np.array_equal(by_series.predict(TABLE), by_array.predict(TABLE))
+    assert by_series.score(TABLE, shuffle(Y)) == by_array.score(TABLE, shuffle(Y).to_numpy())
+
+
+@random_target
+@each
+def test_a_target_beside_groups_goes_by_position(model):
+    """Also where X is an array, as behind a transformer."""
+    model = clone(model).set_params(sensitive=None)
+    given = {"sensitive_features": SEX}
+    if isinstance(model, FairRanker):
+        model.set_params(query_column=None)
+        given["query_id"] = QUERY
+    for rows in (X, X.to_numpy()):
+        model.fit(rows, mixed(Y), **given)
+
+
+@random_target
+@each
+def test_scikit_learns_permutation_test(model):
+    found = [
+        permutation_test_score(model, TABLE, y, cv=2, n_permutations=2)[:2]
+        for y in (Y, Y.to_numpy())
+    ]
+    assert found[0][0] == found[1][0]
+    assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("name", ["neg_equalized_odds_difference", "ndcg"])
+def test_a_permutation_test_of_a_scorer(name):
+    model = SUPERVISED["ranker" if name == "ndcg" else "erm"]
+    columns = {"query_column": "query"} if name == "ndcg" else {"sensitive": "sex"}
+    for target in (Y, Y.astype("Int64")):
+        permutation_test_score(
+            model, TABLE, target, scoring=get_scorer(name, **columns), cv=2, n_permutations=2
+        )
+
+
+def test_parts_and_splits_of_a_shuffled_target():
+    given = {"sensitive_features": SEX}
+    targets = mixed(Y), mixed(Y).to_numpy()
+    parts = [ConstrainedERMClassifier().partial_fit(X, y, classes=[0, 1], **given) for y in targets]
+    assert np.array_equal(parts[0].coef_, parts[1].coef_)
+    splits = [next(StratifiedSensitiveKFold().split(X, y, **given)) for y in targets]
+    assert np.array_equal(splits[0][1], splits[1][1])
+
+
+# --- labels of other rows ------------------------------------------------------------------------
 
 # Labels of the rows, those of their groups, and what is said of them.
 LABELS = {

@@ -454,8 +454,13 @@ def test_worst_class_against_the_rest(numbers, name):
     assert again(model, X, three, sensitive_features=groups) == expected
     assert repr(again).endswith(", worst_class=True)")
     shuffled = pd.Series(groups).sample(frac=1, random_state=0)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    model = LogisticRegression().fit(table, three)
     with pytest.raises(ValueError, match="index labels in a different order"):
-        scorer(model, X, pd.Series(three), sensitive_features=shuffled)
+        scorer(model, table, pd.Series(three), sensitive_features=shuffled)
+    # The target goes by position, as in scikit-learn, whatever its index says.
+    moved = pd.Series(three, index=shuffled.index)
+    assert scorer(model, table, moved, sensitive_features=groups) == expected
 
 
 def test_worst_class_needs_a_metric_with_a_positive_class():
