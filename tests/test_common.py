@@ -177,6 +177,28 @@ def test_a_fit_leaves_parameters_and_a_failed_one_everything(estimator_class, da
     assert vars(estimator) == before
 
 
+@each
+def test_a_subclass_may_have_parameters_of_its_own(estimator_class, data):
+    """It sets those of its parent in ``__init__``, so that get_params does not know them."""
+    X, y, groups = data
+    plain = seeded(estimator_class)
+
+    class Mine(estimator_class):
+        def __init__(self, level=1):
+            super().__init__(**plain.get_params(deep=False))
+            self.level = level
+
+    model = clone(Mine(level=2))
+    assert model.get_params() == {"level": 2}
+    for one in (model, plain):
+        fit(one, X, y, sensitive_features=groups)
+    assert np.array_equal(outcome(model, X, groups), outcome(plain, X, groups))
+    assert repr(model) == "Mine(level=2)"
+    if hasattr(plain, "summary_"):
+        assert model.summary_ == plain.summary_
+        assert escape(model.summary_) in model._repr_html_()
+
+
 @pytest.mark.parametrize("name", sorted(DISCOVERED))
 def test_weights_and_labels_that_nothing_can_be_done_with_are_named(name, data):
     """Once they blamed a loss of the user's own, a linear programme, or a regression target."""

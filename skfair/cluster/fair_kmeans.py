@@ -511,7 +511,7 @@ class FairKMeans(
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
     """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
     groups, min_balance = data.groups, model.min_balance
-    is_default = min_balance == signature(type(model)).parameters["min_balance"].default
+    is_default = min_balance == signature(FairKMeans).parameters["min_balance"].default
     if min_balance is not None and is_default and not solver.keeps_balance:
         warn_user(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "

@@ -286,7 +286,7 @@ class FairSpectralClustering(
             The group of each row. For a graph, it may be a Series, DataFrame or dict by node, in
             any order. Arrays must be in the order of the nodes.
         """
-        affinity = make_affinity(self.affinity, self.get_params(deep=False))
+        affinity = make_affinity(self.affinity, vars(self))
         check_parameters(affinity)
         X, nodes = adjacency(X, is_pairwise=affinity.is_pairwise)
         sensitive_features = by_node(sensitive_features, nodes)

@@ -51,6 +51,20 @@ def blobs():
     return X, truth, np.where(rng.random(240) < 0.2 + 0.25 * truth, "f", "m")
 
 
+def test_a_subclass_that_sets_the_width_of_the_kernel(blobs):
+    """Its width was ignored in silence: get_params does not know it."""
+
+    class Narrow(FairSpectralClustering):
+        def __init__(self):
+            super().__init__(3, affinity="rbf", gamma=50.0, random_state=0)
+
+    X, _, groups = blobs
+    model = Narrow().fit(X, sensitive_features=groups)
+    plain = FairSpectralClustering(3, affinity="rbf", gamma=50.0, random_state=0)
+    assert_array_equal(model.eigenvalues_, plain.fit(X, sensitive_features=groups).eigenvalues_)
+    assert_array_equal(model.labels_, plain.labels_)
+
+
 def weights(n=60, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
