@@ -86,6 +86,7 @@ def read_rows(
     sample_weight: ColumnLike | None = None,
     groups: ColumnLike | None = None,  # which rows belong together
     supervised: bool = True,
+    needs_groups: bool = True,  # whether a fit without sensitive features is warned of
     **check_params: Any,  # of scikit-learn's checks of X and y
 ) -> TrainingData:
     """Return everything that ``fit`` got, checked: rows in memory, or in partitions.
@@ -127,6 +128,8 @@ def read_rows(
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     strata = None if inside is None else read_strata(inside, n_samples=n_samples)
     units = None if groups is None else _read_units(estimator, groups, n_samples)
+    if needs_groups and sensitive_features is None:
+        _warn_without_groups(estimator)
     encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
     data = TrainingData.of(rows, y, weights, encoded, strata, units)
     data.groups.warn_small()
@@ -339,9 +342,8 @@ def _check_rows(
 def _encode_groups(
     estimator: SensitiveFeaturesMixin, asked: Sensitive, n_samples: int, passed: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
-    """Return the groups; without any, warn and treat all rows as one group."""
+    """Return the groups; without any, all rows are one group."""
     if passed is None:
-        _warn_without_groups(estimator)
         return one_group(n_samples)
     table = read_probabilities(estimator, asked, passed, n_samples)
     if table is not None or asked.missing == "raise":

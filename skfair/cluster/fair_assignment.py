@@ -20,11 +20,16 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _is_fitted, _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.cluster.limits import limits_of, representation_constraints
+from skfair.cluster.limits import (
+    MIN_BALANCE,
+    compare_groups,
+    limits_of,
+    representation_constraints,
+)
 from skfair.cluster.prediction import read_batch
 from skfair.cluster.results import FairClusterMixin, count_attributes, missed_by, warn_of_missed
 from skfair.groups.sensitive import SensitiveLike
@@ -39,6 +44,7 @@ from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few, over_blocks
+from skfair.utils.warn import warn_user
 
 CostFunction = Callable[[Any, Any], Any]
 
@@ -47,17 +53,20 @@ CostFunction = Callable[[Any, Any], Any]
 class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
     """Assign rows to the clusters of any clusterer so that clusters are balanced by group.
 
-    The clusterer is fitted first. Its rows are then assigned to its clusters so that each cluster
-    satisfies the limits and the total cost is as small as possible. The cost of a row is its
-    squared distance to the centre of the cluster, or minus the logarithm of its probability. The
-    clusters themselves do not change, whereas :class:`FairKMeans` moves centres to their rows.
+    A clone of the clusterer is fitted first. Its rows are then assigned to its clusters so that
+    each cluster satisfies the limits and the total cost is as small as possible. The cost of a row
+    is its squared distance to the centre of the cluster, or minus the logarithm of its probability.
+    These clusters then do not change any more, whereas :class:`FairKMeans` moves centres to their
+    rows. If the places of the centres are given, such as those of schools, pass a fitted clusterer
+    as ``FrozenEstimator(clusterer)``, which is not fitted again.
 
     Parameters
     ----------
     clusterer : estimator, default=None
         The clusterer. It must have ``cluster_centers_``, ``centroids_`` (such as HDBSCAN with
         ``store_centers``) or ``predict_proba`` (such as mixtures). If None, ``MiniBatchKMeans()``
-        is used. Pass a fitted clusterer as ``sklearn.frozen.FrozenEstimator(clusterer)``.
+        is used. A fitted clusterer is fitted again with a warning, unless it is passed as
+        ``sklearn.frozen.FrozenEstimator(clusterer)``, whose clusters stay as they are.
     min_balance : float or None, default=0.8
         Minimum balance of each cluster, in [0, 1]. The balance is the size of the smallest group in
         the cluster over the size of the largest group. If None, the balance is not limited, which
@@ -136,6 +145,21 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     >>> before = balance_score(mixture.fit_predict(X), sensitive_features=sex)
     >>> print(f"smallest balance of a cluster: {before:.2f} before, {model.balance_:.2f} now")
     smallest balance of a cluster: 0.15 before, 0.77 now
+
+    Five schools stay where they are, and pupils are assigned to them by distance, within the number
+    of seats of each school.
+
+    >>> from sklearn.cluster import KMeans
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> places = np.array([[-1.0, 0.0], [0.0, 1.0], [1.5, 1.5], [3.0, 2.0], [3.0, 4.0]])
+    >>> seats = [30, 60, 60, 40, 40]
+    >>> schools = FrozenEstimator(KMeans(5, init=places, n_init=1).fit(places))
+    >>> model = FairAssignment(schools, size_bounds=([0] * 5, seats))
+    >>> model = model.fit(X, sensitive_features=sex)
+    >>> bool(np.allclose(model.clusterer_.cluster_centers_, places))
+    True
+    >>> bool(np.all(model.cluster_sizes_ <= seats))
+    True
     """
 
     # Members of a group may be assigned by their prices, so prediction takes the groups.
@@ -156,7 +180,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self,
         clusterer: Any = None,
         *,
-        min_balance: float | None = 0.8,
+        min_balance: float | None = MIN_BALANCE,
         relative_balance: bool = True,
         share_bounds: Any = None,
         size_bounds: Any = None,
@@ -205,6 +229,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
+            needs_groups=compare_groups(limits_of(self)),
             **self._checks(),
         )
         self._keep(data.reading)
@@ -256,7 +281,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         metadata: dict[str, Any],
         others: dict[str, Any],
     ) -> Any:
-        """Return the clusterer, fitted if it was not."""
+        """Return the frozen clusterer, or a fitted clone."""
         inner = self._inner()
         if metadata and isinstance(inner, FrozenEstimator):
             raise ValueError(
@@ -265,6 +290,12 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         if isinstance(inner, FrozenEstimator):
             check_is_fitted(inner)
             return inner
+        if _is_fitted(inner):
+            warn_user(
+                f"This {type(inner).__name__} is fitted already, and a clone of it is fitted "
+                "again, so its clusters may move. Pass FrozenEstimator(clusterer), of "
+                "sklearn.frozen, to keep its clusters. To fit it again, pass clone(clusterer)."
+            )
         inner = clone(inner)
         if self.random_state is not None and inner.get_params().get("random_state", 0) is None:
             seed = check_random_state(self.random_state).randint(2**31 - 1)

@@ -8,7 +8,6 @@ method of safairkm and the method that its paper compares with.
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -27,8 +26,10 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.limits import (
+    MIN_BALANCE,
     check_enough,
     clustering_problem,
+    compare_groups,
     limits_of,
     representation_constraints,
     row_checks,
@@ -240,7 +241,7 @@ class FairKMeans(
         self,
         n_clusters: int = 8,
         *,
-        min_balance: float | None = 0.8,
+        min_balance: float | None = MIN_BALANCE,
         relative_balance: bool = True,
         share_bounds: Any = None,
         size_bounds: Any = None,
@@ -298,6 +299,7 @@ class FairKMeans(
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
+            needs_groups=compare_groups(limits_of(self)),
             **row_checks(X),
         )
         self._keep(data.reading)
@@ -511,8 +513,7 @@ class FairKMeans(
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
     """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
     groups, min_balance = data.groups, model.min_balance
-    is_default = min_balance == signature(FairKMeans).parameters["min_balance"].default
-    if min_balance is not None and is_default and not solver.keeps_balance:
+    if min_balance == MIN_BALANCE and not solver.keeps_balance:
         warn_user(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
             f"keeps no limit, so min_balance={min_balance} is ignored. Pass min_balance=None, "

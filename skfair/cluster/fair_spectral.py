@@ -27,7 +27,13 @@ from skfair.cluster.embedding import (
     embedding_attributes,
     graph_checks,
 )
-from skfair.cluster.limits import check_enough, limits_of, representation_constraints
+from skfair.cluster.limits import (
+    MIN_BALANCE,
+    check_enough,
+    compare_groups,
+    limits_of,
+    representation_constraints,
+)
 from skfair.cluster.results import FairClusterMixin
 from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
@@ -228,7 +234,7 @@ class FairSpectralClustering(
         self,
         n_clusters: int = 8,
         *,
-        min_balance: float | None = 0.8,
+        min_balance: float | None = MIN_BALANCE,
         relative_balance: bool = True,
         share_bounds: Any = None,
         size_bounds: Any = None,
@@ -292,7 +298,14 @@ class FairSpectralClustering(
         sensitive_features = by_node(sensitive_features, nodes)
         solver = EIGEN_SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         checks = graph_checks(affinity, X, self._sensitive.columns)
-        data = read_rows(self, X, supervised=False, sensitive_features=sensitive_features, **checks)
+        data = read_rows(
+            self,
+            X,
+            supervised=False,
+            sensitive_features=sensitive_features,
+            needs_groups=compare_groups(limits_of(self)),
+            **checks,
+        )
         self._keep(data.reading)
         constraints = bind(self, data.groups)
         rng = check_random_state(self.random_state)

@@ -33,6 +33,19 @@ limits_of: Callable[[Any], Limits] = attrgetter(
     "min_balance", "relative_balance", "share_bounds", "size_bounds"
 )
 
+# The default of min_balance: the "80 percent constraint".
+MIN_BALANCE = 0.8
+
+
+def compare_groups(limits: Limits) -> bool:
+    """Whether the limits ask for groups, and not only for sizes of clusters.
+
+    If sizes are limited, the default of ``min_balance`` does not count as a wish.
+    """
+    min_balance, _, share_bounds, size_bounds = limits
+    is_asked = share_bounds is not None or min_balance not in (None, 0, MIN_BALANCE)
+    return is_asked or size_bounds is None
+
 
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
     """Balance of the whole sample for each attribute: smallest over largest group.

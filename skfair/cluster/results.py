@@ -19,9 +19,6 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
 
-# Names of the limits on the cluster that is nearest to its smallest, and to its largest size.
-_SIZES = ("smallest size of a cluster", "largest size of a cluster")
-
 
 class FairClusterMixin(ClusterMixin):
     """Clusterers that have labels within limits."""
@@ -165,10 +162,10 @@ def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Cons
     """Return the limits on clusters, and what their counts by group reach."""
     if constraints.sizes is not None:
         sizes = counts[:, groups.attribute_of_group == 0].sum(axis=1)
-        nearest = np.abs(constraints.sizes - sizes).argmin(axis=1)
-        reached = dict(zip(_SIZES, sizes[nearest].tolist(), strict=True))
         others = limits_in_force(counts, groups, constraints._replace(sizes=None))
-        return others | in_force(reached, constraints.sizes[[0, 1], nearest].tolist())
+        return others | sizes_in_force(sizes, *constraints.sizes)
+    if not groups.levels.attributes:  # no groups were given
+        return {}
     if constraints.shares is not None:
         counts = counts[counts.any(axis=1)]
         of_groups = groups.attribute_of_group
@@ -185,3 +182,16 @@ def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Cons
     pairs = [dict(zip(names, of.tolist(), strict=True)) for of in (balances, balances / of_data)]
     limits, relative = map(in_force, pairs, (least, least / of_data))
     return limits | {f"relative {name}": known for name, known in relative.items()}
+
+
+def sizes_in_force(sizes: FloatArray, low: FloatArray, high: FloatArray) -> InForce:
+    """Return the sizes of clusters, and their bounds: of each one, if these are not all equal."""
+    if (low == low[0]).all() and (high == high[0]).all():
+        names = "smallest size of a cluster", "largest size of a cluster"
+        reached = dict(zip(names, (float(sizes.min()), float(sizes.max())), strict=True))
+        return in_force(reached, (float(low[0]), float(high[0])))
+    every = zip(sizes.tolist(), low.tolist(), high.tolist(), strict=True)
+    return {
+        f"cluster {k} of size": {"": size, "at least": least, "at most": most}
+        for k, (size, least, most) in enumerate(every)
+    }

@@ -1,5 +1,6 @@
 """Labels within limits for the clusters of any clusterer."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,9 @@ from scipy.optimize import LinearConstraint, linprog, milp
 from sklearn.cluster import HDBSCAN, BisectingKMeans, KMeans, MiniBatchKMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skfair.cluster import FairAssignment, FairKMeans
 from skfair.metrics import balance_score
@@ -48,6 +52,45 @@ def test_every_clusterer_keeps_the_limit(clusterer):
     assert balance(labels, new_groups) >= 0.8 * balance(np.zeros(400), new_groups) - 1e-9
     with_groups = model.predict(new_X, sensitive_features=new_groups)
     assert balance(with_groups, new_groups) > balance(model.predict(new_X), new_groups)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_centres_that_are_given_stay_where_they_are(seed):
+    """Fitted again without a word, five schools ended elsewhere in 3 of 3 runs."""
+    X, groups = people(seed=seed)
+    places = 2 * np.random.default_rng(seed).normal(size=(5, 2))
+    schools = KMeans(5, init=places, n_init=1).fit(places)
+    centers = schools.cluster_centers_.copy()
+    assert centers == pytest.approx(places)
+    kept = FairAssignment(FrozenEstimator(schools), size_bounds=([20] * 5, [60, 70, 80, 90, 100]))
+    kept.fit(X, sensitive_features=groups)
+    assert np.array_equal(kept.clusterer_.cluster_centers_, centers)
+    with pytest.warns(UserWarning, match=r"KMeans is fitted already.*FrozenEstimator.*clone"):
+        again = FairAssignment(schools).fit(X, sensitive_features=groups)
+    assert not np.allclose(again.clusterer_.cluster_centers_, centers)
+    assert np.array_equal(schools.cluster_centers_, centers)  # of the one that was passed
+    behind = make_pipeline(StandardScaler(), schools)  # a pipeline says itself whether it is fitted
+    with pytest.warns(UserWarning, match="Pipeline is fitted already"):
+        FairAssignment(behind, costs=lambda clusterer, X: clusterer.transform(X)).fit(
+            X, sensitive_features=groups
+        )
+
+
+def test_nothing_is_said_where_no_clusterer_was_fitted():
+    """A search clones the clusterer, and a second fit starts from the same parameters."""
+    X, groups = people(100)
+    model = FairAssignment(KMeans(2, n_init=1, random_state=0))
+    search = GridSearchCV(
+        model,
+        {"min_balance": [0.5, 0.8]},
+        cv=[(np.arange(100), np.arange(100))],
+        scoring=lambda fitted, X: -fitted.cost_,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, sensitive_features=groups)
+        for _ in range(2):
+            model.fit(X, sensitive_features=groups)
 
 
 def test_without_limits_rows_stay_where_they_are_most_likely():

@@ -1,9 +1,12 @@
 """Clusters of limited sizes, alone and beside limits on their groups."""
 
+import re
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 
@@ -14,6 +17,7 @@ from skfair.cluster import (
     FairSpectralClustering,
     ParetoFairKMeans,
 )
+from skfair.exceptions import MissingGroupsWarning
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skfair.exceptions.SmallGroupWarning", "ignore::skfair.exceptions.MissingGroupsWarning"
@@ -286,6 +290,51 @@ def test_a_summary_names_the_sizes():
     assert f"smallest size of a cluster {smallest:g} (limit 50)" in model.summary_
     assert f"largest size of a cluster {largest:g} (limit 70)" in model.summary_
     assert "relative balance" in model.summary_
+
+
+KINDS = {
+    "kmeans": FairKMeans(4, random_state=0),
+    "assignment": FairAssignment(KMeans(4, n_init=1, random_state=0)),
+    "spectral": FairSpectralClustering(4, n_init=1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_summary_names_the_size_of_each_cluster_that_has_its_own_bounds(kind, seed):
+    """Of sizes from 120 to 74 it said twice 120, for the first cluster that was near its bound."""
+    X, groups = people(seed=seed)
+    low, high = np.array([20, 35, 50, 60]), np.array([80, 70, 65, 60])
+    model = clone(KINDS[kind]).set_params(min_balance=0.3, size_bounds=(low, high))
+    model.fit(X, sensitive_features=groups)
+    found = re.findall(
+        r"cluster (\d) of size (\d+) \(at least (\d+), at most (\d+)\)", model.summary_
+    )
+    sizes = np.bincount(model.labels_, minlength=4)
+    said = np.array(found, dtype=int)
+    assert np.array_equal(said[:, :2], np.column_stack([np.arange(4), sizes]))
+    assert (said[:, 2] <= sizes).all()
+    assert (sizes <= said[:, 3]).all()
+    assert sorted(said[:, 2]) == sorted(low)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_need_no_groups(kind):
+    """The warning of missing groups was one for a fit that did all it was asked for."""
+    X, _ = people()
+    model = clone(KINDS[kind]).set_params(size_bounds=(50, 70))
+    for left in ({}, {"min_balance": None}, {"min_balance": 0}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.set_params(**left).fit(X)
+        assert "balance" not in model.summary_
+        assert "largest size of a cluster" in model.summary_
+    for asked in ({"min_balance": 0.7}, {"min_balance": None, "share_bounds": 0.8}):
+        if asked.keys() <= model.get_params().keys():
+            with pytest.warns(MissingGroupsWarning):
+                clone(model).set_params(**asked).fit(X)
+    with pytest.warns(MissingGroupsWarning):
+        clone(model).set_params(size_bounds=None).fit(X)
 
 
 def test_sizes_come_before_a_balance_that_whole_rows_cannot_meet():
