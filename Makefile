@@ -20,7 +20,7 @@ help:
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
-	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
+	@echo "make bench   compare with peers; NAME=... for one comparison, ONLY=... for one of its tables, QUICK=1 for a short run"
 	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
 	@echo "make fuzz    100 odd inputs and hard fits of each public name; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
@@ -95,7 +95,7 @@ doc-look: $(VENV)/.stamp-doc
 	$(BIN)/python doc/look_audits.py
 
 bench: $(VENV)/.stamp-bench
-	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick) $(if $(KEEP),--keep)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(ONLY),--only "$(ONLY)") $(if $(QUICK),--quick) $(if $(KEEP),--keep)
 
 bench-check: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.check $(if $(KEEP),--keep)

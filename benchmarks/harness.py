@@ -4,10 +4,12 @@ Competitors run in turn within one process, so that a busy machine slows all of 
 factor. Quoted figures are ratios of medians. The first round is thrown away: it compiles and fills
 caches.
 
-A benchmark is a module with ``main(*, quick)``, which measures and returns plain data. It may offer
-``tables(results)`` and ``pictures(results)``, which show such data, also long after they were
-measured: the site is built from the records that are kept in ``records``. ``numbers(results)`` are
-those that sentences of its page quote, as ``{name}`` or with a format, as ``{name:.1f}``.
+A benchmark is a module with ``main(*, quick)``, which measures and returns plain data. One that
+has several parts takes ``only``, the name of a part, and hands it to ``measure_parts``. A module
+may offer ``tables(results)`` and ``pictures(results)``, which show such data, also long after they
+were measured: the site is built from the records that are kept in ``records``. The numbers of
+``numbers(results)`` are those that sentences of its page quote, as ``{name}`` or with a format, as
+``{name:.1f}``.
 """
 
 import csv
@@ -102,6 +104,35 @@ def data_folder() -> Path | None:
         return Path(folder)
     print("  skipped: SKFAIR_DATA names no folder with datasets.json")
     return None
+
+
+def measure_parts(
+    parts: Mapping[str, Callable[[], Any]], only: str | None = None
+) -> dict[str, Any]:
+    """Return what the parts of a benchmark found: all of them, or the one that is asked for.
+
+    A part whose data set is missing says so and is left out, and the others go on.
+    """
+    if only is not None and only not in parts:
+        raise SystemExit(f"There is no part {only!r} to measure. Choose from: {', '.join(parts)}.")
+    found = {}
+    for name, measure in parts.items():
+        if only in (None, name):
+            print(f"   {name}", flush=True)
+            try:
+                found[name] = measure()
+            except FileNotFoundError as error:
+                print(f"   skipped: {error}", flush=True)
+    return {name: results for name, results in found.items() if not is_empty(results)}
+
+
+def is_empty(results: Any) -> bool:
+    """Whether nothing was measured: all parts were skipped, or left out."""
+    if isinstance(results, Mapping):
+        return "skipped" in results or all(map(is_empty, results.values()))
+    if isinstance(results, list | tuple):
+        return all(map(is_empty, results))
+    return results is None
 
 
 def lacks(*modules: str) -> bool:

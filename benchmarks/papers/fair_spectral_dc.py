@@ -10,14 +10,14 @@ constraints) is the worst. DC-ADMM asks for F'MH = 0 in place of F'H = 0.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
 from benchmarks.fair_spectral import cut_problem
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import Table, measure_parts
 from benchmarks.papers._fair_spectral_data import (
     ADMM,
     CENSUS,
@@ -62,7 +62,6 @@ from skfair.papers import DCADMM
 from skfair.solvers import DenseEigh
 
 WITHOUT_O_FSC = (EXACT, ADMM, OURS)
-NO_DATA = {"skipped": "SKFAIR_DATA names no folder with the data"}
 # The paper does not give the stopping test of table 5; this is |R| of Algorithm 1 at its end.
 STOP_5 = 1e-3
 
@@ -104,11 +103,12 @@ def sizes(quick: bool) -> tuple[int, int]:
 
 def real_data(n_census: int) -> dict[str, tuple[Any, Any, float | None]]:
     """Return weights, groups and the shift of DC-ADMM of LastFM and of some rows of Census."""
-    graph = load_local("lastfm")
-    return {
-        LASTFM: (graph.adjacency, graph.sensitive_features, None),
-        CENSUS: (*census(n_census), 0.0),
-    }
+
+    def lastfm() -> Any:
+        graph = load_local("lastfm")
+        return graph.adjacency, graph.sensitive_features, None
+
+    return measure_parts({LASTFM: lastfm, CENSUS: lambda: (*census(n_census), 0.0)})
 
 
 def peers(quick: bool) -> dict[str, Any]:
@@ -173,74 +173,96 @@ def facebook(quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main(*, quick: bool = False) -> dict[str, Any]:
+def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     W, groups = make_random_laplacian(300, random_state=SEED)
     compare(W, groups, 5, names=(EXACT, OURS))  # compiles, and loads what is loaded once
-    results: dict[str, Any] = {"table 1": msbm(quick), "figures 2 and 9": planes(quick)}
-    print("   table 1: m-SBM", flush=True)
-    results["table 5"] = sensitivity(quick)
-    results["table 6"] = rand_laplace(quick)
-    print("   tables 5 and 6: RandLaplace", flush=True)
-    has_data = data_folder() is not None
-    results["tables 2 and 3"] = real(quick) if has_data else NO_DATA
-    results["table 4"] = peers(quick) if has_data else NO_DATA
     ks, few, n = ((2, 4), (2, 4), 300) if quick else (KS, FEW_KS, 2000)
-    results["figures 6-7"] = by_k({name: (*simulated(name, n), 0.0) for name in SHAPES}, few)
-    results["figures 3-8"] = by_k(real_data(sizes(quick)[1]), ks) if has_data else NO_DATA
-    results["table 9"] = facebook(quick) if has_data else NO_DATA
-    print("   tables 2, 3, 4, 9: networks and Census", flush=True)
-    return results
+    return measure_parts(
+        {
+            "table 1": lambda: msbm(quick),
+            "figures 2 and 9": lambda: planes(quick),
+            "table 5": lambda: sensitivity(quick),
+            "table 6": lambda: rand_laplace(quick),
+            "tables 2 and 3": lambda: real(quick),
+            "table 4": lambda: peers(quick),
+            "figures 6-7": lambda: by_k({name: (*simulated(name, n), 0.0) for name in SHAPES}, few),
+            "figures 3-8": lambda: by_k(real_data(sizes(quick)[1]), ks),
+            "table 9": lambda: facebook(quick),
+        },
+        only,
+    )
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
-    msbm_rows, laplace = results["table 1"], results["table 6"]
-    shown = {
+    """Return what is shown of the parts that were measured."""
+    shown = {}
+    for part, of_part in SHOWN.items():
+        if part in results:
+            shown |= of_part(results[part])
+    return shown
+
+
+def of_table_1(by_n: dict[str, Any]) -> dict[str, Table]:
+    return {
         "table-1-time": times(
             "Table 1: m-SBM, CPU seconds",
-            [(f"n = {n}", rows, TABLE_1.get(int(n))) for n, rows in msbm_rows.items()],
+            [(f"n = {n}", rows, TABLE_1.get(int(n))) for n, rows in by_n.items()],
         ),
         "table-1-quality": Table(
             "Table 1: m-SBM, what was found (balance in the paper: 1.00 for all three)",
             ("", "relaxed cost", "|Q'H|", "average balance", "ARI with the truth"),
             [
                 (f"n = {n}, {name}", row["cost"], row["violation"], row["mean"], row["ari"])
-                for n, rows in msbm_rows.items()
+                for n, rows in by_n.items()
                 for name, row in rows.items()
             ],
         ),
-        "table-5": table_5(results["table 5"]),
-        "table-6": times(
-            "Table 6: RandLaplace, CPU seconds",
-            [
-                (f"k = {k}, n = {n}", rows, TABLE_6[int(k)].get(int(n)))
-                for k, by_n in laplace.items()
-                for n, rows in by_n.items()
-            ],
-        ),
-        "table-6-growth": growth(laplace),
-        "figures-2-9": planes_table(results["figures 2 and 9"]),
-        "figures-6-7": by_k_table(results["figures 6-7"]),
     }
-    real_results, networks = results["tables 2 and 3"], results["table 9"]
-    if "skipped" in real_results:
-        slugs = ("table-2", "table-3", "table-4", "figures-3-8", "table-9-time", "table-9-quality")
-        return shown | {slug: Table(slug, ("skipped",), [(NO_DATA["skipped"],)]) for slug in slugs}
-    shown["table-2"] = times(
+
+
+def of_table_6(by_k: dict[str, Any]) -> dict[str, Table]:
+    timed = times(
+        "Table 6: RandLaplace, CPU seconds",
+        [
+            (f"k = {k}, n = {n}", rows, TABLE_6[int(k)].get(int(n)))
+            for k, by_n in by_k.items()
+            for n, rows in by_n.items()
+        ],
+    )
+    return {"table-6": timed, "table-6-growth": growth(by_k)}
+
+
+def of_tables_2_and_3(by_data: dict[str, Any]) -> dict[str, Table]:
+    timed = times(
         "Table 2: real data, CPU seconds",
         [
             (f"{name}, n = {data['n']}", data["rows"], TABLE_2[name])
-            for name, data in real_results.items()
+            for name, data in by_data.items()
         ],
     )
-    shown["table-3"] = table_3(real_results)
-    shown["table-4"] = table_4(results["table 4"])
-    shown["figures-3-8"] = by_k_table(results["figures 3-8"])
-    shown["table-9-time"] = times(
+    return {"table-2": timed, "table-3": table_3(by_data)}
+
+
+def of_table_9(by_k: dict[str, Any]) -> dict[str, Table]:
+    timed = times(
         "Table 9: FacebookNet, CPU seconds",
-        [(f"k = {k}", rows, TABLE_9[int(k)]) for k, rows in networks.items()],
+        [(f"k = {k}", rows, TABLE_9[int(k)]) for k, rows in by_k.items()],
     )
-    shown["table-9-quality"] = table_9(networks)
-    return shown
+    return {"table-9-time": timed, "table-9-quality": table_9(by_k)}
+
+
+# The tables of each part of the results.
+SHOWN: dict[str, Callable[[Any], dict[str, Table]]] = {
+    "table 1": of_table_1,
+    "table 5": lambda rows: {"table-5": table_5(rows)},
+    "table 6": of_table_6,
+    "figures 2 and 9": lambda found: {"figures-2-9": planes_table(found)},
+    "figures 6-7": lambda found: {"figures-6-7": by_k_table(found)},
+    "tables 2 and 3": of_tables_2_and_3,
+    "table 4": lambda found: {"table-4": table_4(found)},
+    "figures 3-8": lambda found: {"figures-3-8": by_k_table(found)},
+    "table 9": of_table_9,
+}
 
 
 def times(title: str, cases: Sequence[tuple[str, Any, Any]]) -> Table:
@@ -334,36 +356,45 @@ def table_9(by_k: dict[str, Any]) -> Table:
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
-    shown = {"ratios": ratios(results), "table-6": figure_4(results["table 6"])}
-    shown |= {"constraint": constraint(results)}
-    shown["figures-2-9"] = draw_planes(results["figures 2 and 9"])
-    shown["figures-6-7"] = draw_by_k(results["figures 6-7"])
-    if "skipped" not in results["figures 3-8"]:
-        shown["figures-3-8"] = draw_by_k(results["figures 3-8"])
+    """Return the pictures of the parts that were measured."""
+    shown = {}
+    if found := cases(results):
+        shown |= {"ratios": ratios(found), "constraint": constraint(found)}
+    for slug, part, draw in (
+        ("table-6", "table 6", figure_4),
+        ("figures-2-9", "figures 2 and 9", draw_planes),
+        ("figures-6-7", "figures 6-7", draw_by_k),
+        ("figures-3-8", "figures 3-8", draw_by_k),
+    ):
+        if part in results:
+            shown[slug] = draw(results[part])
     return shown
 
 
 def cases(results: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:
     """Return label, results and the paper's seconds of the largest cases of all tables."""
-    n, rows = max(results["table 1"].items(), key=lambda item: int(item[0]))
-    found = [(f"{MSBM}, n={n}", rows, TABLE_1.get(int(n)))]
-    for k, by_n in results["table 6"].items():
+    found = []
+    if by_n := results.get("table 1"):
+        n, rows = max(by_n.items(), key=lambda item: int(item[0]))
+        found.append((f"{MSBM}, n={n}", rows, TABLE_1.get(int(n))))
+    for k, by_n in results.get("table 6", {}).items():
         n = max(by_n, key=int)
         found.append((f"RandLaplace, n={n}, k={k}", by_n[n], TABLE_6[int(k)].get(int(n))))
-    for name, data in results["tables 2 and 3"].items():
-        if name != "skipped":
-            found.append((f"{name}, n={data['n']}", data["rows"], TABLE_2[name]))
-    for k, rows in results["table 9"].items():
-        if k != "skipped":
-            found.append((f"FacebookNet, k={k}", rows, TABLE_9[int(k)]))
+    for name, data in results.get("tables 2 and 3", {}).items():
+        found.append((f"{name}, n={data['n']}", data["rows"], TABLE_2[name]))
+    for k, rows in results.get("table 9", {}).items():
+        found.append((f"FacebookNet, k={k}", rows, TABLE_9[int(k)]))
     return found
 
 
-def ratios(results: dict[str, Any]) -> Any:
+Cases = list[tuple[str, dict[str, Any], Any]]
+
+
+def ratios(found: Cases) -> Any:
     """Draw how many times the seconds of s-FSC are those of DC-ADMM and of ours."""
     from matplotlib import pyplot as plt
 
-    rows = cases(results)[::-1]
+    rows = found[::-1]
     kinds = {
         "DC-ADMM, measured": (
             "o",
@@ -407,12 +438,12 @@ def figure_4(by_k: dict[str, Any]) -> Any:
     return figure
 
 
-def constraint(results: dict[str, Any]) -> Any:
+def constraint(found: Cases) -> Any:
     """Draw how far DC-ADMM is from the group constraint after each iteration."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
-    for label, rows, _ in cases(results):
+    for label, rows, _ in found:
         path = rows[ADMM]["path"]
         axes.plot(range(1, len(path) + 1), path, ".-", label=label)
     axes.set(yscale="log", xlabel="iteration of DC-ADMM", ylabel="|Q'H| (exact solvers: 1e-15)")

@@ -10,12 +10,13 @@ among the digits from 5 on, which are to be recognised, so that a net learns to 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks._partial_data import Part, a9a
-from benchmarks.harness import Table, data_folder, lacks, timed
+from benchmarks.harness import Table, lacks, measure_parts, timed
 from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import partial_ccdf_gap, partial_statistical_parity_gap
@@ -192,24 +193,23 @@ def runs(
     return rows
 
 
-def main(*, quick: bool = False) -> dict[str, Any]:
+def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     """Train the networks."""
     size = QUICK if quick else FULL
-    results: dict[str, Any] = {}
-    if not lacks("torch"):
-        name = "digits, convolutions"
-        results[name] = runs(name, digits, lambda _: convolutions(), size)
-        print("   digits", flush=True)
-    if data_folder() is not None:
 
-        def some_rows(seed: int) -> tuple[Part, Part]:
-            train, test = a9a(seed, is_blind=True)
-            return Part(*(part[: size.n_a9a] for part in train)), test
+    def some_rows(seed: int) -> tuple[Part, Part]:
+        train, test = a9a(seed, is_blind=True)
+        return Part(*(part[: size.n_a9a] for part in train)), test
 
-        name = "a9a, 16 hidden units"
-        results[name] = runs(name, some_rows, lambda d: OwnNetwork(d, (16,)), size)
-        print("   a9a", flush=True)
-    return results
+    networks: dict[str, tuple[Any, Any]] = {
+        "digits, convolutions": (digits, lambda _: convolutions()),
+        "a9a, 16 hidden units": (some_rows, lambda d: OwnNetwork(d, (16,))),
+    }
+    if lacks("torch"):
+        del networks["digits, convolutions"]
+    return measure_parts(
+        {name: partial(runs, name, *network, size) for name, network in networks.items()}, only
+    )
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:

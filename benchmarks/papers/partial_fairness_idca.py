@@ -7,11 +7,12 @@ Problems (102), (105) and (107) are solved by an augmented Lagrangian in place o
 gradients with ``fmincon``.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import Table, measure_parts
 from benchmarks.papers._partial_runs import (
     BASELINES,
     FULL,
@@ -20,6 +21,8 @@ from benchmarks.papers._partial_runs import (
     RULES,
     SEEDS,
     SETTINGS,
+    Setting,
+    Size,
     curves,
     densities,
     frontiers,
@@ -55,41 +58,51 @@ FIGURES = {
 RACES = {"statistical_parity": "figure10", "demographic_parity": "figure11"}
 
 
-def main(*, quick: bool = False) -> dict[str, Any]:
-    """Measure everything."""
-    if data_folder() is None:
-        return {"skipped": "SKFAIR_DATA names no folder with a9a and bank"}
+def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
+    """Measure everything, or the figures or tables that are asked for, on each data set."""
     size = QUICK if quick else FULL
-    results: dict[str, Any] = {}
-    for name, setting in SETTINGS.items():
-        train, test = setting.load(SEEDS[0])
-        parts = thinned(train, size.share, SEEDS[0]), test
-        models = frontiers(parts, setting, size)
-        print(f"   {name}, figures 1 to 8: {len(models)} fits", flush=True)
-        results[name] = {
-            "figure1": [{"rule": rule, **one.row} for (rule, _, _), one in models.items()],
-            "figure2": curves(name, models, test),
-            "densities": densities(name, models, test),
-            "figure9": intervals(parts, setting, models, size),
-        }
-        print(f"   {name}, figure 9: {len(setting.intervals)} intervals", flush=True)
-        results[name]["races"] = {
-            rule: race(parts, setting, models, rule, size) for rule in setting.kappas
-        }
-        print(f"   {name}, figures 10 and 11", flush=True)
-        results[name]["tables"] = splits(setting, size) + of_idca(name, parts, models, size)
-        print(f"   {name}, tables 3 and 4", flush=True)
-    return results
+    return measure_parts(
+        {name: partial(on, name, setting, size, only) for name, setting in SETTINGS.items()}
+    )
+
+
+def on(name: str, setting: Setting, size: Size, only: str | None) -> dict[str, Any]:
+    """Measure on one data set; the models of figures 1 to 8 are needed by all parts."""
+    train, test = setting.load(SEEDS[0])
+    parts = thinned(train, size.share, SEEDS[0]), test
+    models = frontiers(parts, setting, size)
+    found = measure_parts(
+        {
+            "figures 1 to 8": lambda: {
+                "figure1": [{"rule": rule, **one.row} for (rule, _, _), one in models.items()],
+                "figure2": curves(name, models, test),
+                "densities": densities(name, models, test),
+            },
+            "figure 9": lambda: {"figure9": intervals(parts, setting, models, size)},
+            "figures 10 and 11": lambda: {
+                "races": {rule: race(parts, setting, models, rule, size) for rule in setting.kappas}
+            },
+            "tables 3 and 4": lambda: {
+                "tables": splits(setting, size) + of_idca(name, parts, models, size)
+            },
+        },
+        only,
+    )
+    return {key: results for part in found.values() for key, results in part.items()}
+
+
+def having(results: dict[str, Any], part: str) -> dict[str, Any]:
+    """Return the results on the data sets for which a part was measured."""
+    return {name: results[name] for name in SETTINGS if part in results.get(name, {})}
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return what is shown."""
-    data = {name: results[name] for name in SETTINGS if name in results}
-    if not data:
-        return {}
-    return {
-        "figure1": best_accuracies(data),
-        "figure9": Table(
+    shown = {}
+    if data := having(results, "figure1"):
+        shown["figure1"] = best_accuracies(data)
+    if data := having(results, "figure9"):
+        shown["figure9"] = Table(
             "Figure 9: methods at about the accuracy of (15), test rows",
             ("data, interval", "method", "accuracy", AXES["ccdf"][0], AXES["conditional"][0]),
             [
@@ -98,8 +111,9 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 for name, result in data.items()
                 for row in result["figure9"]
             ],
-        ),
-        "figures10-11": Table(
+        )
+    if data := having(results, "races"):
+        shown["figures10-11"] = Table(
             "Figures 10 and 11: where the solvers end, on training rows",
             ("problem", "solver", "steps", "objective", "violation", "CPU seconds"),
             [
@@ -110,7 +124,15 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 for one in [result["races"][rule]]
                 for solver, run in one["paths"].items()
             ],
-        ),
+        )
+    if data := having(results, "tables"):
+        shown |= paper_tables(data)
+    return shown
+
+
+def paper_tables(data: dict[str, Any]) -> dict[str, Table]:
+    """Return tables 3 and 4."""
+    return {
         "table3": of_paper(
             data,
             "Table 3: all ranks",
@@ -186,21 +208,20 @@ def of_paper(data: dict[str, Any], title: str, columns: list[tuple[str, Any]]) -
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Return the figures."""
-    data = {name: results[name] for name in SETTINGS if name in results}
-    if not data:
-        return {}
-    return {
-        "figure1": draw_frontiers(data),
-        "figure2": draw_curves(data),
-        **{
+    shown: dict[str, Any] = {}
+    if data := having(results, "figure1"):
+        shown |= {"figure1": draw_frontiers(data), "figure2": draw_curves(data)}
+        shown |= {
             slug: draw_densities(name, data[name], rule)
             for name, slugs in FIGURES.items()
             for rule, slug in slugs.items()
-            if data[name]["densities"]
-        },
-        "figure9": draw_intervals(data),
-        **{slug: draw_race(data, rule) for rule, slug in RACES.items()},
-    }
+            if data.get(name, {}).get("densities")
+        }
+    if data := having(results, "figure9"):
+        shown["figure9"] = draw_intervals(data)
+    if data := having(results, "races"):
+        shown |= {slug: draw_race(data, rule) for rule, slug in RACES.items()}
+    return shown
 
 
 def panels(n_rows: int, n_columns: int, size: tuple[float, float], **options: Any) -> Any:

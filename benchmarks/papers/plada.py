@@ -10,7 +10,9 @@ All solvers but ``al_newton`` make the same number of steps, each of about one e
 pull-back. They draw nothing, so every course is run once; only its seconds are subject to chance.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from statistics import median
 from typing import Any
@@ -19,7 +21,7 @@ import numpy as np
 
 from benchmarks._drawing import name_ends
 from benchmarks._erm_data import encoded, make_problem
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import Table, measure_parts
 from benchmarks.papers._plada_groups import intersectional, lines
 from benchmarks.papers._plada_runs import (
     EACH,
@@ -97,53 +99,75 @@ def sensitivity(data: str, n_steps: int) -> dict[str, Any]:
     return out
 
 
-def main(*, quick: bool = False) -> dict[str, Any]:
-    if data_folder() is None:
-        return {"skipped": "no data: SKFAIR_DATA names no folder with datasets.json"}
+def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     names = ("compas",) if quick else ("adult", "bank", "compas")
-    results: dict[str, Any] = {"prices": {}, "n_steps": 30 if quick else 800}
-    for slug, rule in RULES.items():
-        results[slug] = {}
-        for data in names:
-            print(f"   {FIGURES[slug]}: {data}", flush=True)
-            results[slug][data], paid = courses(data, rule, results["n_steps"])
-            if slug == "parity":
-                results["prices"][data] = paid
-    print("   figures 4 and 5: alpha and beta", flush=True)
-    results["sensitivity"] = sensitivity("compas" if quick else "adult", 10 if quick else 400)
-    results["groups"] = []
-    for seed in SEEDS[: 1 if quick else None]:
-        print(f"   figure 3: network and groups, split {seed}", flush=True)
-        results["groups"].append(intersectional(*((5, 8) if quick else (400, 32)), seed))
-        results.setdefault("lines", []).append(lines(5 if quick else 400, seed))
-    for later in results["groups"][1:]:  # curves are drawn of the first split
+    n_steps = 30 if quick else 800
+    found = measure_parts(
+        {
+            "figure 1": partial(on_each, names, RULES["parity"], n_steps),
+            "figure 2": partial(on_each, names, RULES["odds"], n_steps),
+            "figures 4 and 5": lambda: sensitivity(
+                "compas" if quick else "adult", 10 if quick else 400
+            ),
+            "figure 3": lambda: splits(quick),
+        },
+        only,
+    )
+    parity, odds = found.get("figure 1", {}), found.get("figure 2", {})
+    results = {
+        "parity": {name: runs for name, (runs, _) in parity.items()},
+        "odds": {name: runs for name, (runs, _) in odds.items()},
+        "prices": {name: paid for name, (_, paid) in parity.items()},
+        "sensitivity": found.get("figures 4 and 5"),
+        **found.get("figure 3", {}),
+    }
+    results = {name: part for name, part in results.items() if part}
+    return results | {"n_steps": n_steps} if results else {}
+
+
+def on_each(names: Sequence[str], rule: str, n_steps: int) -> dict[str, Any]:
+    """Return courses and prices on each of the data sets that are there."""
+    return measure_parts({name: partial(courses, name, rule, n_steps) for name in names})
+
+
+def splits(quick: bool) -> dict[str, Any]:
+    """Figure 3: the network, and linear scores, under limits on hundreds of groups."""
+    n_epochs = 5 if quick else 400
+    seeds = SEEDS[: 1 if quick else None]
+    groups = [intersectional(n_epochs, 8 if quick else 32, seed) for seed in seeds]
+    for later in groups[1:]:  # curves are drawn of the first split
         for run in later["runs"].values():
             del run["curves"], run["epoch"]
-    return results
+    return {"groups": groups, "lines": [lines(n_epochs, seed) for seed in seeds]}
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
-    if "skipped" in results:
-        return {}
-    out = {slug: course_table(results, slug) for slug in RULES}
-    out["sensitivity"] = Table(
-        "figures 4 and 5, PLADA with other alpha and beta",
-        [*COLUMNS[:1], *COLUMNS[2:]],
-        [[name, *line(one)[1:]] for name, one in results["sensitivity"].items()],
-    )
-    out["prices"] = Table(
+    out = {slug: course_table(results, slug) for slug in RULES if slug in results}
+    if "sensitivity" in results:
+        out["sensitivity"] = Table(
+            "figures 4 and 5, PLADA with other alpha and beta",
+            [*COLUMNS[:1], *COLUMNS[2:]],
+            [[name, *line(one)[1:]] for name, one in results["sensitivity"].items()],
+        )
+    if "prices" in results:
+        out["prices"] = price_table(results["prices"])
+    if "groups" in results:
+        out["groups"] = group_table(results["groups"])
+    if "lines" in results:
+        out["lines"] = line_table(results["lines"])
+    return out
+
+
+def price_table(by_data: dict[str, Any]) -> Table:
+    return Table(
         "figure 6, multipliers of PLADA at the end of the runs of figure 1",
         ["data, settings", "|lambda - mu|: largest", "at the end", "lambda", "mu", OPTIMAL],
         [
             [f"{data}, {how}", max(paid[how]["gap"]), *ends(paid[how]), paid["optimum"]]
-            for data, paid in results["prices"].items()
+            for data, paid in by_data.items()
             for how in SETTINGS
         ],
     )
-    out["groups"] = group_table(results["groups"])
-    if "lines" in results:
-        out["lines"] = line_table(results["lines"])
-    return out
 
 
 OPTIMAL = "optimal multiplier"
@@ -234,12 +258,13 @@ def line_table(splits: list[dict[str, Any]]) -> Table:
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
-    if "skipped" in results:
-        return {}
-    out = {slug: course_picture(results[slug]) for slug in RULES}
-    out["sensitivity"] = sensitivity_picture(results["sensitivity"])
-    out["prices"] = price_picture(results["prices"])
-    out["groups"] = group_picture(results["groups"][0]["runs"])
+    out = {slug: course_picture(results[slug]) for slug in RULES if slug in results}
+    if "sensitivity" in results:
+        out["sensitivity"] = sensitivity_picture(results["sensitivity"])
+    if "prices" in results:
+        out["prices"] = price_picture(results["prices"])
+    if "groups" in results:
+        out["groups"] = group_picture(results["groups"][0]["runs"])
     return out
 
 

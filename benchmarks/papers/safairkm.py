@@ -9,13 +9,14 @@ of k-means at the balance of the data.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
 
-from benchmarks.harness import Table, data_folder, timed
+from benchmarks.harness import Table, measure_parts, timed
 from benchmarks.papers._safairkm_data import (
     REAL,
     SETTINGS,
@@ -45,24 +46,26 @@ FIGURE_4_PAIRS = ((50, 1), (10, 1), (1, 10))
 N_CURVE = 40
 
 
-def main(*, quick: bool = False) -> dict[str, Any]:
+def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     seeds, share = (SEEDS[:1], 0.05) if quick else (SEEDS, 1.0)
+    n_rows = 1000 if quick else 5000
+    real = {name: one for name, one in REAL.items() if not quick or name == "Bank (K=5)"}
+    shown = {setting.figure: name for name, setting in (SYNTHETIC | real).items()}
     compare(SYNTHETIC["Syn_equal_ds1"], SEEDS[:1], 0.01)  # compiles
-    results: dict[str, Any] = {"seeds": list(seeds), "fronts": {}}
-    for name, setting in SYNTHETIC.items():
-        results["fronts"][name] = compare(setting, seeds, share)
-        print(f"   {setting.figure}: {name}", flush=True)
-    results["figure 4"] = figure_4(seeds, share)
-    results["figure 7"] = figure_7(SYNTHETIC["Syn_unequal_ds2"], share)
-    if data_folder() is None:
-        results["real"] = {"skipped": "Adult and Bank need SKFAIR_DATA"}
-        return results
-    for name, setting in REAL.items():
-        if not quick or name == "Bank (K=5)":
-            n_rows = 1000 if quick else 5000
-            results["fronts"][name] = compare(setting, seeds, share, n_rows)
-            print(f"   {setting.figure}: {name}", flush=True)
-    return results
+    found = measure_parts(
+        {
+            **{
+                figure: partial(compare, SETTINGS[name], seeds, share, n_rows)
+                for figure, name in shown.items()
+            },
+            "figure 4": partial(figure_4, seeds, share),
+            "figure 7": partial(figure_7, SYNTHETIC["Syn_unequal_ds2"], share),
+        },
+        only,
+    )
+    fronts = {shown[figure]: found.pop(figure) for figure in [*found] if figure in shown}
+    results = found | ({"fronts": fronts} if fronts else {})
+    return results | {"seeds": list(seeds)} if results else {}
 
 
 class Front(NamedTuple):
@@ -222,7 +225,6 @@ def figure_4(seeds: Sequence[int], share: float) -> dict[str, Any]:
             "costs": rounded(courses[0][shown, 0]),
             "balances": rounded(courses[0][shown, 1]),
         }
-    print("   figure 4: three pairs", flush=True)
     return results
 
 
@@ -255,7 +257,7 @@ def middle(values: Sequence[float | None]) -> float | None:
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
-    fronts = results["fronts"]
+    fronts = results.get("fronts", {})
 
     def word(value: float | None, unit: float = 1.0) -> Any:
         return "none" if value is None else unit * value
@@ -283,7 +285,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             result["methods"][VARIATIONAL]["cpu"],
             word(result["cpu to reach the variational hypervolume"]),
         ])  # fmt: skip
-    return {
+    shown = {
         "fronts": Table(
             "figures 1, 3, 5-8: fronts (medians of the seeds)",
             ("data, method", "points", "hypervolume", "lowest cost / k-means",
@@ -307,15 +309,16 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             "figure 4: cost and balance by pair (mean of the second half)",
             ("(n_a, n_b)", "iterations", "cost", "balance"),
             [[pair, run["iterations"], run["cost"], run["balance"]]
-             for pair, run in results["figure 4"].items()],
+             for pair, run in results.get("figure 4", {}).items()],
         ),
     }  # fmt: skip
+    return {slug: table for slug, table in shown.items() if table.rows}
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     import matplotlib.pyplot as plt
 
-    fronts = results["fronts"]
+    fronts = results.get("fronts", {})
     figures = {}
     for slug, names in (("synthetic", SYNTHETIC), ("real", REAL)):
         names = [name for name in names if name in fronts]
@@ -328,8 +331,10 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
             axes.flat[0].legend(frameon=False, fontsize="small")
             plt.close(figure)
             figures[slug] = figure
-    figures["pairs"] = draw_pairs(results["figure 4"])
-    figures["clusterings"] = draw_clusterings(results["figure 7"])
+    if "figure 4" in results:
+        figures["pairs"] = draw_pairs(results["figure 4"])
+    if "figure 7" in results:
+        figures["clusterings"] = draw_clusterings(results["figure 7"])
     return figures
 
 

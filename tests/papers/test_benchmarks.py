@@ -1,6 +1,7 @@
 """The benchmarks, which compare with papers: their own machinery, not what they measure."""
 
 import csv
+import json
 import math
 import os
 import re
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
+from benchmarks import __main__ as entry  # noqa: E402
 from benchmarks import _records, check, frontier, procedures  # noqa: E402
+from skfair.datasets import local  # noqa: E402
 from skfair.models import check_score_model  # noqa: E402
 
 DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
@@ -30,6 +33,126 @@ def test_each_benchmark_can_be_found_and_run():
 def test_the_index_names_each_benchmark():
     text = (DOC / "index.rst").read_text()
     assert [name for name in harness.names() if not re.search(rf"\b{name}\b", text)] == []
+
+
+PAPERS = sorted(p.stem for p in (harness.HERE / "papers").glob("*.py") if p.stem[0] != "_")
+
+
+# What a record of a paper has besides the parts that were measured.
+SETTINGS = {"seeds", "n_steps", "bound", "rows", "positive"}
+
+
+def missing(*_, **__):
+    raise FileNotFoundError("No folder with data sets.")
+
+
+def test_a_part_whose_data_are_missing_does_not_lose_the_rest(capsys):
+    parts = {"first": lambda: [1.0], "second": missing, "third": dict, "fourth": lambda: {"a": 0}}
+    assert harness.measure_parts(parts) == {"first": [1.0], "fourth": {"a": 0}}
+    assert "skipped: No folder with data sets." in capsys.readouterr().out
+    assert harness.measure_parts(parts, "fourth") == {"fourth": {"a": 0}}
+    assert harness.measure_parts(parts, "second") == {}
+    with pytest.raises(SystemExit, match="no part 'fifth'.*first, second, third, fourth"):
+        harness.measure_parts(parts, "fifth")
+
+
+@pytest.mark.parametrize("results", [None, [], {}, {"a": []}, {"skipped": 1}, [{"skipped": "no"}]])
+def test_skipped_results_are_empty(results):
+    assert harness.is_empty(results)
+    assert not harness.is_empty({"skipped parts": results, "measured": [0.0]})
+
+
+@pytest.fixture
+def _one_thread(monkeypatch):
+    for name in harness.THREAD_VARIABLES:
+        monkeypatch.setenv(name, "1")
+
+
+@pytest.mark.usefixtures("_one_thread")
+@pytest.mark.parametrize("name", ["plada", "fairness_constrained_benchmark", "guarantee"])
+def test_a_run_without_data_fails_and_writes_nothing(name, tmp_path, monkeypatch, capsys):
+    """It said "written to output" and ended with code 0."""
+    monkeypatch.setenv("SKFAIR_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(entry, "OUTPUT", tmp_path)
+    monkeypatch.setattr(entry, "RECORDS", tmp_path)
+    for more in ([], ["--keep"]):
+        monkeypatch.setattr("sys.argv", ["benchmarks", name, *more])
+        with pytest.raises(SystemExit, match=f"{name} measured nothing.*datasets.json"):
+            entry.main()
+    assert "skipped" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_a_run_says_where_its_results_are(tmp_path, monkeypatch, capsys):
+    class Small:
+        def main(*, quick, only=None):
+            return {"only": only, "quick": quick}
+
+    monkeypatch.setattr(entry, "OUTPUT", tmp_path)
+    monkeypatch.setattr(entry, "module_of", lambda name: Small)
+    monkeypatch.setattr(harness, "module_of", lambda name: Small)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "plada", "--only", "figure 1", "--quick"])
+    entry.main()
+    path = Path(capsys.readouterr().out.split()[-1])  # from the folder where it was called
+    assert path.resolve() == tmp_path / "plada.json"
+    assert harness.read("plada", tmp_path)["results"] == {"only": "figure 1", "quick": True}
+    for wrong in (["plada", "--only", "a", "--keep"], ["--only", "a"]):
+        monkeypatch.setattr("sys.argv", ["benchmarks", *wrong])
+        with pytest.raises(SystemExit, match="2"):
+            entry.main()
+
+
+@pytest.mark.usefixtures("_small_pictures")
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_part_of_a_paper_is_shown_without_the_others(name, tmp_path):
+    """One missing data set lost all tables and pictures, and none could be asked for by name."""
+    results, module = harness.read(name)["results"], harness.module_of(name)
+    settings = {key: results[key] for key in SETTINGS if key in results}
+    every = {*module.tables(results)}
+    for key in results.keys() - SETTINGS:
+        some = [results[key]]
+        if name == "partial_fairness_idca":  # its parts are those of a data set
+            parts = (("figure1", "figure2", "densities"), ("figure9",), ("races",), ("tables",))
+            some += [{one: results[key][one] for one in part} for part in parts]
+        for part in some:
+            assert {*module.tables(settings | {key: part})} <= every
+            module.pictures(settings | {key: part})
+
+
+def test_one_data_set_is_enough_for_a_figure(monkeypatch):
+    """With COMPAS alone, figure 1 was lost because Communities and Crime was missing."""
+    plada, record = harness.module_of("plada"), harness.read("plada")["results"]
+
+    def courses(data, rule, n_steps):
+        return (record["parity"][data], record["prices"][data]) if data == "compas" else missing()
+
+    monkeypatch.setattr(plada, "courses", courses)
+    for name in ("sensitivity", "intersectional"):
+        monkeypatch.setattr(plada, name, missing)
+    found = plada.main()
+    assert [*found["parity"]] == [*found["odds"]] == [*found["prices"]] == ["compas"]
+    assert {*plada.tables(found)} == {*plada.pictures(found)} == {"parity", "odds", "prices"}
+    assert [*plada.tables(plada.main(only="figure 2"))] == ["odds"]
+
+
+def test_the_data_sets_are_described_in_the_repository():
+    """Targets, groups and leaking columns of the benchmarks, for those who have the data only."""
+    known = json.loads((harness.HERE / "datasets.json").read_text(encoding="utf-8"))
+    for name, entry_ in known.items():
+        columns = {*local._checked(entry_, name)["columns"]}
+        named = [*entry_.get("meta_columns", ()), *entry_.get("leak_columns", ())]
+        named += [one["column"] for one in entry_["sensitive"] if "column" in one]
+        named += [entry_["target"]] if entry_["target"] else []
+        assert {*named} <= columns, name
+    sources = "".join(path.read_text() for path in harness.HERE.rglob("*.py"))
+    used = re.findall(r'load_local\("(\w+)"|(\w+)\.parquet', sources)
+    assert {one or other for one, other in used} <= {*known}
+    folder = Path(os.environ.get("SKFAIR_DATA", ""))
+    if (folder / "datasets.json").is_file():  # what the records were measured on
+        there = json.loads((folder / "datasets.json").read_text(encoding="utf-8"))
+        for key in ("file", "target", "target_rule", "positive_label", "leak_columns", "sensitive"):
+            assert all(known[name].get(key) == there[name].get(key) for name in known), key
 
 
 RECORDED = sorted({path.stem for path in harness.RECORDS.glob("*.json")} - {"check"})
