@@ -199,6 +199,28 @@ def test_a_subclass_may_have_parameters_of_its_own(estimator_class, data):
         assert escape(model.summary_) in model._repr_html_()
 
 
+@pytest.mark.parametrize(
+    "name", [n for n, c in DISCOVERED.items() if "confidence" in inspect.signature(c).parameters]
+)
+@pytest.mark.filterwarnings("ignore:.*no_solution:UserWarning")
+def test_a_subclass_may_ask_for_a_certificate(name):
+    """Its refits set parameters that its get_params does not know."""
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)
+    y = (X[:, 0] + rng.normal(size=800) > 0).astype(int)
+    plain = seeded(DISCOVERED[name]).set_params(confidence=0.8, max_disparity=0.3)
+
+    class Mine(DISCOVERED[name]):
+        def __init__(self):
+            super().__init__(**plain.get_params(deep=False))
+
+    model = Mine().fit(X, y, sensitive_features=groups)
+    assert model.status_ == plain.fit(X, y, sensitive_features=groups).status_
+    assert vars(model).keys() == vars(plain).keys()
+    assert (model.confidence, model.max_disparity) == (0.8, 0.3)
+    assert np.array_equal(outcome(model, X, groups), outcome(plain, X, groups))
+
+
 @pytest.mark.parametrize("name", sorted(DISCOVERED))
 def test_weights_and_labels_that_nothing_can_be_done_with_are_named(name, data):
     """Once they blamed a loss of the user's own, a linear programme, or a regression target."""

@@ -490,7 +490,7 @@ class FairDecisionClassifier(
         if is_lazy(X, y, sample_weight, *groups.values()):
             passed = {name: own for name, own in groups.items() if own is not None}
             return accuracy_in_blocks(self, X, y, sample_weight, **passed)
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **groups)
+        check_aligned(X=X, sample_weight=sample_weight, **groups)
         predicted = self.predict(X, **groups)
         weights = check_weights(sample_weight, predicted.size)
         return float(accuracy_score(y, predicted, sample_weight=weights))

@@ -125,7 +125,7 @@ SUPERVISED = {
         sensitive="sex", **({"query_column": "query"} if name == "ranker" else {})
     )
     for name, model in MODELS.items()
-    if name not in ("clusters", "decisions")
+    if name != "clusters"
 }
 each = pytest.mark.parametrize("model", SUPERVISED.values(), ids=SUPERVISED)
 # The limits of a fit to a random target are of no interest here.

@@ -143,7 +143,9 @@ def refits(
     )
     for share in SHARES:
         scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
-        model = clone(estimator).set_params(confidence=None, **scaled)
+        model = clone(estimator)
+        # Not set_params, which knows the parameters of a subclass only.
+        vars(model).update(confidence=None, **scaled)
         with unwanted(UserWarning):  # about limits that are missed on these rows
             model.fit(X, y, **own)
         yield [model]
@@ -276,8 +278,13 @@ def certified_refit(
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
     smallest = min(limits.values())
     reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
-    kept = {*estimator.get_params(deep=False), "_n_rows"}  # of all rows, not of those of a part
-    fitted = {name: v for name, v in vars(deployed(models)).items() if name not in kept}
+    # Parameters stay, also those that get_params of a subclass does not know, and so does the
+    # number of all rows.
+    fitted = {
+        name: value
+        for name, value in vars(deployed(models)).items()
+        if (name[0] == "_" or name[-1] == "_") and name != "_n_rows"
+    }
     reached = fitted.get("_limits", {})  # under a share of the limits
     return fitted | {
         "_limits": {k: {"": of[""], "limit": limits.get(k, smallest)} for k, of in reached.items()},
