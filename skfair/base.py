@@ -16,8 +16,9 @@ from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
 from numpy.typing import NDArray
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
@@ -66,6 +67,7 @@ def fit_method(method: Method) -> Method:
         args = tuple(map(from_arrow, args))
         kwargs = {name: from_arrow(value) for name, value in kwargs.items()}
         try:
+            _refuse_truth_values(self)
             with config_context(array_api_dispatch=False):  # tensors are converted
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
@@ -78,6 +80,23 @@ def fit_method(method: Method) -> Method:
             raise
 
     return cast(Method, restoring)
+
+
+def _refuse_truth_values(estimator: Any) -> None:
+    """Raise if a parameter is True or False where a number is expected.
+
+    scikit-learn's validation takes True for 1, which as a limit would be none.
+    """
+    if get_config()["skip_parameter_validation"]:
+        return
+    for name, allowed in estimator._parameter_constraints.items():
+        value = getattr(estimator, name, None)
+        is_number = any(isinstance(kind, Interval) for kind in allowed)
+        if isinstance(value, bool) and is_number and "boolean" not in allowed:
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be a number, got "
+                f"{value!r}. Pass a number, such as 0.05 for a limit of 5%."
+            )
 
 
 def _left_out(estimator: Any, X: Any) -> list[Any]:

@@ -9,6 +9,7 @@ __all__ = [
     "NoFeasibleModelWarning",
     "PositiveClassWarning",
     "SelectionRateWarning",
+    "LooseLimitWarning",
     "RepeatedRowsWarning",
     "SolverError",
 ]
@@ -71,6 +72,20 @@ class SelectionRateWarning(UserWarning):
     --------
     >>> from skfair.exceptions import SelectionRateWarning
     >>> SelectionRateWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class LooseLimitWarning(UserWarning):
+    """Warning used when a limit on a difference is so large that a ratio may be meant.
+
+    The four-fifths rule limits the ratio of two selection rates. As a limit on their difference,
+    0.8 allows nearly everything.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import LooseLimitWarning
+    >>> LooseLimitWarning.__base__.__name__
     'UserWarning'
     """
 

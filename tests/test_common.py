@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfair.classification import (
@@ -234,6 +234,18 @@ def test_weights_and_labels_that_nothing_can_be_done_with_are_named(name, data):
         mixed = np.array(["1" if one else 0 for one in y], object)
         with pytest.raises(ValueError, match=r"y has labels that are text and others that are not"):
             fit(estimator, X, mixed, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("name", sorted(DISCOVERED))
+def test_true_is_no_number(name, data):
+    """As a limit it was 1, so that nothing was limited."""
+    X, y, groups = data
+    for parameter, kinds in DISCOVERED[name]._parameter_constraints.items():
+        if "boolean" not in kinds and any(isinstance(kind, Interval) for kind in kinds):
+            estimator = make(DISCOVERED[name]).set_params(**{parameter: True})
+            said = f"'{parameter}' parameter of {name} must be a number, got True"
+            with pytest.raises(InvalidParameterError, match=said):
+                fit(estimator, X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(

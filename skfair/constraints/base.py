@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -41,7 +40,7 @@ from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
-from skfair.utils.validation import check_limit
+from skfair.utils.validation import check_limit, check_number
 
 if TYPE_CHECKING:
     from skfair.constraints.partial.base import RankedMoment
@@ -228,8 +227,7 @@ def bind(
         name += ONE_MINUS_RATIO
     if within_strata:
         subset, name = WithinStrata(subset), f"{name} within strata"
-    if not isinstance(limit, Real) or not limit >= 0:
-        raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
+    check_number(limit, "max_disparity", 0)
     table = split_into_cells(
         rows, subset, among_counted=constraint.among_counted, adds_classes=constraint.adds_classes
     )
@@ -241,14 +239,22 @@ def bind(
     )
     if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
         bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
-    if bound.moment.is_rate and 1 < limit < np.inf:
-        check_limit(limit, f"max_disparity={limit:g}")
+    if bound.moment.is_rate and limit < np.inf:
+        check_limit(limit, f"max_disparity={limit:g}", ratio=_smallest_ratio(constraint, limit))
     if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
         raise ValueError(
             "No stratum has rows of two groups, so there is nothing to compare. Pass "
             "control_features with fewer levels, or a constraint without strata."
         )
     return bound
+
+
+def _smallest_ratio(constraint: Constraint, limit: float) -> str | None:
+    """Return how a limit on a difference is written as one on the ratio; None for other limits."""
+    if constraint.compared().suffix != "_difference":
+        return None
+    is_known = "min_ratio" in constraint.get_params()
+    return f"{type(constraint).__name__}(min_ratio={limit:g})" if is_known else ""
 
 
 DEFAULT_LIMIT = 0.05  # ``max_disparity`` of the estimators

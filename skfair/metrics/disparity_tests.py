@@ -250,7 +250,9 @@ def disparity_test(
         )
     check_number(limit, "max_disparity", 0)
     if name != "mean_score_difference":  # which has the unit of the scores
-        check_limit(limit, f"max_disparity={limit:g}")
+        is_difference = spec is not None and spec.kind == "difference"
+        ratio = f"min_ratio={limit:g}" if is_difference else None
+        check_limit(limit, f"max_disparity={limit:g}", ratio=ratio)
     groups = sensitive_features, control_features, sample_weight, intersectional
     sample = y_true, y_pred, groups, pos_label, units
     evidence = _evidence(name, spec, sample, method, reference, interval)
@@ -444,6 +446,8 @@ def sample_size(
     if max_disparity is None:
         raise ValueError("There is no limit: pass max_disparity= or min_ratio=.")
     check_number(max_disparity, "max_disparity", 1e-9, 1)
+    ratio = f"min_ratio={max_disparity:g}" if comparison == "difference" else None
+    check_limit(max_disparity, f"max_disparity={max_disparity:g}", ratio=ratio)
     if isinstance(rates, Mapping) and isinstance(shares, Mapping):
         if set(rates) != set(shares):
             raise ValueError(

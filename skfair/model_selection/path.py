@@ -25,6 +25,7 @@ from sklearn.utils import _safe_indexing
 from skfair import metrics
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint, make_constraints
+from skfair.exceptions import LooseLimitWarning
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics import make_fairness_scorer
@@ -41,6 +42,7 @@ from skfair.model_selection.splits import StratifiedSensitiveShuffleSplit
 from skfair.utils.response import GroupsInHand, get_response, positive_class
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
+from skfair.utils.warn import unwanted
 
 # Rows of each random split that models are measured on, as of train_test_split: with half as many
 # the band shows the noise of few test rows, with twice as many models of few training rows.
@@ -420,7 +422,8 @@ def fairness_path(
     models = []
     for bound in bounds.tolist():
         wanted = bound if limits is None else {n: v and v * bound for n, v in limits.items()}
-        model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **fit_params)
+        with unwanted(LooseLimitWarning):  # a path starts where nothing is limited
+            model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **fit_params)
         models.append(deepcopy(model))
 
     path = FairnessPath(

@@ -141,8 +141,11 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
                 f"the smallest one that is allowed: ({bound!r}, None)."
             )
         if metric:
+            ratio = None
+            if metric.kind == "difference":
+                ratio = f"{{'{name.removesuffix('_difference')}_ratio': ({bound!r}, None)}}"
             for end in filter(None, ends):
-                check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most)
+                check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most, ratio=ratio)
     return BestWithin(score, dict(limit), slack)
 
 

@@ -200,7 +200,8 @@ def check_limits(limit: Any, groups: Any, argument: str) -> None:
     for name, value in names.items():
         if value is not None:
             check_number(value, name, 1e-6, np.inf if argument == "max_disparity" else 1 - 1e-6)
-            check_limit(value, f"{name}={value!r}")
+            ratio = f"min_ratio={value!r}" if argument == "max_disparity" else None
+            check_limit(value, f"{name}={value!r}", ratio=ratio)
     if not is_dict and isinstance(groups, Mapping):
         raise ValueError(
             f"groups is a dict by attribute, so {argument} must have a limit for each, too."

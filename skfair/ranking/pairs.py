@@ -20,7 +20,8 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise
 from skfair.constraints.moments import Moment, smooth_step
 from skfair.groups.encoding import Cells, GroupEncoding
-from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.limits import Limit, limits_of_attributes, loosest
+from skfair.utils.validation import check_limit
 
 
 class PairErrors(Moment):
@@ -138,6 +139,7 @@ def bind_pairs(
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
     members = [row.indices.tolist() for row in atoms.membership]
     limit_of = limits_of_attributes(max_disparity, groups)
+    check_limit(min(loosest(max_disparity), 1.0), f"max_disparity={max_disparity!r}", ratio="")
     compared: list[tuple[int, int, int]] = []
     limits: list[float] = []
     rates: list[tuple[list[int], FloatArray]] = []

@@ -177,7 +177,10 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             "what must not hold."
         )
     if metric in LABEL_METRICS:
-        check_limit(limit, repr(text), LABEL_METRICS[metric].most)
+        spec, ratio = LABEL_METRICS[metric], None
+        if spec.kind == "difference":
+            ratio = f"'{match['metric'].replace('_difference', '_ratio')} < {limit:g}'"
+        check_limit(limit, repr(text), spec.most, ratio=ratio)
 
 
 def check_conditions(

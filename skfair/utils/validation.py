@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
+from skfair.exceptions import LooseLimitWarning
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.warn import warn_user
@@ -19,6 +20,9 @@ from skfair.utils.warn import warn_user
 # Labels that say themselves which class is positive: 1, which True equals. This is the rule of all
 # metrics, estimators, audits and monitors: others, such as 1 and 2 or text, need a pos_label.
 CLEAR_LABELS = ({0, 1}, {-1, 1})
+# A limit on a difference of rates that is larger than this is rather meant as a ratio. The usual
+# ratios are 0.8 and 0.9, and the usual limits on a difference are at most 0.2.
+LOOSE = 0.5
 # Weights that are all smaller have sums of which 1 / sum may overflow.
 _SMALLEST = 1e-290
 
@@ -216,11 +220,29 @@ def check_number(
     raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
 
 
-def check_limit(limit: float, text: str, most: float = 1.0) -> None:
-    """Raise if a limit, as the user wrote it, is above all that differences of rates can be."""
+def check_limit(
+    limit: float,
+    text: str,  # the limit as the user wrote it
+    most: float = 1.0,  # the largest disparity that there can be
+    *,
+    # How a smallest ratio is asked for; empty if it cannot be; None if this is no limit on a
+    # difference
+    ratio: str | None = None,
+) -> None:
+    """Raise if a limit is above all disparities; warn if it limits next to nothing.
+
+    A limit of 1 is the usual way to set none, so nothing is said of it.
+    """
     if limit > most:
         raise ValueError(
             f"{text} limits nothing: rates differ by at most {most:g}. Pass a share, 0.05 for 5%."
+        )
+    if ratio is not None and most <= 1 and LOOSE < limit < 1:
+        meant = f" For a smallest ratio, as in the four-fifths rule, use {ratio}." if ratio else ""
+        warn_user(
+            f"{text} allows two groups to differ by {100 * limit:.3g} percentage points, so it "
+            f"limits next to nothing. Set a smaller limit, such as 0.05, or 1 for no limit.{meant}",
+            LooseLimitWarning,
         )
 
 

@@ -27,7 +27,7 @@ from skfair.constraints import (
 )
 from skfair.constraints.base import DEFAULT_LIMIT
 from skfair.constraints.partial import StatisticalParity
-from skfair.exceptions import MissingGroupsWarning
+from skfair.exceptions import LooseLimitWarning, MissingGroupsWarning
 from skfair.metrics import (
     demographic_parity_difference,
     largest_false_negative_rate,
@@ -461,3 +461,54 @@ def test_a_limit_below_one_person_names_one_that_leaves_a_choice(seed, constrain
         looser = clone(model).set_params(max_disparity=limit).fit(X, y, sensitive_features=sex)
         assert np.ptp(looser.train_predictions_) == 1
         assert looser.train_disparity_ <= limit + 1e-9
+
+
+def limited_fits(limit):
+    """Estimators with a limit on a difference of rates, in each way to set it."""
+    apart = Sensitive(crossed=False)
+    of_sex = {"sex": limit, "age": None}
+    return [
+        ConstrainedERMClassifier(max_disparity=limit),
+        ConstrainedERMClassifier(EqualizedOdds(limit)),
+        ConstrainedERMClassifier(max_disparity=of_sex, sensitive=apart),
+        FairDecisionClassifier(max_disparity=limit, cv=2),
+        FairDecisionClassifier(constraint=["accuracy_parity"], max_disparity=limit, cv=2),
+        FairDecisionClassifier(max_disparity=of_sex, sensitive=apart, cv=2),
+        PartialParityClassifier(max_disparity=limit, group_aware=True),
+        PartialParityCalibrator(max_disparity=limit, cv=2),
+    ]
+
+
+@pytest.mark.parametrize("limit", [0.51, 0.8, 0.99])
+@pytest.mark.parametrize("number", range(8))
+def test_a_limit_that_is_rather_a_ratio_is_warned_of(people, number, limit):
+    X, y, both = people
+    model = limited_fits(limit)[number]
+    with pytest.warns(LooseLimitWarning, match="limits next to nothing.*1 for no limit") as caught:
+        model.fit(X, y, sensitive_features=both)
+    (said,) = {str(one.message) for one in caught if one.category is LooseLimitWarning}
+    names_ratio = not isinstance(model, PartialParityClassifier | PartialParityCalibrator)
+    assert (f"(min_ratio={limit:g})" in said) == names_ratio
+    assert str(limit) in said
+    for usual in (0.5, 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LooseLimitWarning)
+            limited_fits(usual)[number].fit(X, y, sensitive_features=both)
+
+
+def test_limits_that_are_no_differences_of_rates_are_as_large_as_they_are(people):
+    X, y, both = people
+    sex, numbers = both["sex"], X[:, 0] + X[:, 1]
+    ratio = DemographicParity(min_ratio=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LooseLimitWarning)
+        ConstrainedERMClassifier("bounded_selection_rate", 0.8).fit(X, y, sensitive_features=sex)
+        ConstrainedERMClassifier("loss_parity", 0.8).fit(X, y, sensitive_features=sex)
+        ConstrainedERMClassifier(min_rate=0.3).fit(X, y, sensitive_features=sex)
+        FairDecisionClassifier(constraint=ratio, cv=2).fit(X, y, sensitive_features=sex)
+        ConstrainedERMRegressor(max_disparity=0.8).fit(X, numbers, sensitive_features=sex)
+        FairDecisionRegressor(max_disparity=0.8).fit(X, numbers, sensitive_features=sex)
+        path = fairness_path(
+            ConstrainedERMClassifier(), X, y, max_disparities=[0.9, 0.1], sensitive_features=sex
+        )
+    assert path.max_disparities.tolist() == [0.9, 0.1]

@@ -1,5 +1,6 @@
 """Tests of disparities: against counted tables, simulated betas, and independent formulas."""
 
+import warnings
 from functools import cache, partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import special, stats
 
 from skfair import Certificate, metrics
 from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.exceptions import LooseLimitWarning
 from skfair.metrics import disparity_test, disparity_upper_bound, sample_size
 from skfair.metrics.evidence import SCORE_METRICS
 from skfair.metrics.two_rates import (
@@ -765,3 +767,18 @@ def test_a_ratio_of_a_metric_of_differences_is_refused(function, metric):
     assert np.array_equal(
         getattr(by_name, "p_value", by_name), getattr(of_ratio, "p_value", of_ratio)
     )
+
+
+def test_a_limit_that_is_rather_a_ratio_is_warned_of():
+    sex, decided = ["f", "m"] * 50, [1, 1, 0, 0] * 25
+    given = {"sensitive_features": sex, "max_disparity": 0.8}
+    for ask in (
+        lambda: disparity_test("demographic_parity", None, decided, **given),
+        lambda: sample_size(0.8),
+    ):
+        with pytest.warns(LooseLimitWarning, match="80 percentage points.*use min_ratio=0.8"):
+            ask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        disparity_test("demographic_parity", None, decided, **given, comparison="ratio")
+        sample_size(min_ratio=0.3)

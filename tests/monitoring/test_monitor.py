@@ -1,5 +1,6 @@
 """The monitor: false alarms, changes, state, merging, bad input."""
 
+import warnings
 from datetime import UTC, date, datetime
 from time import process_time
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
+from skfair.exceptions import LooseLimitWarning
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows, log_evidence, start_weights
 from tests.monitoring.streams import batch, side_by_side, stream, watched
@@ -654,3 +656,12 @@ def test_a_batch_need_not_have_every_declared_group():
     late = DisparityMonitor("equal_opportunity").add_predictions(range(40), chosen, groups)
     late.add_labels(range(40), np.tile([1, 1, 0, 0], 10))
     assert (monitor.n_batches_, late.n_batches_) == (1, 1)
+
+
+def test_a_limit_that_is_rather_a_ratio_is_warned_of():
+    for limit in (0.8, {"sex": 0.8, "age": 0.05}):
+        with pytest.warns(LooseLimitWarning, match="80 percentage points.*min_ratio=0.8"):
+            DisparityMonitor(max_disparity=limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DisparityMonitor(min_ratio=0.8)

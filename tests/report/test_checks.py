@@ -2,6 +2,7 @@
 
 import json
 import operator
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 from skfair import metrics
+from skfair.exceptions import LooseLimitWarning
 from skfair.groups.rates import CellMeans
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import Audit, audit
@@ -228,3 +230,15 @@ def test_the_interval_that_is_said_is_the_one_that_decided():
             assert check.low <= check.value <= check.high
             assert (check.outcome == "fail") == all(is_beyond)
             assert (check.outcome == "pass") == (not any(is_beyond))
+
+
+@pytest.mark.parametrize("metric", sorted(LABEL_METRICS))
+def test_a_condition_on_a_difference_that_is_rather_a_ratio_is_warned_of(metric):
+    is_difference = metric.endswith("_difference") and LABEL_METRICS[metric].most == 1
+    text = f"sex: {metric} {'<' if metric.endswith('_ratio') else '>'} 0.8"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_condition(text)
+    assert [one.category for one in caught] == [LooseLimitWarning] * is_difference
+    for one in caught:
+        assert f"'{metric.replace('_difference', '_ratio')} < 0.8'" in str(one.message)

@@ -33,7 +33,7 @@ from skfair.metrics.partial import StatisticalParityGap
 from skfair.metrics.scores import scored_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
-from skfair.utils.validation import check_scores
+from skfair.utils.validation import check_limit, check_scores
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
@@ -273,10 +273,13 @@ def _pairs(intervals: Intervals) -> list[Any]:
 
 
 def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
+    """Return the limit of a constraint; warn if it is on a difference, and hardly limits it."""
     own = read_constraint(constraint).own_limit
     if max_disparity != DEFAULT_LIMIT:
         refuse_second_limit(constraint, max_disparity)
-    return max_disparity if own is None else own
+    limit = max_disparity if own is None else own
+    check_limit(min(loosest(limit), 1.0), f"max_disparity={limit!r}", ratio="")
+    return limit
 
 
 def promise_of_fit(
