@@ -237,6 +237,15 @@ def stage_laws():
     (HERE / "generated" / "laws.txt").write_text(text(), encoding="utf-8")
 
 
+def stage_names():
+    """Write the tables of names of other libraries from the file that errors read."""
+    from name_tables import text
+
+    for library in ("fairlearn", "AIF360"):
+        path = HERE / "generated" / f"names_in_{library}.txt"
+        path.write_text(text(library), encoding="utf-8")
+
+
 def stage_benchmarks():
     """Write tables and pictures of the benchmarks from the records of their last full run."""
     from benchmarks.harness import RECORDS, module_of, read, show
@@ -472,6 +481,7 @@ def setup(app):
 
 stage_examples()
 stage_laws()
+stage_names()
 stage_benchmarks()
 stage_verdicts()
 stage_audits()

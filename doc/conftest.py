@@ -20,6 +20,7 @@ collect_ignore = [
     "conf.py",
     "hero.py",
     "look.py",
+    "name_tables.py",
     "look_audits.py",
     "sample_audits.py",
     "mathml.py",

@@ -4,11 +4,13 @@ Sub-packages are imported on first use, so ``import skfair`` costs next to nothi
 pandas and matplotlib are loaded only when something needs them.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from skfair._version import __version__
 from skfair.utils.namesakes import warn_of_namesakes
+from skfair.utils.other_names import missing_attribute
 
 if TYPE_CHECKING:
     from skfair.estimators.certified.certificate import Certificate
@@ -59,7 +61,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"skfair.{name}")
     if name in _OBJECTS:
         return getattr(import_module(_OBJECTS[name]), name)
-    raise AttributeError(f"module 'skfair' has no attribute {name!r}")
+    raise missing_attribute(__name__, name, sys._getframe(1))
 
 
 def __dir__() -> list[str]:

@@ -12,12 +12,14 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from html import escape
+from inspect import signature
 from numbers import Integral
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import _fit_context
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,15 +28,21 @@ from skfair._version import __version__
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.levels import GroupLevels
 from skfair.groups.limits import changes_line, limits_line
-from skfair.groups.named_columns import column_positions, note_dropped, note_kinds
+from skfair.groups.named_columns import column_positions, note_dropped, note_kinds, note_shapes
 from skfair.groups.row_units import said_rows
 from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
+from skfair.utils.keywords import NamedArguments, refuse_unknown
 from skfair.utils.older import with_callbacks
 from skfair.utils.warn import entrance, warn_user
 from skfair.utils.wrappers import refuse_positions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+# What errors about arguments that a ``fit`` does not have say of some of them.
+_OF_GROUPS = dict.fromkeys(
+    ("groups", "group", "sensitive", "protected", "A"),
+    "Sensitive attributes are passed as sensitive_features=.",
+)
 
 
 def fit_method(method: Method) -> Method:
@@ -59,10 +67,12 @@ def fit_method(method: Method) -> Method:
     2.0
     """
     managed = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(method))
+    parameters = signature(method).parameters
 
     @functools.wraps(method)
     @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
+        refuse_unknown(f"{type(self).__name__}.{method.__name__}", kwargs, parameters, _OF_GROUPS)
         before = vars(self).copy()
         args = tuple(map(from_arrow, args))
         kwargs = {name: from_arrow(value) for name, value in kwargs.items()}
@@ -71,10 +81,12 @@ def fit_method(method: Method) -> Method:
             with config_context(array_api_dispatch=False):  # tensors are converted
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
-            X = args[0] if args else kwargs.get("X")
+            passed = dict(zip(parameters, (self, *args), strict=False)) | kwargs
+            X, y = passed.get("X"), passed.get("y")
             dropped = _left_out(self, X)
             note_dropped(error, dropped)
             note_kinds(error, X, dropped)
+            note_shapes(error, X, y)
             vars(self).clear()
             vars(self).update(before)
             raise
@@ -160,7 +172,7 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-class SensitiveFeaturesMixin:
+class SensitiveFeaturesMixin(NamedArguments):
     """An estimator with sensitive features, from metadata or from columns of X.
 
     An estimator that uses it has the parameter ``sensitive`` and merges ``_group_constraints`` into
@@ -207,6 +219,18 @@ class SensitiveFeaturesMixin:
     is_group_aware_: bool  # where decisions may use the groups
     _group_levels: GroupLevels
     _model_positions: IntArray | None
+
+    if not TYPE_CHECKING:  # types of attributes are known
+
+        def __getattr__(self, name: str) -> Any:
+            is_fitted = any(own.endswith("_") for own in vars(self))
+            is_made_by_fit = name.endswith("_") and not name.startswith("_")
+            if is_fitted or not is_made_by_fit or hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # raises the usual error
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet, so it has no {name}. Call fit "
+                "first."
+            )
 
     @property
     def _sensitive(self) -> Sensitive:

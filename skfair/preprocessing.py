@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,13 @@ from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
+from skfair.utils.other_names import other_names
 from skfair.utils.routing import fit_arguments
 
 __all__ = ["Reweighing"]
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 
 def _inside_has(method: str) -> Callable[[Reweighing], bool]:

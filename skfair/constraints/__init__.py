@@ -5,6 +5,8 @@ constraints subclass :class:`Constraint`, or ``RateParity`` of :mod:`skfair.cons
 the developer guide.
 """
 
+from typing import TYPE_CHECKING
+
 from skfair.constraints.base import Constraint
 from skfair.constraints.conditional import ConditionalOn
 from skfair.constraints.losses import (
@@ -31,6 +33,10 @@ from skfair.constraints.scores import Kolmogorov as Kolmogorov
 from skfair.constraints.scores import MeanResidualParity as MeanResidualParity
 from skfair.constraints.scores import MeanScoreParity
 from skfair.constraints.scores import Wasserstein as Wasserstein
+from skfair.utils.other_names import other_names
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 __all__ = [
     "DemographicParity",

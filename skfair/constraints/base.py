@@ -38,6 +38,7 @@ from skfair.constraints.moments import Moment, check_moment
 from skfair.groups.limits import ONE_MINUS_RATIO
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
+from skfair.utils.keywords import NamedArguments
 from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.validation import check_limit, check_number
@@ -54,7 +55,7 @@ CONSTRAINTS: Registry[type[Constraint]] = Registry(
 _TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
 
 
-class Constraint(BaseEstimator):
+class Constraint(BaseEstimator, NamedArguments):
     """A fairness constraint, before it has seen data.
 
     Parameters

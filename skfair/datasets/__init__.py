@@ -5,6 +5,8 @@ public tables from OpenML, and ``load_local`` reads a folder of parquet files. N
 touches the network except a ``fetch_*`` call.
 """
 
+from typing import TYPE_CHECKING
+
 from skfair.datasets.fetchers import (
     fetch_acs_income,
     fetch_adult,
@@ -19,6 +21,10 @@ from skfair.datasets.generators_points import make_grouped_blobs
 from skfair.datasets.generators_ranking import make_ranking_queries
 from skfair.datasets.generators_scores import make_group_scores
 from skfair.datasets.local import load_local
+from skfair.utils.other_names import other_names
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 __all__ = [
     "make_grouped_blobs",

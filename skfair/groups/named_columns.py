@@ -118,6 +118,25 @@ def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
         )
 
 
+def note_shapes(error: BaseException, X: Any, y: Any) -> None:
+    """Say in an error of scikit-learn about X or y what was passed, and what is to be done."""
+    text, n_dimensions = str(error), getattr(y, "ndim", 1)
+    has_one = re.search("Expected (2D array, got 1D array|a 2-dimensional container)", text)
+    if has_one and n_dimensions == 2:
+        error.add_note("X has one dimension and y has two. Pass X first: fit(X, y).")
+    elif "y should be a 1d array" in text and n_dimensions == 2:
+        error.add_note(
+            "If each column of y stands for a class, pass their numbers: y.argmax(axis=1)."
+        )
+    elif "Input y contains NaN" in text:
+        error.add_note("Drop the rows whose target is missing, from X, y and the groups.")
+    elif "not 'dict'" in text and isinstance(X, list):
+        error.add_note(
+            "X is a list of dicts. Pass pandas.DataFrame(X), or a pipeline that begins with "
+            "DictVectorizer."
+        )
+
+
 def _note_overflow(error: BaseException, X: Any) -> None:
     """Say in the error of a model about infinite numbers that squares of X are infinite."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else X

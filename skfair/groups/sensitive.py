@@ -8,11 +8,12 @@ from numbers import Integral
 from typing import Literal, TypeAlias
 
 from skfair._typing import ColumnNames
+from skfair.utils.keywords import NamedArguments
 from skfair.utils.text import settings_repr
 
 
 @dataclass(frozen=True, repr=False)
-class Sensitive:
+class Sensitive(NamedArguments):
     """Options of the sensitive attributes of an estimator.
 
     Pass the name of a column (``sensitive="sex"``) to an estimator, or a ``Sensitive`` to set more
@@ -69,6 +70,11 @@ class Sensitive:
     >>> model.model_features_.tolist()
     ['income']
     """
+
+    _elsewhere = {
+        name: f"It is an argument of the estimator, FairDecisionClassifier({name}=...)."
+        for name in ("unseen", "group_aware", "max_disparity", "confidence", "pos_label")
+    }
 
     columns: ColumnNames | None = None
     crossed: bool = True

@@ -12,6 +12,8 @@ they are drawn. Shared parts are in ``_display`` (their base, checks of argument
 matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
 """
 
+from typing import TYPE_CHECKING
+
 from skfair.inspection.calibration import GroupCalibrationDisplay
 from skfair.inspection.ccdf import CCDFCurveDisplay
 from skfair.inspection.certificate import CertificateDisplay
@@ -23,6 +25,10 @@ from skfair.inspection.path import FairnessPathDisplay
 from skfair.inspection.ranking import RankingGapDisplay
 from skfair.inspection.rates import GroupRatesDisplay
 from skfair.inspection.score_densities import GroupScoreDisplay
+from skfair.utils.other_names import other_names
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 __all__ = [
     "GroupRatesDisplay",

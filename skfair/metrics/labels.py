@@ -18,6 +18,7 @@ from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
 from skfair.groups.labels import count_correct, count_labels
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
+from skfair.utils.keywords import groups_by_name
 
 Kind = Literal["difference", "ratio", "total", "largest"]
 
@@ -167,7 +168,7 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
 
     for name in ("__name__", "__qualname__", "__doc__"):
         setattr(metric, name, getattr(about, name))
-    return _DOCUMENTED[kind](metric)
+    return groups_by_name(_DOCUMENTED[kind](metric))
 
 
 @_comparison

@@ -290,6 +290,23 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
         refuse_comparison(metric, repr(name))
 
 
+def check_predictions(metrics: OwnMetrics | None, y_pred: Any, y_score: Any) -> None:
+    """Raise if predicted labels are missing, or scores that a metric is computed from."""
+    of_scores = [name for name, metric in (metrics or {}).items() if takes_scores(metric)]
+    form = (
+        "group_report(y_true, y_score > 0.5, y_score=y_score, metrics={'auc': roc_auc_score}, ...)"
+    )
+    if y_pred is None:
+        raise ValueError(
+            f"group_report needs predicted labels, but y_pred is None. Beside scores, pass {form}."
+        )
+    if of_scores and y_score is None:
+        raise ValueError(
+            f"The metric {of_scores[0]!r} is computed from scores. Pass y_score beside the "
+            f"predicted labels, as in {form}."
+        )
+
+
 def refuse_comparison(metric: Callable[..., float], name: str) -> None:
     """Raise for a metric that compares groups, which has no value for a single one."""
     groups = _parameters(metric).get("sensitive_features")
@@ -315,10 +332,7 @@ def measure_own(
     together = units or RowUnits(np.arange(n), n)
     rng = check_random_state(random_state)
     for name, metric in metrics.items():
-        of_scores = takes_scores(metric)
-        if of_scores and rows.y_score is None:
-            raise ValueError(f"The metric {name!r} is computed from scores. Pass y_score.")
-        predicted = np.asarray(rows.y_score) if of_scores else rows.y_pred
+        predicted = np.asarray(rows.y_score) if takes_scores(metric) else rows.y_pred
         metric = with_positive(metric, rows.pos_label, rows.y_true)
         of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
         is_number = all(isinstance(value, float) for value in of_cells)

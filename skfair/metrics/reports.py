@@ -34,8 +34,16 @@ from skfair.metrics.intervals import (
     spread,
 )
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.metrics.own_metrics import OwnMetrics, OwnRows, check_own, measure_own
+from skfair.metrics.own_metrics import (
+    OwnMetrics,
+    OwnRows,
+    check_own,
+    check_predictions,
+    measure_own,
+)
 from skfair.metrics.scores import scored_rows
+from skfair.utils.keywords import groups_by_name
+from skfair.utils.other_names import name_in_skfair
 from skfair.utils.validation import (
     check_number,
     check_positive,
@@ -51,9 +59,10 @@ _REPORT_RATES = (
 _COUNTS = ("n", "n_units")
 
 
+@groups_by_name
 def group_report(
     y_true: ColumnLike | None,
-    y_pred: ColumnLike,
+    y_pred: ColumnLike | None = None,
     *,
     sensitive_features: ColumnsLike,
     control_features: ColumnsLike | None = None,
@@ -78,8 +87,9 @@ def group_report(
     y_true : array-like of shape (n_samples,) or None
         True labels, or numbers if ``rates=False``. If None, the rates that need true labels are
         left out, and the report has the columns ``n`` and ``selection_rate``.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels, or numbers if ``rates=False``.
+    y_pred : array-like of shape (n_samples,), default=None
+        Predicted labels, or numbers if ``rates=False``. They are needed beside scores as well: pass
+        ``y_score > 0.5`` if there is nothing but scores.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
@@ -166,6 +176,8 @@ def group_report(
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
+    if not metrics or isinstance(metrics, Mapping):  # check_own says what is wrong with others
+        check_predictions(metrics, y_pred, y_score)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, keeps_rows=bool(metrics))
     count: Any = partial(count_labels, pos_label=pos_label, ignores_true=y_true is None)
@@ -292,6 +304,7 @@ def _pool(
             limits[f"{rate}_{name}"][listed.places] = end
 
 
+@groups_by_name
 def fairness_report(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
@@ -509,6 +522,16 @@ class Report(pd.DataFrame):
     def _constructor(self) -> type[Report]:
         # Copies, rounded reports and selections of columns print as reports too.
         return Report
+
+    def __getattr__(self, name: str) -> Any:  # type: ignore[misc]
+        # pandas looks for columns and for its own private names.
+        try:
+            return super().__getattr__(name)
+        except AttributeError as error:
+            hint = "" if name.startswith("_") else name_in_skfair(name)
+            if not hint:
+                raise
+            raise AttributeError(f"This report has no attribute {name!r}.{hint}") from error
 
     def compact(self, digits: int = 3) -> pd.DataFrame:
         """Return the report as it is printed, with each value and its interval as text.

@@ -1,8 +1,14 @@
 """Choose a model under a fairness limit; split data by class and group."""
 
+from typing import TYPE_CHECKING
+
 from skfair.model_selection.path import FairnessPath, fairness_path
 from skfair.model_selection.search import best_within
 from skfair.model_selection.splits import StratifiedSensitiveKFold, StratifiedSensitiveShuffleSplit
+from skfair.utils.other_names import other_names
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 __all__ = [
     "best_within",

@@ -3,10 +3,16 @@
 The same from a shell: ``python -m skfair audit data.csv --help``.
 """
 
+from typing import TYPE_CHECKING
+
 from skfair.report.audit import Audit, audit
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.less_discriminatory import alternatives, search_alternatives
 from skfair.report.subgroups import find_subgroups
+from skfair.utils.other_names import other_names
+
+if not TYPE_CHECKING:
+    __getattr__ = other_names(__name__)
 
 __all__ = [
     "alternatives",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from skfair.utils.other_names import missing_attribute
+
 
 def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are those of its ``_all``.
@@ -25,7 +27,7 @@ def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     def get(name: str) -> Any:
         public = vars(sys.modules[package])["__all__"] if package in sys.modules else ()
         if name not in public:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise missing_attribute(package, name, sys._getframe(1))
         return getattr(import_module(f"{package}._all"), name)
 
     def names() -> list[str]:

@@ -45,6 +45,11 @@ def one_dimensional(
         hint = ""
         if array.ndim == 2 and array.shape[1] == 2:
             hint = " For probabilities, pass the column of the positive class: proba[:, 1]."
+        elif array.ndim == 2 and name == "y_score":
+            hint = (
+                " For probabilities of several classes, pass the column of one of them, such as "
+                "proba[:, 0], beside the true labels y == label."
+            )
         raise ValueError(
             f"{name} must be 1-dimensional, got an array of shape {array.shape}.{hint}"
         )

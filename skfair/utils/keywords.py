@@ -1,0 +1,63 @@
+"""Errors about arguments that a class or a function does not have, with the name that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+from skfair.utils.other_names import name_in_skfair
+from skfair.utils.text import did_you_mean, listed_in
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def refuse_unknown(
+    owner: str,  # of the arguments, such as "FairKMeans" or "FairKMeans.fit"
+    passed: Iterable[str],
+    parameters: Mapping[str, Parameter],
+    remedies: Mapping[str, str] | None = None,  # a sentence for some names that are not there
+) -> None:
+    """Raise for the first name that is none of the parameters, unless these take any name."""
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in passed:
+        if name not in parameters:
+            known = [own for own in parameters if own != "self"]
+            hint = f" {remedies[name]}" if remedies and name in remedies else ""
+            hint = hint or name_in_skfair(name) or did_you_mean(name, known)
+            hint = hint or f" Its arguments are {listed_in(known)}."
+            raise TypeError(f"{owner} has no argument {name!r}.{hint}")
+
+
+class NamedArguments:
+    """The base of classes whose errors about unknown arguments name the one that is meant."""
+
+    # A sentence for names that belong elsewhere.
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Look at the names of the arguments before ``__init__`` gets them."""
+        if kwargs:
+            refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, cls._elsewhere)
+        return super().__new__(cls)
+
+
+def groups_by_name(metric: Function) -> Function:
+    """Decorate a metric: the error about a third argument without a name says which one it is."""
+    n_positional = sum(
+        parameter.kind is not Parameter.KEYWORD_ONLY
+        for parameter in signature(metric).parameters.values()
+    )
+
+    @wraps(metric)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > n_positional:
+            raise TypeError(
+                f"{metric.__name__} takes {n_positional} arguments without a name, got {len(args)}."
+                " Pass the groups as sensitive_features=..., and further arguments by name, too."
+            )
+        return metric(*args, **kwargs)
+
+    return cast(Function, checked)

@@ -1,0 +1,73 @@
+"""Names of fairlearn and AIF360, and the names that take their place: ``other_names.toml``.
+
+Errors about unknown names end with the sentence of :func:`name_in_skfair`. The pages "From
+fairlearn" and "From AIF360" of the documentation print the same table.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import FrameType
+from typing import Any
+
+
+@cache
+def tables() -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of each library."""
+    import tomllib  # here, because only few who import the package need the table
+    from importlib.resources import files
+
+    text = (files("skfair.utils") / "other_names.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def name_in_skfair(name: str) -> str:
+    """Return a sentence on a name of another library, with a space before it, or nothing.
+
+    Examples
+    --------
+    >>> from skfair.utils.other_names import name_in_skfair
+    >>> print(name_in_skfair("GridSearch").strip())
+    GridSearch is a name of fairlearn. In skfair, use skfair.model_selection.fairness_path
+    (a grid of limits instead of multipliers).
+    """
+    for library, rows in tables().items():
+        for row in rows:
+            if name in row["names"]:
+                instead, difference = _plain(row["here"]), _plain(row.get("difference", ""))
+                said = f"In skfair, use {instead}" if instead else "Nothing in skfair does the same"
+                added = f" ({difference})" if difference else ""
+                return f" {name} is a name of {library}. {said}{added}."
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Return reStructuredText without its marks for code and references."""
+    text = re.sub(r"``(.*?)``", r"\1", text)
+    return re.sub(r"`(?:[^`<]* <|~)?([\w.]+)>?`", r"\1", text)
+
+
+def missing_attribute(module: str, name: str, caller: FrameType) -> Exception:
+    """Return the error about a name that a module does not have.
+
+    It is an AttributeError, except in ``from module import name``: Python replaces an
+    AttributeError there by an error of its own that does not tell more.
+    """
+    from opcode import opmap
+
+    hint = "" if name.startswith("_") else name_in_skfair(name)
+    if hint and caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
+        return ImportError(f"cannot import name {name!r} from {module!r}.{hint}", name=name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{'.' * bool(hint)}{hint}")
+
+
+def other_names(module: str) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a module, whose errors know the names of other libraries."""
+
+    def get(name: str) -> Any:
+        raise missing_attribute(module, name, sys._getframe(1))
+
+    return get

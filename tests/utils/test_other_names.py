@@ -1,0 +1,97 @@
+"""Names of other libraries: errors and pages say what they are called here."""
+
+import copy
+import pickle
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import skfair
+from skfair.metrics import Report, fairness_report, group_report
+from skfair.utils.other_names import tables
+from tests.house import public_objects
+
+ROOT = Path(__file__).parents[2]
+SEX, Y = ["f", "m"] * 10, [0, 1, 1, 0] * 5
+# Where people look for them.
+PACKAGES = ["metrics", "classification", "preprocessing", "constraints", "regression", "inspection"]
+PACKAGES += ["model_selection", "datasets", "report", "cluster", "solvers"]
+ROWS = [(library, row) for library, rows in tables().items() for row in rows]
+NAMES = {name: (library, row) for library, row in reversed(ROWS) for name in row["names"]}
+
+
+@pytest.mark.parametrize("package", ["skfair", *(f"skfair.{name}" for name in PACKAGES)])
+def test_errors_of_modules_know_the_names_of_other_libraries(package):
+    module = import_module(package)
+    for name, (library, row) in NAMES.items():
+        assert not hasattr(module, name)
+        assert getattr(module, name, None) is None
+        found = re.findall(r"skfair(?:\.\w+)+", row["here"])
+        for ask in (
+            lambda name=name: getattr(module, name),
+            lambda name=name: exec(f"from {package} import {name}"),
+        ):
+            with pytest.raises((AttributeError, ImportError)) as caught:
+                ask()
+            assert f"{name} is a name of {library}." in str(caught.value)
+            assert all(path in str(caught.value) for path in found[:1])
+    for name in ("no_such_name", "_hidden", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
+            getattr(module, name)
+    with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
+        exec(f"from {package} import no_such_name")
+    assert set(NAMES).isdisjoint(dir(module))
+
+
+@pytest.mark.parametrize("make", [group_report, fairness_report])
+def test_reports_know_the_attributes_of_metric_frames(make):
+    report = make(Y, Y, sensitive_features=SEX)
+    for name in ("by_group", "overall", "difference", "ratio", "group_min", "group_max"):
+        assert not hasattr(report, name)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'. {name} is a name of"):
+            getattr(report, name)
+    with pytest.raises(AttributeError, match="'Report' object has no attribute 'no_such_name'"):
+        report.no_such_name  # noqa: B018
+    for other in (copy.copy(report), copy.deepcopy(report), pickle.loads(pickle.dumps(report))):
+        assert isinstance(other, Report)
+        pd.testing.assert_frame_equal(other, report)
+    named = Report({"difference": [1.0], "overall": [2.0]})  # columns go first
+    assert [named.difference[0], named.overall[0]] == [1.0, 2.0]
+
+
+def test_every_name_that_takes_the_place_of_another_is_public():
+    public = dict(public_objects())
+    for _, row in ROWS:
+        for path in re.findall(r"skfair(?:\.\w+)+", row["here"] + row.get("difference", "")):
+            owner, _, method = path.rpartition(".")
+            assert path in public or callable(getattr(public[owner], method))
+
+
+def test_a_name_has_one_row_in_each_library():
+    for rows in tables().values():
+        names = [name for row in rows for name in row["names"]]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("library", "page"), [("fairlearn", "from_other_libraries"), ("AIF360", "from_aif360")]
+)
+def test_the_pages_print_the_table(library, page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    text = import_module("name_tables").text(library)
+    source = (ROOT / "doc" / "how_to" / f"{page}.rst").read_text()
+    assert f".. include:: ../generated/names_in_{library}.txt" in source
+    assert text.count("   * - ") == len(tables()[library]) + 1
+    assert all(row["here"] in text for row in tables()[library])
+
+
+def test_the_table_is_read_only_for_an_error():
+    code = "import sys, skfair, skfair.metrics; print('tomllib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert skfair.__all__
