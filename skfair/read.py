@@ -246,7 +246,8 @@ def _read_units(
     if not (is_certified or getattr(estimator, "_has_folds", False)):
         raise ValueError(
             "groups= is not read here, because confidence is None, and the fit has no folds. Leave "
-            "it out, or where metadata routing passes it on, call set_fit_request(groups=False)."
+            "it out, or where metadata routing passes it on, call set_fit_request(groups=False). "
+            "It is the person of each row: sex and the like are passed as sensitive_features=."
         )
     return read_units(groups, n_samples, "groups")
 
@@ -425,8 +426,8 @@ def read_groups(
 ) -> IntArray | None:
     """Return the group numbers of new rows, or None if their groups are not known.
 
-    The groups come from ``sensitive_features``, else from ``sensitive``, columns of X; unseen
-    groups raise, or get the number -1. So do missing ones, as ``Sensitive(missing=)`` says.
+    The groups come from ``sensitive_features``, else from ``sensitive``, columns of X. Unseen and
+    missing groups raise, or get the number -1. ``Sensitive(missing=)`` allows missing ones, too.
     """
     if sensitive_features is None:
         columns = estimator._sensitive.columns
@@ -438,8 +439,12 @@ def read_groups(
         sensitive_features = take_columns(X, columns)
     n_samples = _num_samples(X)
     check_alignment(sensitive_features, X)
-    allowed = allow_unseen, estimator._sensitive.missing == "loss"
-    codes: IntArray = estimator._group_levels.encode(sensitive_features, n_samples, *allowed)
+    allowed = allow_unseen, allow_unseen or estimator._sensitive.missing == "loss"
+    name, remedy = type(estimator).__name__, ""
+    if hasattr(estimator, "unseen"):
+        remedy = f" {name}(unseen='overall') treats such rows by the mean over the groups."
+    levels = estimator._group_levels
+    codes: IntArray = levels.encode(sensitive_features, n_samples, *allowed, remedy)
     return codes
 
 

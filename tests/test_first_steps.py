@@ -11,7 +11,9 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +29,7 @@ from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.constraints.cells import Parts
 from skfair.constraints.rates import RateParity
+from skfair.inspection import GroupCalibrationDisplay
 from skfair.metrics import (
     demographic_parity_difference,
     demographic_parity_ratio,
@@ -41,6 +44,7 @@ from skfair.metrics import (
 from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import FairDecisionRegressor
+from skfair.report import audit
 from tests.house import public_objects
 
 RNG = np.random.default_rng(0)
@@ -375,3 +379,112 @@ def test_numbers_whose_squares_overflow_are_named(dtype):
     with pytest.raises(ValueError, match="NaN") as caught:
         FairDecisionRegressor(Ridge()).fit(FRAME * np.nan, Y, sensitive_features=SEX)
     assert not getattr(caught.value, "__notes__", [])
+
+
+THREE = np.where(FRAME["a"] > 0.5, "late", np.where(FRAME["b"] > 0, "mid", "early"))
+MISSING = Y.astype(float).where(np.arange(N) > 0)
+OF_SEX = {"sensitive_features": SEX}
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier])
+@pytest.mark.parametrize(
+    ("columns", "remedy"),
+    [
+        ((Y, FRAME), "Pass X first"),
+        ((FRAME, np.eye(2)[Y]), r"y.argmax\(axis=1\)"),
+        ((FRAME, MISSING), "Drop the rows whose target is missing"),
+        ((FRAME, np.ones(N)), "Add rows of another class"),
+        (([{"a": 1.0}] * N, Y), "DictVectorizer"),
+    ],
+    ids=["swapped", "one-hot", "missing", "one class", "dicts"],
+)
+def test_errors_about_the_data_of_a_fit_say_what_to_do(kind, columns, remedy):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        kind().fit(*columns, **OF_SEX)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert re.search(remedy, said)
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier, FairKMeans])
+def test_people_that_are_sensitive_attributes_are_told_where_they_go(kind):
+    with pytest.raises((TypeError, ValueError), match="passed as sensitive_features="):
+        kind().fit(FRAME, Y, groups=SEX)
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier, FairKMeans])
+def test_attributes_before_the_fit_ask_for_it(kind):
+    model = kind()
+    for name in ("status_", "train_disparity_", "labels_"):
+        assert not hasattr(model, name)
+        with pytest.raises(NotFittedError, match=f"so it has no {name}. Call fit first"):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        model.no_such_name  # noqa: B018
+    fitted = model.fit(FRAME, Y, **OF_SEX)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name_'"):
+        fitted.no_such_name_  # noqa: B018
+
+
+def test_several_classes_are_sent_to_the_estimator_that_takes_them():
+    with pytest.raises(ValueError, match="FairDecisionClassifier limits the disparity of each"):
+        ConstrainedERMClassifier().fit(FRAME, THREE, **OF_SEX)
+    FairDecisionClassifier(max_disparity=1, cv=2).fit(FRAME, THREE, **OF_SEX)
+
+
+def test_thresholds_of_groups_are_passed_as_decisions():
+    score = 1 / (1 + np.exp(-FRAME["a"]))
+    with pytest.raises(ValueError, match="pass the decisions by these as y_pred"):
+        audit(Y, y_score=score, threshold={"f": 0.4, "m": 0.5}, **OF_SEX)
+
+
+def test_the_auc_of_groups_is_one_step_from_each_shorter_form():
+    score = 1 / (1 + np.exp(-FRAME["a"]))
+    asked = {"metrics": {"auc": roc_auc_score}, "random_state": 0, **OF_SEX}
+    form = re.escape("group_report(y_true, y_score > 0.5, y_score=y_score, metrics=")
+    for columns in (
+        {"y_pred": score},
+        {"y_score": score},
+        {"y_pred": score > 0.5},
+        {"y_pred": score, "rates": False},
+    ):
+        with pytest.raises(ValueError, match=form):
+            group_report(Y, **columns, **asked)
+    report = group_report(Y, score > 0.5, y_score=score, **asked)
+    for sex in ("f", "m"):
+        own = sex == SEX
+        assert report.loc[sex, "auc"] == roc_auc_score(Y[own], score[own])
+
+
+def test_the_calibration_of_one_of_several_classes_works_as_the_error_says():
+    pytest.importorskip("matplotlib")
+    model = LogisticRegression().fit(FRAME, THREE)
+    k = 1
+    label, proba = model.classes_.tolist()[k], model.predict_proba(FRAME)
+    said = re.escape(f"y == {label!r} and the scores predict_proba(X)[:, {k}]")
+    with pytest.raises(ValueError, match=said):
+        GroupCalibrationDisplay.from_estimator(model, FRAME, THREE, pos_label=label, **OF_SEX)
+    with pytest.raises(ValueError, match="pass the column of one of them"):
+        GroupCalibrationDisplay.from_predictions(THREE, proba, pos_label=label, **OF_SEX)
+    display = GroupCalibrationDisplay.from_predictions(label == THREE, proba[:, k], **OF_SEX)
+    assert display.group_names == ["f", "m"]
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, FairDecisionRegressor])
+@pytest.mark.parametrize("attributes", [["sex"], ["sex", "age"]])
+def test_people_without_a_group_are_predicted_as_those_of_a_new_one(kind, attributes):
+    known = PEOPLE[attributes]
+    model = kind(group_aware=True, cv=3).fit(FRAME, Y, sensitive_features=known)
+    first = slice(0, 60)
+    new = known[first].astype(object)
+    for value in (None, np.nan, pd.NA, "x"):
+        new.iloc[0, 0] = value
+        with pytest.raises(ValueError, match=rf"{kind.__name__}\(unseen='overall'\) treats"):
+            model.set_params(unseen="error").predict(FRAME[first], sensitive_features=new)
+        model.set_params(unseen="overall")
+        seen = model.predict(FRAME[first], sensitive_features=known[first])
+        predicted = model.predict(FRAME[first], sensitive_features=new)
+        if value is None:
+            expected = predicted
+        assert np.array_equal(predicted, expected)
+        assert np.array_equal(predicted[1:], seen[1:])

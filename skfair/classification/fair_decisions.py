@@ -136,8 +136,9 @@ class FairDecisionClassifier(
         regression is used if ``estimator`` is linear or the columns are sparse, otherwise gradient
         boosting.
     unseen : {"error", "overall"}, default="error"
-        Treatment of a group at prediction that did not occur in ``fit``. If "error", an error is
-        raised. If "overall", the offsets are averaged over the groups.
+        Treatment of rows at prediction whose group is missing (None, NaN or NA) or did not occur in
+        ``fit``. If "error", an error is raised. If "overall", the offsets are averaged over the
+        groups.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
         Folds on which the classifier is fitted.
 

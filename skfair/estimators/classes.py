@@ -37,9 +37,9 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
     if kind != "binary" or classes.size > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}, with "
-            f"{classes.size} classes: {listed(classes.tolist())}. A limit on the disparity of "
-            "each class against the rest would not bound the disparity of the predictions. "
-            "Compare y == label instead."
+            f"{classes.size} classes: {listed(classes.tolist())}. FairDecisionClassifier limits "
+            "the disparity of each of several classes. Here, pass one class against the rest: "
+            "y == label."
         )
     return classes
 
@@ -58,7 +58,8 @@ def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if classes.size < 2:
         raise ValueError(
             "This classifier needs samples of at least 2 classes in the data, but the data "
-            f"contains only one class: {classes.tolist()[0]!r}."
+            f"contains only one class: {classes.tolist()[0]!r}. Add rows of another class, and "
+            "check whether rows were left out when y was made."
         )
     return classes, codes
 

@@ -326,8 +326,13 @@ def make_splits(
         n = len(y)
         dealt = n if units is None else n_people(n, units)
         if not 2 <= cv <= dealt:
-            got = f"n_samples={n}" if units is None else f"{dealt} different values of groups"
-            raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}.")
+            got = f"n_samples={n}."
+            if units is not None:
+                got = (
+                    f"{dealt} different values of groups. groups= is the person of each row: sex "
+                    "and the like are passed as sensitive_features=."
+                )
+            raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}")
         draws, levels = row_draws(rows.X, None, key), np.unique(y, return_inverse=True)[1]
         alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
 

@@ -163,9 +163,19 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     return [np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])]
 
 
-def check_missing(factorized: Factorized, name: str, role: Role = SENSITIVE) -> None:
+def check_missing(
+    factorized: Factorized,
+    name: str,
+    role: Role = SENSITIVE,
+    remedy: str = "",  # the end of errors about rows that are predicted
+) -> None:
     """Raise if an attribute has missing values, and say how many."""
     n_missing = int(np.count_nonzero(factorized.codes < 0))
+    if n_missing and remedy:
+        raise ValueError(
+            f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
+            f"{factorized.codes.size} rows. Drop these rows, or impute them.{remedy}"
+        )
     if n_missing:
         kept = "keep them in the loss of a model (Sensitive(missing='loss')), " * (
             role is SENSITIVE

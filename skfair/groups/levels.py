@@ -97,6 +97,7 @@ class GroupLevels:
         n_samples: int | None = None,
         allow_unseen: bool = False,
         allow_missing: bool = False,
+        remedy: str = "",  # the end of errors: how such rows are allowed
     ) -> IntArray:
         """Return the group numbers of new rows, shape (n_attributes, n_samples).
 
@@ -116,14 +117,15 @@ class GroupLevels:
         for a, (name, values) in enumerate(columns):
             factorized = factorize(values)
             if not allow_missing:
-                check_missing(factorized, self.attributes[a] if name is None else name, role)
-            known = self._known_levels(factorized, a, allow_unseen)
+                attribute = self.attributes[a] if name is None else name
+                check_missing(factorized, attribute, role, remedy)
+            known = self._known_levels(factorized, a, allow_unseen, remedy)
             codes[a] = np.append(known, -1)[factorized.codes]  # the code of missing values is -1
         if self.combinations is None:
             return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
         is_known = codes.min(axis=0, initial=0) >= 0
         numbers = np.full((1, codes.shape[1]), -1)
-        numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen)
+        numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen, remedy)
         return numbers
 
     def _named(self, names: set[str | None]) -> bool:
@@ -146,7 +148,7 @@ class GroupLevels:
         return [(name, by_name[name]) for name in self.attributes]
 
     def _known_levels(
-        self, factorized: Factorized, attribute: int, allow_unseen: bool = False
+        self, factorized: Factorized, attribute: int, allow_unseen: bool = False, remedy: str = ""
     ) -> IntArray:
         """Map the levels of new rows to those seen at fit."""
         position = {level: i for i, level in enumerate(self.levels[attribute])}
@@ -156,11 +158,13 @@ class GroupLevels:
                 f"{self.role.attribute} {self.attributes[attribute]!r} has "
                 f"{plural(len(unseen), 'level')} that did not occur at fit: {listed(unseen)}. "
                 f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
-                "every group, or map new levels to a known one."
+                f"every group, or map new levels to a known one.{remedy}"
             )
         return np.array([position.get(level, -1) for level in factorized.levels], dtype=np.int64)
 
-    def _known_combinations(self, codes: IntArray, allow_unseen: bool = False) -> IntArray:
+    def _known_combinations(
+        self, codes: IntArray, allow_unseen: bool = False, remedy: str = ""
+    ) -> IntArray:
         """Map rows of level codes to the intersections seen at fit."""
         assert self.combinations is not None
         shape = np.array([len(column) for column in self.levels])
@@ -178,8 +182,8 @@ class GroupLevels:
             raise ValueError(
                 f"{plural(unknown.size, 'row')} in an intersection that did not occur "
                 f"at fit, for example {intersection_name(self.attributes, levels)!r}. Fit on data "
-                "that contain every intersection, or do not cross the attributes "
-                "(Sensitive(crossed=False) of estimators, intersectional=False of metrics)."
+                "that contain every intersection, or do not cross the attributes (Sensitive("
+                f"crossed=False) of estimators, intersectional=False of metrics).{remedy}"
             )
         return position[None, :]
 

@@ -131,7 +131,8 @@ class GroupCalibrationDisplay(Display):
             True labels.
         pos_label : label, default=None
             The class whose probabilities are drawn. If None, the positive class of the estimator is
-            used, which is usually the second of its two classes.
+            used, which is usually the second of its two classes. For one of several classes, pass
+            ``y == label`` and its column of ``predict_proba`` to :meth:`from_predictions`.
         **kwargs
             Further arguments of :meth:`from_predictions`, such as ``n_bins``, ``name`` and ``ax``.
         """

@@ -91,8 +91,9 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
     score : str
         The score to maximise, which is one of the keys of ``scoring``.
     limit : dict
-        The limit for each fairness score. The keys are keys of ``scoring``, and the values are the
-        largest values that are allowed, such as ``{"demographic_parity_difference": 0.05}``. A pair
+        The limit for each fairness score. The keys are keys of ``scoring``, where the name of a
+        metric also stands for ``neg_`` and this name. The values are the largest values that are
+        allowed, such as ``{"demographic_parity_difference": 0.05}``. A pair
         ``(low, high)`` sets a lower and an upper limit, each of which may be None. For example,
         ``{"demographic_parity_ratio": (0.8, None)}`` is the four-fifths rule. The sign of negated
         scorers is ignored. To limit each attribute separately, use one scorer per attribute, made
@@ -130,9 +131,16 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
                 "Score each attribute: get_scorer(name, sensitive=attribute)."
             )
         ends = bound if isinstance(bound, tuple) else (None, bound)
-        if len(ends) != 2 or not all(end is None or isinstance(end, Real) for end in ends):
+        if len(ends) != 2 or not all(end is None or _is_number(end) for end in ends):
             raise ValueError(
                 f"limit[{name!r}] must be a number or a pair (low, high), got {bound!r}."
+            )
+        low, high = ends
+        if high is not None and (high < 0 or (low is not None and low > high)):
+            raise ValueError(
+                f"limit[{name!r}]={bound!r} can be met by no candidate: scores are compared "
+                "without their sign, which negated scorers change. Pass the largest value that is "
+                "allowed, such as 0.05, or a pair (low, high) with low <= high."
             )
         metric = LABEL_METRICS.get(name.removeprefix("neg_"))
         if metric and metric.greater_is_better and not isinstance(bound, tuple):
@@ -143,14 +151,22 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
         if metric:
             ratio = None
             if metric.kind == "difference":
-                ratio = f"{{'{name.removesuffix('_difference')}_ratio': ({bound!r}, None)}}"
+                plain = name.removeprefix("neg_").removesuffix("_difference")
+                ratio = f"limit={{'{plain}_ratio': ({ends[1]!r}, None)}}"
             for end in filter(None, ends):
                 check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most, ratio=ratio)
     return BestWithin(score, dict(limit), slack)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value
+
+
 def _mean_scores(cv_results: Mapping[str, Any], name: str) -> NDArray[np.float64]:
+    """Return the means over the folds; a metric also goes by the name of its scorer."""
     key = f"mean_test_{name}"
+    if key not in cv_results:
+        key = f"mean_test_neg_{name}"
     if key not in cv_results:
         known = [k.removeprefix("mean_test_") for k in cv_results if k.startswith("mean_test_")]
         raise ValueError(

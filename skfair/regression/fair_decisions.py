@@ -107,8 +107,8 @@ class FairDecisionRegressor(
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it.
     unseen : {"error", "overall"}, default="error"
-        Treatment of a group at prediction that did not occur in ``fit``. If "error", an error is
-        raised. If "overall", the maps of all groups are averaged.
+        Treatment of rows at prediction whose group is missing (None, NaN or NA) or did not occur in
+        ``fit``. If "error", an error is raised. If "overall", the maps of all groups are averaged.
     n_jobs : int, default=None
         Number of fits that run in parallel. If None, the fits are made one after another.
 

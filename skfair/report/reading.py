@@ -237,6 +237,11 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
     true = None if y_true is None else task.codes(y_true, "y_true")
     predicted = None if y_pred is None else task.codes(y_pred, "y_pred")
     if threshold is not None:
+        if isinstance(threshold, Mapping):
+            raise ValueError(
+                f"threshold must be one number for all rows, got {threshold!r}. If groups have "
+                "thresholds of their own, pass the decisions by these as y_pred, without threshold."
+            )
         check_number(threshold, "threshold")
         if score is None or predicted is not None:
             raise ValueError("threshold turns y_score into decisions; pass y_score and no y_pred.")

@@ -115,9 +115,12 @@ def get_response(
         return response
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
+        k = classes.index(pos_label) if pos_label in classes else 0
         raise ValueError(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
-            f"{len(classes)} classes {classes}."
+            f"{len(classes)} classes {classes}. Compare one of them with the rest, by true labels "
+            f"y == {classes[k]!r} and the scores predict_proba(X)[:, {k}]: displays take both in "
+            "from_predictions, and metrics as they are."
         )
     pos_label = positive_class(estimator, pos_label)
     if not isinstance(pos_label, Hashable) or pos_label not in classes:

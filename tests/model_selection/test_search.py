@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from skfair.exceptions import NoFeasibleModelWarning
+from skfair.exceptions import LooseLimitWarning, NoFeasibleModelWarning
 from skfair.metrics import get_scorer
 from skfair.model_selection import best_within
 
@@ -37,6 +37,19 @@ def test_best_score_among_those_within(limit, best):
     assert pickle.loads(pickle.dumps(rule))(RESULTS) == best
 
 
+def test_a_scorer_goes_by_the_name_of_its_metric():
+    name = "demographic_parity_difference"
+    results = RESULTS | {f"mean_test_neg_{name}": RESULTS["mean_test_gap"]}
+    for given in (name, f"neg_{name}"):
+        assert best_within(score="accuracy", limit={given: 0.05})(results) == 1
+
+
+def test_a_limit_that_is_rather_a_ratio_is_warned_of():
+    for name in ("equalized_odds_difference", "neg_equalized_odds_difference"):
+        with pytest.warns(LooseLimitWarning, match=r"equalized_odds_ratio': \(0.8, None\)"):
+            best_within(score="accuracy", limit={name: 0.8})
+
+
 def test_none_within_is_said():
     with pytest.warns(
         NoFeasibleModelWarning, match=r"None of 4 candidates.*exceeds a limit by 0.005"
@@ -46,7 +59,7 @@ def test_none_within_is_said():
         LogisticRegression(),
         {"C": [0.1, 1.0]},
         scoring={"accuracy": "accuracy", "recall": "recall"},
-        refit=best_within(score="accuracy", limit={"recall": -1}),
+        refit=best_within(score="accuracy", limit={"recall": (1.5, None)}),
     )
     with pytest.warns(NoFeasibleModelWarning) as caught:
         search.fit([[0.0], [1.0]] * 10, [0, 1] * 10)
@@ -72,6 +85,10 @@ def test_undefined_scores_are_not_within():
         ("accuracy", {"odds": 0.1}, "no score 'odds'"),
         ("accuracy", {"gap": "5 %"}, "must be a number or a pair"),
         ("accuracy", {"gap": (0, 1, 2)}, "must be a number or a pair"),
+        ("accuracy", {"gap": True}, "must be a number or a pair"),
+        ("accuracy", {"gap": -0.06}, "can be met by no candidate"),
+        ("accuracy", {"neg_demographic_parity_difference": -0.06}, "can be met by no candidate"),
+        ("accuracy", {"ratio": (0.9, 0.8)}, "can be met by no candidate"),
         ("accuracy", {"neg_equalized_odds_difference": 5}, "limits nothing.*0.05 for 5%"),
         ("accuracy", {"demographic_parity_ratio": 0.8}, r"Pass the smallest.* \(0.8, None\)"),
         ("accuracy", {"demographic_parity_ratio": (80, None)}, "limits nothing"),
