@@ -115,6 +115,14 @@ def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch
     assert len(drawn) == 2
 
 
+@pytest.mark.parametrize("page", ["README.md", "doc/quickstart.rst", "doc/user_guide/concepts.rst"])
+def test_first_pages_say_that_group_blind_decisions_estimate_the_group(page):
+    text = " ".join((ROOT / page).read_text().replace("`", "").split())
+    (sentence,) = [own for own in re.split(r"(?<=\.) ", text) if "group_estimators_" in own]
+    assert "estimate" in sentence
+    assert "from the other columns" in sentence
+
+
 @pytest.mark.slow
 def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""

@@ -261,3 +261,15 @@ def test_the_audit_of_a_fit_says_what_limits_changed():
     both = Audit.from_estimator(model, before=free, **rows)
     ends = [f"{100 * of:.1f}".rstrip("0").rstrip(".") for of in (change.before, change.after)]
     assert f"The selection rate changed from {ends[0]}% to {ends[1]}%" in repr(both)
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, FairDecisionRegressor])
+def test_a_summary_says_that_the_group_is_estimated(kind):
+    said = "groups estimated from the other columns (group_estimators_)"
+    blind, aware = (fitted(kind(group_aware=is_aware)) for is_aware in (False, True))
+    assert blind.group_estimators_
+    assert said in blind.summary_
+    assert said in blind._repr_html_()
+    assert not aware.group_estimators_
+    assert said not in aware.summary_
+    assert said not in fitted(ConstrainedERMClassifier()).summary_
