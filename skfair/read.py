@@ -247,7 +247,7 @@ def _read_units(
         raise ValueError(
             "groups= is not read here, because confidence is None, and the fit has no folds. Leave "
             "it out, or where metadata routing passes it on, call set_fit_request(groups=False). "
-            "It is the person of each row: sex and the like are passed as sensitive_features=."
+            "Sensitive attributes are passed as sensitive_features=."
         )
     return read_units(groups, n_samples, "groups")
 

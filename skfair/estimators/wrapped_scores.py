@@ -329,8 +329,8 @@ def make_splits(
             got = f"n_samples={n}."
             if units is not None:
                 got = (
-                    f"{dealt} different values of groups. groups= is the person of each row: sex "
-                    "and the like are passed as sensitive_features=."
+                    f"{dealt} different values of groups, which name the person of each row. "
+                    "Sensitive attributes are passed as sensitive_features=."
                 )
             raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}")
         draws, levels = row_draws(rows.X, None, key), np.unique(y, return_inverse=True)[1]

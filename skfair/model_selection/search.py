@@ -149,11 +149,10 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
                 f"the smallest one that is allowed: ({bound!r}, None)."
             )
         if metric:
-            ratio = None
-            if metric.kind == "difference":
-                plain = name.removeprefix("neg_").removesuffix("_difference")
-                ratio = f"limit={{'{plain}_ratio': ({ends[1]!r}, None)}}"
+            plain = name.removeprefix("neg_").removesuffix("_difference")
             for end in filter(None, ends):
+                is_difference = metric.kind == "difference"
+                ratio = f"limit={{'{plain}_ratio': ({end!r}, None)}}" if is_difference else None
                 check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most, ratio=ratio)
     return BestWithin(score, dict(limit), slack)
 

@@ -28,7 +28,7 @@ def refuse_unknown(
             hint = f" {remedies[name]}" if remedies and name in remedies else ""
             hint = hint or name_in_skfair(name) or did_you_mean(name, known)
             hint = hint or f" Its arguments are {listed_in(known)}."
-            raise TypeError(f"{owner} has no argument {name!r}.{hint}")
+            raise TypeError(f"{owner}() got an unexpected keyword argument {name!r}.{hint}")
 
 
 class NamedArguments:

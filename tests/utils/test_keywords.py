@@ -27,7 +27,7 @@ def test_a_misspelt_argument_is_named_with_the_right_one(kind):
     for name in parameters:
         misspelt = f"{name[:-2]}x{name[-1]}" if len(name) > 4 else f"{name}s"
         if misspelt not in parameters:
-            said = f"^{kind.__name__} has no argument '{misspelt}'.*Did you mean"
+            said = f"unexpected keyword argument '{misspelt}'.*Did you mean"
             with pytest.raises(TypeError, match=said):
                 kind(**{misspelt: None})
 
@@ -37,7 +37,7 @@ def test_arguments_of_fairlearn_and_of_the_estimator_are_known():
         DemographicParity(difference_bound=0.1)
     with pytest.raises(TypeError, match="'unseen'. It is an argument of the estimator"):
         Sensitive("sex", unseen="overall")
-    with pytest.raises(TypeError, match=r"FairKMeans.fit has no argument 'groups'.*sensitive_feat"):
+    with pytest.raises(TypeError, match=r"FairKMeans.fit\(\).*'groups'.*sensitive_features="):
         FairKMeans(2).fit(np.eye(4), groups=["f", "m"] * 2)
 
 
