@@ -110,6 +110,19 @@ class Audit(AuditTables):
     calibration : DataFrame
         Mean target and mean score of each group, in up to ten bins with about the same number of
         its rows.
+    strata : DataFrame
+        The value of each compared measure in each group within each level of ``conditional_on``,
+        with the columns of ``rates`` and ``stratum``, the level. Up to 20 levels are listed, the
+        largest ones. It is empty without ``conditional_on``.
+    within : DataFrame
+        Differences within levels of ``conditional_on``, with one row per attribute, measure and
+        pair of groups. ``difference`` is the value of ``group`` minus the value of ``other``,
+        averaged over the levels that have both, with a weight of a b / (a + b) for a and b rows of
+        the two. ``n_strata`` is the number of these levels, ``n_higher`` and ``n_lower`` say in how
+        many of them ``group`` is higher and lower, and ``n_clear_higher`` and ``n_clear_lower`` in
+        how many this is significant. ``n_not_compared`` levels have too few rows of one of them.
+        ``p_value`` is the p-value of the average, and ``overall_p_value`` is the p-value of the
+        difference over all rows. Both are corrected like the p-values of ``gaps``.
     preset : str
         Name of the rule of law whose table was requested. It is empty without a preset.
     rule : str
@@ -303,8 +316,10 @@ def audit(
     before : array-like of shape (n_samples,), default=None
         Predictions of an earlier model, with which ``y_pred`` is compared.
     conditional_on : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-        An attribute that may legitimately explain a difference, such as the department. Differences
-        within its levels are reported in addition to differences over all rows.
+        An attribute that may legitimately explain a difference, such as the department. Groups are
+        then also compared within its levels. The verdict on an attribute begins with these levels,
+        says in how many of them which group is higher, and names a reversal: a group may be ahead
+        in each department and behind over all rows (Simpson's paradox).
     metrics : list of str, default=None
         Names of the metrics to report, such as ``"demographic_parity_difference"``. If None,
         metrics that suit the task are chosen.
@@ -453,8 +468,9 @@ def audit_table(
     tables = tables_of(sample, options.depth, options.min_size)
     unjudged, simulated, n_subgroups = search_subgroups(sample, tables, searched, options)
     asked = gaps_of(task, options.metrics, set(sample.measures))
-    gaps, rarest, chances = find_gaps(sample, views, asked, options, simulated)
+    gaps, within, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
+    subgroups = shown.subgroups(tables, subgroups)
     return Audit(
         **head_of(sample, options, title, n_rows - int(sample.counts.sum()), shown.hidden),
         about=about,
@@ -464,7 +480,7 @@ def audit_table(
         conditional_on=list(sample.within),
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps,
-        subgroups=shown.subgroups(tables, subgroups),
+        subgroups=subgroups,
         n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,
         calibration=shown.without_hidden(calibration),
@@ -472,4 +488,6 @@ def audit_table(
         rule=rule_text(options),
         impact=shown.without_hidden(impact_table(sample, views, options)),
         signed=signed_table(views, options, chances),
+        within=within,
+        strata=shown.strata(asked, options.confidence),
     )

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import sparse, special, stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.levels import number_tuples
 from skfair.groups.rates import CellMeans, wilson
 from skfair.report.options import Options
 from skfair.utils.rounding import ROUNDING
@@ -144,6 +145,41 @@ def _rarity(deviations: FloatArray) -> FloatArray:
         return np.asarray(-np.log1p(-outside))
 
 
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """The difference of each pair of groups by one measure, averaged over strata that have both.
+
+    A stratum in which the two groups have weights a and b counts as a b / (a + b), so a stratum
+    with a few rows of one group counts little (these are the weights of Mantel and Haenszel).
+    """
+
+    groups: IntArray  # (2, n_pairs)
+    of_pair: IntArray  # (n_comparisons,): the pair of groups of each comparison within a stratum
+    within: FloatArray  # (n_comparisons,): second group minus first, in one stratum
+    values: FloatArray  # (n_pairs,): second group minus first, averaged over strata
+    simulated: Simulated
+
+    @classmethod
+    def of(
+        cls, measure: CellMeans, alike: FloatArray, groups: ComparedGroups, most: float
+    ) -> Averaged:
+        """Average over strata; ``alike`` has simulations (n_draws, n_cells) of equal means."""
+        first, second = groups.pairs
+        size = groups.groups.n_groups
+        of_groups = [groups.group_of[first], groups.group_of[second]]
+        of_pair, pairs = number_tuples(of_groups, np.array([size, size]))
+        within = measure.means[second] - measure.means[first]
+        a, b = measure.weight[first], measure.weight[second]
+        weight = np.where(np.isnan(within), 0.0, a * b / np.where(a + b > 0, a + b, 1.0))
+        total = np.bincount(of_pair, weight, len(pairs))
+        shares = weight / np.where(total > 0, total, 1.0)[of_pair]
+        average: Any = sparse.csr_array((shares, (of_pair, np.arange(of_pair.size))))
+        values = np.where(total > 0, average @ np.nan_to_num(within), np.nan)
+        drawn = (average @ np.nan_to_num(alike[:, second] - alike[:, first]).T).T
+        simulated = Simulated.of(np.abs(values), np.abs(drawn), most)
+        return cls(pairs.T, of_pair, within, values, simulated)
+
+
 # Simulated means of one measure: what they are drawn around, of shape (1, n_cells), draws of shape
 # (n_draws, n_cells) around it, and draws as if all groups had the same mean.
 _Drawn = tuple[FloatArray, FloatArray, FloatArray]
@@ -161,6 +197,8 @@ class Compared:
     by_chance: FloatArray  # the worst pair of each simulation
     interval: tuple[float, float]
     simulated: Simulated
+    groups: list[str]  # names of the groups, of which the cells are parts
+    averaged: Averaged | None = None  # of one attribute within strata, by one measure
 
     @classmethod
     def of(
@@ -189,7 +227,12 @@ class Compared:
         low, high = _interval(gap, measures, centres, around, pairs, confidence)
         value = float(gap.worst(means, pairs)[0])
         ends = min(low, value), min(max(high, value), most)
-        return cls(gap, means, pairs, list(names), left_out, worst, ends, simulated)
+        averaged = None
+        is_plain = gap.kind == "difference" and len(measures) == 1
+        if groups.strata is not None and len(groups.groups.attributes) == 1 and is_plain:
+            averaged = Averaged.of(measures[0], alike[0], groups, most)
+        shown = list(names), left_out, worst, ends, simulated, list(groups.groups.names), averaged
+        return cls(gap, means, pairs, *shown)
 
     def judge(
         self, rarest: FloatArray, level: float

@@ -16,9 +16,17 @@ import pandas as pd
 from skfair._version import __version__
 from skfair.report.pictures import calibration_picture, density_picture, whiskers
 from skfair.report.result import AuditTables, parts, where
-from skfair.report.sentences import VERDICTS, measure_of, number, p_text, verdicts_of
+from skfair.report.sentences import (
+    VERDICTS,
+    measure_of,
+    number,
+    p_text,
+    verdicts_of,
+    within_strata,
+)
 from skfair.report.tasks import BEFORE
 from skfair.report.words import footer, measure_words, metric_words, prose, rule_of
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import plural, visible
 
 # The measures of which a picture is drawn, if the task has them.
@@ -50,7 +58,7 @@ def render(tables: AuditTables, template: str) -> str:
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],
         subgroups=[(measure, rows_of(own)) for measure, own in parts(tables.subgroups, "measure")],
-        impact=[_impact(tables.preset, view, rows) for view, rows in parts(tables.impact, "view")],
+        impact=[_impact(tables, view, rows) for view, rows in parts(tables.impact, "view")],
         rule=rule_of(tables.preset) if tables.preset else None,
         words=_glossary(tables),
         limits=prose()["limits"],
@@ -139,10 +147,28 @@ def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]
             for measure in PICTURED
             if measure in measures
         ],
-        "gaps": _gap_rows(where(tables.gaps, view=name)),
+        "gaps": _gap_rows(where(tables.gaps, view=name), tables.task),
+        "strata": _strata(tables, name),
         "scores": _score_pictures(tables, name),
         "signed": rows_of(where(tables.signed, view=name)),
         "hidden": [row.group for row in rows_of(where(tables.hidden, view=name))],
+    }
+
+
+def _strata(tables: AuditTables, name: str) -> dict[str, Any] | None:
+    """Return the measures of an attribute's groups in each stratum; None if none is shown."""
+    rates = where(tables.strata, view=name)
+    if not len(rates):
+        return None
+    within = where(tables.within, view=name)
+    n_strata = 0 if not len(within) else within[["n_strata", "n_not_compared"]].iloc[0].sum()
+    return {
+        "measures": list(dict.fromkeys(rates["measure"])),
+        "rows": [
+            (*key, {row.measure: row for row in rows_of(own)})
+            for key, own in rates.groupby(["stratum", "group"], sort=False)
+        ],
+        "n_more": max(int(n_strata) - rates["stratum"].nunique(), 0),
     }
 
 
@@ -162,29 +188,40 @@ def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
     return picture | {"rows": rows[:MOST_DOTS], "n_more": len(rows[MOST_DOTS:])}
 
 
-def _impact(preset: str, view: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the table of a preset for one view: its heads and its cells as text."""
-    known = [name for name in rule_of(preset).columns if name in rows and rows[name].notna().any()]
+def _impact(tables: AuditTables, view: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the table of a preset for one view: its heads and its cells as text.
+
+    Within strata there are the sentence about them, and how many of each group were selected.
+    """
+    columns, names = rule_of(tables.preset).columns, ", ".join(tables.conditional_on)
+    known = [name for name in columns if name in rows and rows[name].notna().any()]
     heads = {name: prose()["heads"][name] for name in known}
     cells = [
         (
             row.group + prose()["status"][row.status] * (row.group != row.status),
             row.n,
-            [_impact_cell(row, name) for name in heads],
+            [_impact_cell(row, name, names) for name in heads],
         )
         for row in rows_of(rows)
     ]
-    return {"name": view, "heads": list(heads.values()), "rows": cells}
+    strata = rows_of(where(tables.strata, view=view, measure="selection_rate"))
+    within = within_strata(tables, view, "selection_rate") if strata else None
+    said = [] if within is None else [text for text in within[:2] if text]
+    named = {"name": view, "heads": list(heads.values()), "rows": cells}
+    return {**named, "strata": strata, "said": said}
 
 
-def _impact_cell(row: Any, name: str) -> str:
+def _impact_cell(row: Any, name: str, strata: str) -> str:
     """Write one value of the table of a preset."""
     value = getattr(row, name)
     if name == "is_below_four_fifths":
         if row.status != "compared":
             return "-"
+        notes = ["one person turns it"] if row.is_fragile else []
+        if value and getattr(row, "strata_odds_ratio", 0.0) > 1:
+            notes.append(f"over all rows; higher odds within {strata}")
         flag = "below" if value else "not below"
-        return f"{flag} (one person turns it)" if row.is_fragile else flag
+        return f"{flag} ({'; '.join(notes)})" if notes else flag
     if pd.isna(value):
         return "-"
     if name == "selected" or name.startswith("shortfall"):
@@ -192,14 +229,31 @@ def _impact_cell(row: Any, name: str) -> str:
     return f"{100 * value:.1f}%" if name == "rate" else number(value)
 
 
-def _gap_rows(gaps: pd.DataFrame) -> list[Any]:
-    """List the gaps of the present model beside those of the model before, then within strata."""
+def _gap_rows(gaps: pd.DataFrame, task: str) -> list[Any]:
+    """List the gaps of the present model beside those of the model before, then within strata.
+
+    The columns ``apart`` and ``clear`` say which of two groups is lower, if one rate is compared.
+    """
     if not len(gaps):
         return []
     keys = ["metric", "is_conditional"]
     before = where(gaps, model="before")[[*keys, "value"]].rename(columns={"value": "before"})
     now = where(gaps, model="now").merge(before, "left", keys)
+    words = [_word_between(gap, task) for gap in rows_of(now)]
+    for name, first, second in (
+        ("apart", "first_group", "second_group"),
+        ("clear", "clear_first", "clear_second"),
+    ):
+        pairs = zip(now[first], words, now[second], strict=True)
+        now[name] = [f"{group} {word} {other}" if group else "" for group, word, other in pairs]
     return rows_of(now.sort_values("is_conditional", kind="stable"))
+
+
+def _word_between(gap: Any, task: str) -> str:
+    """Return the word between the two groups of a gap, the first of which has the smaller rate."""
+    is_of_one_rate = measure_of(gap.metric.replace("_ratio", "_difference"), task) != ""
+    is_apart = abs(gap.value - gap.is_ratio) > ROUNDING
+    return "lower than" if is_of_one_rate and is_apart else "and"
 
 
 def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:

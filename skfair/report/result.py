@@ -186,7 +186,7 @@ class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
     _templates = "page.html.j2", "cell.html.j2", "card.md.j2"
-    _schema = "schema.json", "3.0"
+    _schema = "schema.json", "3.1"
 
     task: str
     conditional_on: list[str]
@@ -198,6 +198,8 @@ class AuditTables(PlainTables):
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)
     signed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    within: pd.DataFrame = field(default_factory=pd.DataFrame)
+    strata: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a metric of the audited model, for the worst view or for a given view.

@@ -3,7 +3,9 @@
 The first screen has a verdict on each attribute, in at most five lines. A verdict names two groups
 with their rates, the gap between them, whether it is statistically significant, and for selection
 rates the impact ratio. It is about the largest significant difference, or the largest one if none
-is significant.
+is significant. If groups are also compared within strata, a verdict begins with these: which group
+is higher, by how much on average, and in how many strata. Then it says the same of all rows, and
+names a reversal (Simpson's paradox).
 """
 
 from __future__ import annotations
@@ -40,6 +42,16 @@ class Verdict(NamedTuple):
     view: str
     metric: str  # "" if nothing could be compared
     text: str
+    p_value: float
+    is_beyond_chance: bool
+    is_reversed: bool = False  # whether strata have another direction than all rows
+
+
+class Within(NamedTuple):
+    """What is said of one attribute within strata."""
+
+    sentence: str
+    reversal: str  # "" if there is none
     p_value: float
     is_beyond_chance: bool
 
@@ -108,15 +120,134 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
         rows = where(rows, metric=named[0])
     elif len(rows) and rows["is_beyond_chance"].any():
         rows = rows[rows["is_beyond_chance"]].sort_values("value", ascending=False, kind="stable")
-    gap = next(rows.itertuples(), None)
+    gap: Any = next(rows.itertuples(), None)
     if gap is None or not gap.first_group:
         text = f"{view}: groups are not compared, because fewer than two of them have enough rows."
         return Verdict(view, "", text, np.nan, False)
-    return _sentence(tables, gap)
+    within = within_strata(tables, view, measure_of(gap.metric, tables.task))
+    if within is None:
+        return _sentence(tables, gap)
+    overall = _sentence(tables, gap, "Over all rows")
+    texts = [within.sentence, within.reversal, overall.text]
+    return Verdict(
+        view,
+        gap.metric,
+        " ".join(filter(None, texts)),
+        float(np.fmin(within.p_value, overall.p_value)),
+        within.is_beyond_chance or overall.is_beyond_chance,
+        bool(within.reversal),
+    )
 
 
-def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict:
-    """Put the most significant pair of groups into a sentence.
+def within_strata(tables: AuditTables, view: str, measure: str) -> Within | None:
+    """Say how groups differ within strata; None if they were not compared there.
+
+    The pair of groups is one whose direction is reversed, or else the one with the largest
+    significant difference. If there is a reference group, it is one of the pair.
+    """
+    if not tables.conditional_on:
+        return None
+    names = ", ".join(tables.conditional_on)
+    rows = where(tables.within, view=view, measure=measure)
+    own: Any = where(tables.signed, view=view)
+    if len(own) and len(rows):
+        has_reference = rows[["group", "other"]].eq(own["reference"].iloc[0]).any(axis=1)
+        rows = rows[has_reference] if has_reference.any() else rows
+    overall = _rates_of_all(tables, view, measure)
+    pairs = [row for row in list[Any](rows.itertuples()) if np.isfinite(row.difference)]
+    if not pairs:
+        text = f"{view}, within {names}: groups are not compared, because no level has enough rows"
+        return Within(f"{text} of two groups.", "", np.nan, False)
+    are_reversed = [_is_reversed(row, overall, tables.confidence) for row in pairs]
+    order = zip(are_reversed, (row.is_beyond_chance for row in pairs), pairs, strict=True)
+    is_reversed, _, pair = max(order, key=lambda own: (*own[:2], abs(own[2].difference)))
+    n_groups = len({name for row in pairs for name in (row.group, row.other)})
+    head = f"{view}{f' ({n_groups} groups)' if n_groups > 2 else ''}, within {names}"
+    sentence = f"{head}: {_direction(tables, pair)}{_levels(tables, pair)}."
+    if pair.n_not_compared:
+        are = "is" if pair.n_not_compared == 1 else "are"
+        sentence += (
+            f" {plural(pair.n_not_compared, 'more level')} {are} not compared, because one of the "
+            "two groups has too few rows there."
+        )
+    reversal = _reversal(pair, overall, names) if is_reversed else ""
+    if (n_more := sum(are_reversed) - 1) > 0:
+        reversal += f" The direction is also reversed for {plural(n_more, 'more pair')} of groups."
+    return Within(sentence, reversal, pair.p_value, bool(pair.is_beyond_chance))
+
+
+def _is_reversed(pair: Any, overall: Any, confidence: float) -> bool:
+    """Whether the difference over all rows has another direction than the one within strata.
+
+    Both must be significant, or chance would reverse small differences. The second one may be the
+    average over strata, or the difference in one of them.
+    """
+    apart = float(overall[pair.group] - overall[pair.other])
+    is_clear = pair.overall_p_value <= 1 - confidence + ROUNDING and abs(apart) > ROUNDING
+    n_opposite = pair.n_clear_lower if apart > 0 else pair.n_clear_higher
+    is_opposite = pair.is_beyond_chance and apart * pair.difference < 0
+    return bool(is_clear and (is_opposite or n_opposite > 0))
+
+
+def _reversal(pair: Any, overall: Any, names: str) -> str:
+    """Name a reversal, from the view of the group that is lower over all rows."""
+    is_lower = overall[pair.group] < overall[pair.other]
+    who = group_words(pair.view, pair.group if is_lower else pair.other)
+    n_ahead = pair.n_higher if is_lower else pair.n_lower
+    lower, higher = ("behind", "ahead") if pair.measure == "selection_rate" else ("lower", "higher")
+    levels = plural(pair.n_strata, "level")
+    return f"Reversal: {who} is {lower} overall, {higher} in {n_ahead} of {levels} of {names}."
+
+
+def _direction(tables: AuditTables, pair: Any) -> str:
+    """Say which of two groups is higher within strata, in how many, and by how much on average."""
+    sides = [(pair.group, pair.n_higher), (pair.other, pair.n_lower)]
+    (first, n_higher), (second, _) = sides if pair.difference >= 0 else sides[::-1]
+    who, whom = (group_words(pair.view, name) for name in (first, second))
+    phrase, size = _phrase(tables, pair.measure), abs(float(pair.difference))
+    negation = "" if pair.is_beyond_chance else "not "
+    text = f"{phrase} higher for {who} than for {whom} in {n_higher} of "
+    text += f"{plural(pair.n_strata, 'level')}, by {_size(size, pair.measure)} on average, "
+    return f"{text}{negation}{SIGNIFICANT} (p {p_text(pair.p_value, tables.n_simulations)})"
+
+
+def _levels(tables: AuditTables, pair: Any) -> str:
+    """List the rates of two groups in each stratum, where they may be shown."""
+    rows = where(tables.strata, view=pair.view, measure=pair.measure)
+    if not len(rows):
+        return ""
+    values = rows.pivot(index="stratum", columns="group", values="value")
+    values = values.reindex(index=rows["stratum"].unique(), columns=[pair.group, pair.other])
+    order = [pair.group, pair.other] if pair.difference >= 0 else [pair.other, pair.group]
+    who, whom = (f" ({group_words(pair.view, name)})" for name in order)
+    items = []
+    for level, first, second in values[order].dropna().itertuples():
+        texts = (_numbers if pair.measure.startswith("mean_") else _shares)(first, second)
+        name = group_words(tables.conditional_on[0], level) if "=" not in level else level
+        items.append(f"{name} {texts[0]}{who} against {texts[1]}{whom}")
+        who = whom = ""
+    return f": {listed_in(items)}" if items else ""
+
+
+def _size(size: float, measure: str) -> str:
+    """Write an average difference, of shares in points, with as many digits as it needs."""
+    if measure.startswith("mean_"):
+        return number(size)
+    points = next((p for digits in (1, 2, 3) if (p := round(100 * size, digits))), 0.0)
+    return f"{points:g} {'point' if points == 1 else 'points'}"
+
+
+def _phrase(tables: AuditTables, measure: str) -> str:
+    """Return what a verdict calls a measure."""
+    is_scoring = measure == "selection_rate" and len(where(tables.impact, measure="scoring_rate"))
+    phrase = measure_words("scoring_rate" if is_scoring else measure).phrase
+    return phrase.replace("{label}", measure.partition("[")[2][:-1])
+
+
+def _sentence(
+    tables: AuditTables, gap: Any, head: str | None = None, *, of_all: bool = False
+) -> Verdict:
+    """Put the most significant pair of groups into a sentence, which begins with the view or head.
 
     If there is a reference group, it is one of the pair. With ``of_all``, all pairs are considered
     if no group differs significantly from the reference group.
@@ -129,12 +260,11 @@ def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict
     rates = _compared_rates(tables, gap)
     is_share = not measure.startswith("mean_")
     texts = (_shares if is_share else _numbers)(float(rates[group]), float(rates[other]))
-    is_scoring = measure == "selection_rate" and len(where(tables.impact, measure="scoring_rate"))
-    phrase = measure_words("scoring_rate" if is_scoring else measure).phrase
-    phrase = phrase.replace("{label}", measure.partition("[")[2][:-1])
+    phrase = _phrase(tables, measure)
     who, whom = (group_words(gap.view, name) for name in (group, other))
     of_many = f" ({len(rates)} groups)" if len(rates) > 2 else ""
-    text = f"{gap.view}{of_many}: {phrase} {texts[0]} ({who}) against {texts[1]} ({whom}): "
+    head = f"{gap.view}{of_many}" if head is None else head
+    text = f"{head}: {phrase} {texts[0]} ({who}) against {texts[1]} ({whom}): "
     negation, p = "" if is_beyond else "not ", p_text(p_value, tables.n_simulations)
     text += f"{texts[2]}, {negation}{SIGNIFICANT} (p {p})"
     if measure == "selection_rate":
@@ -229,7 +359,11 @@ def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
         return [verdict.text for verdict in verdicts]
     order = sorted(
         verdicts,
-        key=lambda verdict: (not verdict.is_beyond_chance, np.nan_to_num(verdict.p_value, nan=2.0)),
+        key=lambda own: (
+            not own.is_reversed,
+            not own.is_beyond_chance,
+            np.nan_to_num(own.p_value, nan=2.0),
+        ),
     )
     shown, rest = order[: room - 1], order[room - 1 :]
     names = listed_in([verdict.view for verdict in rest])
@@ -248,13 +382,18 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]
     gap = gaps[int(np.argmax([np.ptp(pair) for pair in rates]))]
     if (gap.view, gap.metric) not in {(v.view, v.metric) for v in verdicts if v.is_beyond_chance}:
-        yield f"Largest significant difference: {_sentence(tables, gap, of_all=True).text}"
+        rows = " over all rows" if tables.conditional_on else ""
+        yield f"Largest significant difference{rows}: {_sentence(tables, gap, of_all=True).text}"
 
 
 def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
     """Return the measure of a difference of each group that is compared."""
-    measure = measure_of(gap.metric, tables.task)
-    rates = where(tables.rates, view=gap.view, measure=measure, apart="")
+    return _rates_of_all(tables, gap.view, measure_of(gap.metric, tables.task))
+
+
+def _rates_of_all(tables: AuditTables, view: str, measure: str) -> pd.Series:
+    """Return a measure of each group that is compared, over all rows."""
+    rates = where(tables.rates, view=view, measure=measure, apart="")
     return pd.Series(rates["value"].to_numpy(), index=rates["group"])
 
 

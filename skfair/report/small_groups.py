@@ -16,13 +16,21 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.levels import number_tuples
+from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable
+from skfair.report.gaps import Gap
 from skfair.report.options import Options
 from skfair.report.subgroups import Table, tables_of
 from skfair.report.views import View, is_joint, masked, views_of
 from skfair.utils.rounding import SUM_ROUNDING
 
 HIDDEN = "hidden"
+# Strata of which rates are listed at most, the largest ones: about what a reader looks through.
+MOST_STRATA = 20
+# Cells whose sums are judged together, at most: each of them costs a projection of all secrets,
+# which takes 2 ms for 300 cells and four times as long for twice as many.
+MOST_CELLS = 300
 
 
 def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tuple[str, str]]]:
@@ -88,19 +96,40 @@ class Sums:
         counts: FloatArray,  # (n_counts, n_cells of the sample): people, of whom there may be few
         depth: int,  # of the groups that are sums of cells
         least: float,
+        strata: IntArray | None = None,  # of the cells of the sample, by which the cells are split
     ) -> None:
-        units = np.eye(len(view.names))
-        self._codes, self._least, self._known = view.codes, least, units[:0]
-        of_cells = [np.bincount(view.codes, own, len(units)) for own in counts]
+        self._made_of, codes = (sample, view, counts, depth, least), view.codes
+        if strata is not None:
+            codes = _crossed(codes, strata)
+        units = np.eye(int(codes.max()) + 1)
+        self._codes, self._least, self._known = codes, least, units[:0]
+        of_cells = [np.bincount(codes, own, len(units)) for own in counts]
         self._counts = np.reshape(of_cells, (-1, len(units)))
         is_few, rows = self._are_few(units), units[:0]
         if is_few.any():
             tables = [own.codes for own in tables_of(sample, depth, 0)]
             parts = [np.zeros_like(view.codes), *tables]
+            if strata is not None:
+                parts += [_crossed(own, strata) for own in parts]
             groups = [self._row(codes == i) for codes in parts for i in range(codes.max() + 1)]
             rows = np.array([*units, *groups, *(row * is_few for row in groups)])
         self._secret = rows[self._are_few(rows)]
         self.is_whole_shown = self._admits(np.ones(len(units)))
+
+    def within(self, strata: IntArray) -> Sums:
+        """Return the sums over cells split by stratum, beside those that are shown here."""
+        split = Sums(*self._made_of, strata=strata)
+        # If there are no secrets, any sum over these cells may be shown already.
+        known = self._known if len(self._secret) else np.eye(self.n_cells)
+        cells = np.zeros(split.n_cells, np.intp)
+        cells[split._codes] = self._codes
+        _, lengths, basis = np.linalg.svd(np.vstack([split._known, known[:, cells]]), False)
+        split._known = basis[lengths > SUM_ROUNDING]
+        for _ in range(2):  # the second pass removes the rounding of the first
+            split._secret -= split._secret @ split._known.T @ split._known
+        # What can be computed already is no secret any more.
+        split._secret = split._secret[np.linalg.norm(split._secret, axis=1) >= SUM_ROUNDING]
+        return split
 
     def _are_few(self, rows: FloatArray) -> BoolArray:
         n_people = rows @ self._counts.T
@@ -109,6 +138,11 @@ class Sums:
     def _row(self, is_inside: BoolArray) -> FloatArray:
         """Return which cells those of the sample are part of."""
         return (np.bincount(self._codes, is_inside, self._counts.shape[1]) > 0).astype(float)
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells, of which sums are sums."""
+        return self._counts.shape[1]
 
     def _admits(self, row: FloatArray) -> bool:
         """Show a sum, unless one of few people could be computed then."""
@@ -134,6 +168,12 @@ class Sums:
         """Return which groups of a view may not be shown; larger ones are shown first."""
         order = np.argsort(-view.n_rows, kind="stable")
         return ~self.shown(view.codes, order)[np.argsort(order)]
+
+
+def _crossed(codes: IntArray, strata: IntArray) -> IntArray:
+    """Number the combinations of a group and a stratum that occur."""
+    sizes = np.array([codes.max() + 1, strata.max() + 1])
+    return number_tuples([codes.astype(np.int64), strata], sizes)[0]
 
 
 class Shown:
@@ -166,6 +206,66 @@ class Shown:
             return table
         groups = pd.MultiIndex.from_frame(table[["view", "group"]])
         return table[~groups.isin(pd.MultiIndex.from_frame(self.hidden))].reset_index(drop=True)
+
+    def strata(self, gaps: list[Gap], confidence: float) -> pd.DataFrame:
+        """Return the rates of the groups of each attribute in each of the largest strata.
+
+        Cells from which numbers of few people could be computed are left out. They are judged last,
+        so all sums that are shown elsewhere are known to the reader.
+        """
+        sample = self.sample
+        if not sample.within:
+            return pd.DataFrame()
+        strata = read_strata(sample.columns(sample.within))
+        order = np.argsort(-np.bincount(strata.codes, sample.people), kind="stable")
+        measures = {measure for gap in gaps for measure in gap.measures}
+        tables, split = [], dict[int, Sums]()
+        for view, *both in zip(self.views, self._rows, self._classes, strict=True):
+            if len(view.attributes) > 1:
+                continue
+            n_listed = min(MOST_STRATA, max(1, MOST_CELLS // both[0].n_cells))
+            is_listed = np.isin(np.arange(order.size), order[:n_listed])
+            # The other strata are one rest, which can be computed from what is listed.
+            of_cells = np.where(is_listed, np.arange(order.size), order.size)[strata.codes]
+            for sums in both:
+                if id(sums) not in split:
+                    split[id(sums)] = sums.within(of_cells)
+            rows, classes = (split[id(sums)] for sums in both)
+            cells, stratum = self._cells_within(view, strata, is_listed, rows, classes)
+            for name, of_cell in cells.measures.items():
+                if name in measures:
+                    rates = cells.rates(name, of_cell.means, *of_cell.interval(confidence))
+                    rates.insert(1, "stratum", [strata.names[s] for s in stratum])
+                    tables.append(rates[cells.apart != HIDDEN])
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+    def _cells_within(
+        self, view: View, strata: Strata, is_listed: BoolArray, rows: Sums, classes: Sums
+    ) -> tuple[View, IntArray]:
+        """Return the groups of a view split by stratum, as a view, and the stratum of each.
+
+        Larger ones are shown first.
+        """
+        table, n_groups = self.sample.compared(view.attributes, self.sample.within), len(view.names)
+        group, stratum = table.groups.group_of, table.groups.stratum_of
+        n_units = None if table.units is None else np.bincount(table.units.cells)
+        people, apart = table.counts if n_units is None else n_units, view.apart[group]
+        is_asked = is_listed[stratum] & (people >= self._least) & (apart != HIDDEN)
+        asked = np.flatnonzero(is_asked)
+        asked = asked[np.argsort(-people[asked], kind="stable")]
+        of_cells, numbers = strata.codes * n_groups + view.codes, stratum * n_groups + group
+        is_shown = np.zeros((2, people.size), bool)
+        for sums, is_open in zip((rows, classes), is_shown, strict=True):
+            is_open[asked] = sums.shown(of_cells, numbers[asked])
+            asked = asked[is_open[asked]]  # rates by class are shown of cells that are shown
+        cells = view._replace(
+            names=[view.names[g] for g in group],
+            n_rows=table.counts,
+            n_units=n_units,
+            apart=np.where(is_shown[0], apart, HIDDEN),
+            measures=masked(table.measures, ~is_shown[1]),
+        )
+        return cells, stratum
 
     def subgroups(self, tables: list[Table], table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of subgroups that may be shown as well.

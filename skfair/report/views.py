@@ -14,6 +14,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import CellMeans
 from skfair.groups.reference import read_reference
+from skfair.groups.strata import read_strata
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
 from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps
@@ -141,14 +142,16 @@ def find_gaps(
     gaps: list[Gap],
     options: Options,
     others: list[Simulated],
-) -> tuple[pd.DataFrame, FloatArray, Chances]:
+) -> tuple[pd.DataFrame, pd.DataFrame, FloatArray, Chances]:
     """Return every gap of every view: of both models, and within strata as well.
 
-    Their p-values cover each other, and other comparisons of the audit. The second result is how
-    rare the most extreme comparison of each simulation is, in order.
+    Their p-values cover each other, and other comparisons of the audit. The second result has the
+    average difference of each pair of groups within strata, and the third one is how rare the most
+    extreme comparison of each simulation is, in order.
     """
     compared = list(_compared(sample, views, gaps, options))
     simulated = [of_gap.simulated for _, of_gap in compared]
+    simulated += [own.averaged.simulated for _, own in compared if own.averaged is not None]
     rarest = _rarest([*simulated, *others])
     # The subgroups of one attribute are its groups once more.
     own = rarest if len(sample.attributes) > 1 else _rarest(simulated)
@@ -162,7 +165,52 @@ def find_gaps(
         if is_plain and gap.kind == "difference" and len(gap.measures) == 1:
             name = gap.measures[0]
             chances |= {(where["view"], name, pair): own_p for pair, own_p in of_pairs.items()}
-    return pd.DataFrame(records), rarest, chances
+    n_strata = len(read_strata(sample.columns(sample.within)).names) if sample.within else 0
+    within = [
+        _within_strata(where["view"], of_gap, n_strata, chances, own, 1 - options.confidence)
+        for where, of_gap in compared
+        if of_gap.averaged is not None and where["model"] == "now"
+    ]
+    table = pd.concat(within, ignore_index=True) if within else pd.DataFrame()
+    return pd.DataFrame(records), table, rarest, chances
+
+
+def _within_strata(
+    view: str, of_gap: Compared, n_strata: int, chances: Chances, rarest: FloatArray, level: float
+) -> pd.DataFrame:
+    """Return how each pair of groups differs within strata, and in how many of them.
+
+    ``n_clear_higher`` and ``n_clear_lower`` count the strata in which the difference is significant
+    by itself. ``overall_p_value`` is the p-value of the difference over all rows.
+    """
+    averaged, (measure,) = of_gap.averaged, of_gap.gap.measures
+    assert averaged is not None
+    p_values, *_ = averaged.simulated.by_chance(rarest, level)
+    is_clear = of_gap.simulated.by_chance(rarest, level)[0] <= level + ROUNDING
+    sides = {"higher": averaged.within > ROUNDING, "lower": averaged.within < -ROUNDING}
+
+    def counted(is_inside: BoolArray) -> IntArray:
+        return np.bincount(averaged.of_pair, is_inside, len(p_values)).astype(np.int64)
+
+    n_levels = counted(np.isfinite(averaged.within))
+    first, second = (np.array(of_gap.groups, object)[side] for side in averaged.groups)
+    pairs = map(frozenset, zip(first, second, strict=True))
+    overall = [chances.get((view, measure, pair), (np.nan, np.nan))[0] for pair in pairs]
+    columns = {
+        "view": view,
+        "measure": measure,
+        "group": second,
+        "other": first,
+        "difference": averaged.values,
+        "p_value": p_values,
+        "is_beyond_chance": p_values <= level + ROUNDING,
+        "overall_p_value": overall,
+        "n_strata": n_levels,
+        "n_not_compared": n_strata - n_levels,
+        **{f"n_{name}": counted(is_inside) for name, is_inside in sides.items()},
+        **{f"n_clear_{name}": counted(is_inside & is_clear) for name, is_inside in sides.items()},
+    }
+    return pd.DataFrame(columns)[n_levels > 0]
 
 
 def _rarest(simulated: list[Simulated]) -> FloatArray:
