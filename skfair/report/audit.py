@@ -24,7 +24,7 @@ from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
-from skfair.report.result import AuditTables, head_of
+from skfair.report.result import AuditTables, empty_table, head_of
 from skfair.report.sentences import decision_of, read_about, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
@@ -479,7 +479,7 @@ def audit_table(
         task=task.kind,
         conditional_on=list(sample.within),
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
-        gaps=gaps,
+        gaps=gaps if len(gaps) else empty_table(Audit.schema()["properties"]["gaps"]),
         subgroups=subgroups,
         n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,

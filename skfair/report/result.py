@@ -149,7 +149,7 @@ class PlainTables(Page):
         values_by_field: dict[str, Any] = {name: plain[name] for name in names if name in plain}
         for name, values in values_by_field.items():
             if kinds[name].get("x-table"):
-                values_by_field[name] = _table(values)
+                values_by_field[name] = _table(values) if values else empty_table(kinds[name])
         return cls(**values_by_field)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
@@ -302,6 +302,17 @@ def head_of(
         n_split = {name: int((np.bincount(x.units) > 1).sum()) for name, x in groups.items() if x}
         head |= {"n_units": np.unique(sample.units.units).size, "n_in_several": n_split}
     return {name: getattr(options, name) for name in names} | head
+
+
+def empty_table(schema: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a table without rows, with the columns that its schema requires."""
+    items, columns = schema["items"], dict[str, Any]()
+    for name in items["required"]:
+        kind = items["properties"][name].get("type")
+        types = {"number": float, "integer": int, "boolean": bool}
+        own = types.get(kind[0] if isinstance(kind, list) else kind, object)
+        columns[name] = np.empty(0, own)
+    return pd.DataFrame(columns)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:

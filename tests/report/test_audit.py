@@ -253,6 +253,18 @@ def test_one_group_has_nothing_to_compare_with():
     assert "no two groups with rows to compare" in check.sentence
 
 
+@pytest.mark.parametrize("groups", [["a"] * 50 + ["b"] * 10, ["a", "b", "c"] * 20])
+def test_gaps_keep_their_columns_where_no_groups_are_compared(groups):
+    y = np.arange(60) % 2
+    found = FEW(y, y, sensitive_features=groups)
+    compared = FEW(y, y, sensitive_features=["a", "b"] * 30).gaps
+    for one in (found, Audit.from_dict(found.to_dict())):
+        assert list(one.gaps) == list(compared)
+        assert not one.gaps["is_beyond_chance"].any()
+        assert not len(one.gaps[one.gaps["is_beyond_chance"]])
+        assert np.isnan(one.gaps["value"].max())
+
+
 def test_numbers_without_true_ones_have_no_residuals():
     group, predicted = np.arange(200) % 2, np.linspace(0, 9, 200) ** 1.5
     options = {"sensitive_features": group, "task": "numbers"}
