@@ -214,7 +214,7 @@ def metrics() -> Iterator[Job]:
     """Compare metrics of a million rows with counting them, or with sorting their scores."""
     rng, n = np.random.default_rng(7), 1_000_000
     groups, y, p = rng.integers(0, 6, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
-    names = np.array(["white", "black", "asian", "other", "mixed", "unknown"])[groups]
+    names = np.array(["white", "black", "asian", "other", "mixed", "not stated"])[groups]
     scores, gap = rng.normal(size=n), demographic_parity_difference
 
     def count() -> Any:

@@ -8,7 +8,8 @@ fitness as groups are checked here. Their meaning is decided in :mod:`skfair.gro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -44,6 +45,8 @@ ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
+# Names of groups that mostly stand for missing values: what text makes of them, and codes of them.
+_MISSING_NAMES = {"", "nan", "none", "null", "<na>", "nat", "unknown", "-999"}
 # What has no labels of rows.
 _WITHOUT_INDEX = (np.ndarray, type(None))
 
@@ -182,12 +185,18 @@ def check_missing(
         )
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{factorized.codes.size} rows. Drop these rows, impute them, {kept}or make 'unknown' "
-            f"a {role.level} of its own: pandas.Series(column, dtype=object).fillna('unknown')."
+            f"{factorized.codes.size} rows. Drop these rows, impute them, {kept}or make them a "
+            f"{role.level} of their own: pandas.Series(column, dtype=object).fillna('not stated')."
         )
 
 
-def check_levels(factorized: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
+def check_levels(
+    factorized: Factorized,
+    name: str,
+    values: object,
+    role: Role = SENSITIVE,
+    unknown: Collection[str] = (),  # levels that are said to stand for "not known"
+) -> None:
     """Raise if an attribute has missing values, looks continuous or like an identifier."""
     if factorized.codes.min(initial=0) < 0:
         check_missing(factorized, name, role)
@@ -209,11 +218,24 @@ def check_levels(factorized: Factorized, name: str, values: object, role: Role =
             f"{role.attribute} {name!r} has {n_levels} levels (at most {MAX_LEVELS} are read "
             "as groups), which looks like an identifier. Merge levels into groups."
         )
-    if any(isinstance(level, str) for level in factorized.levels):
-        warn_spelling(factorized.levels, name, role)
     declared = getattr(getattr(values, "dtype", None), "categories", ())
-    empty = [level for level in declared if level not in factorized.levels]
-    if empty and role is SENSITIVE:
+    warn_levels(factorized.levels, name, role, unknown, declared)
+
+
+def warn_levels(
+    levels: Collection[object],
+    name: str,
+    role: Role = SENSITIVE,
+    unknown: Collection[str] = (),
+    declared: Collection[object] = (),
+) -> None:
+    """Warn if levels of an attribute may be one, may be missing values, or have no row."""
+    _warn_spelling(levels, name, role)
+    if role is not SENSITIVE:
+        return
+    _warn_missing_names(levels, name, unknown)
+    empty = [level for level in declared if level not in levels]
+    if empty:
         warn_user(
             f"{role.attribute} {name!r} declares {plural(len(empty), 'level')} that no row has: "
             f"{listed(empty)}. Nothing is known or limited of such a group. Add its rows, or drop "
@@ -222,7 +244,27 @@ def check_levels(factorized: Factorized, name: str, values: object, role: Role =
         )
 
 
-def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -> None:
+def _warn_missing_names(levels: Collection[object], name: str, unknown: Collection[str]) -> None:
+    """Warn if some of several groups are called as missing values are."""
+    texts = {level: str(level).strip().casefold().removesuffix(".0") for level in levels}
+    # The number -1 is a code of missing values beside numbers from 0, but not beside 1 alone.
+    negative = {text for text in texts.values() if re.fullmatch(r"-\d.*", text)} - _MISSING_NAMES
+    is_code = negative == {"-1"} and set(texts.values()) != {"-1", "1"}
+    names = _MISSING_NAMES | {"-1"} if is_code else _MISSING_NAMES
+    like_missing = [level for level, text in texts.items() if text in names]
+    doubtful = [level for level in like_missing if str(level) not in unknown]
+    if doubtful and len(like_missing) < len(texts):
+        nouns = ("group", "Does it") if len(doubtful) == 1 else ("groups", "Do they")
+        warn_user(
+            f"Sensitive attribute {name!r} has the {nouns[0]} {listed(doubtful)} among others. "
+            f"{nouns[1]} stand for missing values? If so, replace them by None and drop these "
+            "rows, or keep the rows in the loss of a model (Sensitive(missing='loss')). In an "
+            f"audit, pass unknown={doubtful[0]!r} (--unknown in a shell). If not, choose a name "
+            "that cannot be mistaken, such as 'not stated'."
+        )
+
+
+def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
     """Warn if levels of an attribute differ only in case or in spaces around them."""
     alike: dict[str, list[str]] = {}
     for level in levels:

@@ -16,7 +16,7 @@ of the rows are dropped after ``fit``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -254,6 +254,7 @@ def encode_groups(
     like: object = None,
     role: Role = SENSITIVE,  # what errors call the attributes
     missing: str | None = None,  # the level of missing values, which are an error otherwise
+    unknown: Collection[str] = (),  # levels that are said to stand for "not known"
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
 
@@ -278,7 +279,7 @@ def encode_groups(
     if missing is not None:
         factorized = [_named_missing(attribute, missing) for attribute in factorized]
     for name, (_, values), attribute in zip(names, columns, factorized, strict=True):
-        check_levels(attribute, name, values, role)
+        check_levels(attribute, name, values, role, unknown)
     if len(factorized) > 1 and intersectional:
         return _encode_intersections(names, factorized, role)
     sizes = [len(attribute.levels) for attribute in factorized]

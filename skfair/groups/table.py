@@ -34,6 +34,7 @@ from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
 from skfair.groups.row_units import UnitParts, share_of_few
 from skfair.utils.factorize import in_order
 from skfair.utils.validation import is_strict
+from skfair.utils.warn import unwanted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,12 +134,13 @@ class GroupTable:
         The groups of several attributes are crossed.
         """
         n_rows = np.ceil(self.counts.reshape(len(self.codes), -1).sum(axis=1))
-        groups, _ = checked_rows(
-            self.columns(attributes),
-            self.columns(within) if within else None,
-            n_samples=len(self.codes),
-            row_counts=n_rows.astype(np.int64),
-        )
+        with unwanted(UserWarning):  # these were given where the rows were read
+            groups, _ = checked_rows(
+                self.columns(attributes),
+                self.columns(within) if within else None,
+                n_samples=len(self.codes),
+                row_counts=n_rows.astype(np.int64),
+            )
         codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
         counts = _gathered([self.counts], codes, n_groups)
         return GroupTable.of_groups(groups, counts, *self.merged(codes, n_groups))

@@ -446,7 +446,8 @@ def audit(
         how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
         read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
         missing = MISSING if MISSING in options.unknown else None
-        sample = read_table(raw, read_task, *groups, missing=missing, **how)
+        how |= {"missing": missing, "unknown": options.unknown}
+        sample = read_table(raw, read_task, *groups, **how)
     return audit_table(sample, read_task, options, title, read_about(about), raw.names(), threshold)
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfair.groups.attributes import warn_spelling
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
@@ -32,7 +31,7 @@ from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
-from skfair.report.table import sums_of_block
+from skfair.report.table import sums_of_block, warn_table
 from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
 from skfair.utils.text import listed, plural, visible
@@ -168,6 +167,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         unknown=[*_names(arguments.unknown or ""), *missing],
         **stated,
     )
+    warn_table(sample, options.unknown)
     title = arguments.title or f"Fairness audit of {table.path.name}"
     about = read_about(_facts(arguments, table))
     return audit_table(sample, task, options, title, about, judged.named(), threshold)
@@ -351,8 +351,6 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
         raise ValueError(f"The weight {judged.sample_weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
-    for attribute, levels_of_groups in groups.items():
-        warn_spelling(sorted(levels_of_groups), attribute)
     return survey
 
 

@@ -306,7 +306,7 @@ class _Sample:
         n_rows, like = len(columns[0][1]), check_aligned(X=X, y=y, units=units)
         missing = MISSING if MISSING in options.unknown else None
         roles = [(sensitive_features, SENSITIVE, missing)]
-        levels, cells, combinations, _ = read_cells(roles, n_rows, like)
+        levels, cells, combinations, _ = read_cells(roles, n_rows, like, options.unknown)
         together = None if units is None else read_units(units, n_rows)
         parts = None if together is None else together.parts(cells, len(combinations))
         counts = np.bincount(cells).astype(np.float64)

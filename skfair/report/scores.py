@@ -15,6 +15,7 @@ from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
 from skfair.metrics.scores import N_CALIBRATION_BINS
 from skfair.utils.rounding import SUM_ROUNDING
+from skfair.utils.warn import unwanted
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
@@ -50,7 +51,8 @@ def binned_scores(
 
 def sums_of_groups(scores: GroupTable, attributes: list[str]) -> FloatArray:
     """Return the sums of groups by bin of the score: (3 or 4, n_groups, N_BINS)."""
-    groups = encode_groups(scores.columns(attributes))
+    with unwanted(UserWarning):  # these were given where the rows were read
+        groups = encode_groups(scores.columns(attributes))
     joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
     sums = [np.bincount(joint, own, groups.n_groups * N_BINS) for own in scores.counts.T]
     return np.stack([own.reshape(shape) for own in sums])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnsLike, IntArray
-from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns
+from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns, warn_levels
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
@@ -22,6 +22,7 @@ from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_row
 from skfair.report.scores import binned_scores, range_of_scores
 from skfair.report.tasks import Rows, Task, values_of
 from skfair.utils.dask_collections import align
+from skfair.utils.warn import unwanted
 
 
 def read_table(
@@ -34,13 +35,14 @@ def read_table(
     score_range: tuple[float, float] | None = None,  # None: that of these rows, which are all
     like: object = None,
     missing: str | None = None,
+    unknown: Collection[str] = (),  # levels that stand for "not known"
 ) -> GroupTable:
     """Visit rows once and sum up what their groups need."""
     rows = read_rows(raw, task, threshold, are_all=score_range is None)
     n_samples = next(len(values) for values in rows if values is not None)
     roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
     roles = roles if conditional_on is not None else roles[:1]
-    levels, cells, combinations, control = read_cells(roles, n_samples, like)
+    levels, cells, combinations, control = read_cells(roles, n_samples, like, unknown)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
     together = None if raw.units is None else read_units(raw.units, n_samples)
@@ -67,6 +69,7 @@ def read_cells(
     roles: Sequence[tuple[ColumnsLike | None, Role, str | None]],
     n_samples: int,
     like: object,
+    unknown: Collection[str] = (),
 ) -> tuple[dict[str, list[Any]], IntArray, IntArray, list[str]]:
     """Number the combinations of levels that occur.
 
@@ -75,7 +78,13 @@ def read_cells(
     """
     encoded = [
         encode_groups(
-            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
+            features,
+            n_samples=n_samples,
+            intersectional=False,
+            like=like,
+            role=role,
+            missing=own,
+            unknown=unknown,
         )
         for features, role, own in roles
     ]
@@ -120,7 +129,9 @@ def read_blocks(
     ends = range_of_scores(np.array(survey.ends))
     how = {"threshold": threshold, "score_range": ends, "missing": missing}
     tables = [own for own in rows.collect(sums_of_block, task, how) if own is not None]
-    return total(tables, last=missing)[0], task, options
+    whole = total(tables, last=missing)[0]
+    warn_table(whole, options.unknown)
+    return whole, task, options
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
@@ -132,12 +143,23 @@ def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
 
 
 def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
-    """Sum up the rows of a block, columns by the name of the argument; None if it has none."""
+    """Sum up the rows of a block, columns by the name of the argument; None if it has none.
+
+    Only all blocks together show what there is to warn of.
+    """
     raw = RawRows._make(map(block.get, RawRows._fields))
     if not any(len(values) for values in raw.named().values()):
         return None
     groups = block["sensitive_features"], block.get("conditional_on")
-    return read_table(raw, task, *groups, **how)
+    with unwanted(UserWarning):
+        return read_table(raw, task, *groups, **how)
+
+
+def warn_table(table: GroupTable, unknown: Collection[str] = ()) -> None:
+    """Warn of the names of groups and strata of a table whose rows came in blocks."""
+    for (name, declared), codes in zip(table.levels.items(), table.codes.T, strict=True):
+        role = CONTROL if name in table.within else SENSITIVE
+        warn_levels([declared[i] for i in np.unique(codes)], name, role, unknown, declared)
 
 
 def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:

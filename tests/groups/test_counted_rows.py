@@ -71,6 +71,7 @@ def test_what_is_no_small_integer_is_left_to_others(monkeypatch):
         counted(monkeypatch, metrics.balance_score, few[:100], sensitive_features=few)
 
 
+@pytest.mark.filterwarnings("ignore:.*stand for missing values")
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_texts_are_counted(kind, monkeypatch):
     rng = np.random.default_rng(1)
