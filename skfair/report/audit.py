@@ -31,6 +31,7 @@ from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
 from skfair.report.table import read_blocks, read_table
 from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
+from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text, visible
@@ -261,7 +262,9 @@ class Audit(AuditTables):
     _rendered = render
 
     def __repr__(self) -> str:
-        lines = [f"{self.title}: {self.size}", *verdicts_of(self)]
+        verdicts = verdicts_of(self)
+        warning = law_warning(law_of(self.preset, verdicts))
+        lines = [f"{self.title}: {self.size}", *verdicts, *([warning] if warning else [])]
         return "\n".join(map(visible, lines))
 
 
@@ -300,7 +303,8 @@ def audit(
     attributes. Each difference has a confidence interval and a p-value, so that differences that
     groups of these sizes show by chance can be recognised. Printing the audit shows a verdict on
     each attribute, in at most five lines below the title. If there are more attributes than lines,
-    one line sums up the remaining attributes.
+    one line sums up the remaining attributes. A warning follows if the audit names a rule of law,
+    such as four fifths, that may change soon or was last looked up more than six months ago.
 
     Parameters
     ----------

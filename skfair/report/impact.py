@@ -22,7 +22,8 @@ def rule_text(options: Options) -> str:
     if options.preset is None:
         return ""
     rule, law = rule_of(options.preset), laws()[options.preset]
-    text = f"{rule.says} {dated(law)} {law['state']} Source: {law['source']} {rule.is_not}"
+    state = " ".join(filter(None, [law["state"], law.get("pending")]))
+    text = f"{rule.says} {dated(law)} {state} Source: {law['source']} {rule.is_not}"
     if options.median is None:
         return text
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."

@@ -25,7 +25,15 @@ from skfair.report.sentences import (
     within_strata,
 )
 from skfair.report.tasks import BEFORE
-from skfair.report.words import footer, measure_words, metric_words, prose, rule_of
+from skfair.report.words import (
+    footer,
+    law_of,
+    law_warning,
+    measure_words,
+    metric_words,
+    prose,
+    rule_of,
+)
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import plural, visible
 
@@ -49,11 +57,13 @@ _ITEM = re.compile(r"^(\d*)([-+.)])(?=\s)")
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template with the numbers of an audit."""
     verdicts = verdicts_of(tables)
+    law = law_of(tables.preset, verdicts)
     return render_template(
         template,
         audit=tables,
         verdicts=verdicts,
-        footer=footer(tables.preset, verdicts),
+        footer=footer(law),
+        law_warning=law_warning(law),
         picture=_first_picture(tables),
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],

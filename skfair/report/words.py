@@ -7,11 +7,14 @@ on the day on which it was last looked up.
 from __future__ import annotations
 
 import tomllib
+from datetime import date, timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 PRESETS = ("ll144", "ugesp", "ecoa")
+# An entry on a law that was checked longer ago is old: rules changed several times in 2026.
+SIX_MONTHS = timedelta(days=183)
 
 
 class Words(NamedTuple):
@@ -51,10 +54,32 @@ def dated(law: dict[str, Any]) -> str:
     return f"State of the law as of {law['checked']}: {name}."
 
 
-def footer(preset: str, sentences: list[str]) -> str:
-    """Return what a page says below its numbers of the law that it names; empty without one."""
+def today() -> date:
+    """Return the day on which something is printed."""
+    return date.today()
+
+
+def law_of(preset: str, sentences: list[str]) -> dict[str, Any] | None:
+    """Return the law that a page names: that of its preset, or of the four-fifths rule."""
     key = preset or "ugesp" * any("four fifths" in sentence for sentence in sentences)
-    return f"{dated(laws()[key])} This page is not legal advice." if key else ""
+    return laws()[key] if key else None
+
+
+def footer(law: dict[str, Any] | None) -> str:
+    """Return what a page says below its numbers of the law that it names; empty without one."""
+    return f"{dated(law)} This page is not legal advice." if law else ""
+
+
+def law_warning(law: dict[str, Any] | None) -> str:
+    """Warn if the law that a page names may change soon, or was checked long ago; else empty."""
+    reasons = []
+    if law and "pending" in law:
+        reasons.append(f"it may change soon. {law['pending']}")
+    if law and today() - law["checked"] > SIX_MONTHS:
+        reasons.append(f"it was last looked up on {law['checked']}, more than six months ago.")
+    if not law or not reasons:
+        return ""
+    return f"Warning about the law ({law['name']}): {' Also, '.join(reasons)}"
 
 
 def rule_of(preset: str) -> Rule:

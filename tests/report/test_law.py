@@ -1,7 +1,8 @@
 """The file of laws: complete, dated, and the only place where pages have their dates from."""
 
+import html
 import re
-from datetime import date
+from datetime import date, timedelta
 from importlib import import_module, resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,13 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skfair.report import audit
+from skfair.report import audit, words
 from skfair.report.words import PRESETS, laws
 from tests.test_pages import PAGES, ROOT
 
 FIELDS = {
     *("name", "jurisdiction", "applies_from", "state", "source", "checked", "asks", "called"),
 }
+# What an entry has if something may change the law soon
+OPTIONAL = {"pending"}
 LAWS = {key: SimpleNamespace(**entry) for key, entry in laws().items()}
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
@@ -30,7 +33,8 @@ WRITTEN = re.compile(
 NEAR = 300  # characters of the same paragraph, in which a date may be that of a law
 # How laws are cited
 CITED = re.compile(
-    r"SB \d\d-\d+|Local Law \d+|\d+ CFR \d+|\d+ C\.?CR \d+|\d+ RCNY \d+-\d+|\d+ U\.S\.C\. \d+"
+    r"[HS]B \d[\d-]*|RIN \d{4}-[A-Z]{2}\d\d|FR 20\d\d-\d+|TS \d{4,}|Local Law \d+"
+    r"|\d+ CFR \d+|\d+ C\.?CR \d+|\d+ RCNY \d+-\d+|\d+ U\.S\.C\. \d+"
     r"|N\.J\.A\.C\. \d+:\d+|Executive Order \d+|\b20\d\d/\d{3,4}\b"
 )
 # Everything that users read
@@ -57,7 +61,8 @@ def dates_in(text):
 def texts_of(law):
     """All that the file says of a law, as one text."""
     dates = f"from {law.applies_from}, {law.checked}"
-    return f"{law.name}: {dates}. {law.state} {law.source} {law.asks} {law.called}"
+    pending = getattr(law, "pending", "")
+    return f"{law.name}: {dates}. {law.state} {pending} {law.source} {law.asks} {law.called}"
 
 
 def breaches(text, known):
@@ -77,8 +82,8 @@ def breaches(text, known):
 def faults(law):
     """What an entry of the file lacks: a field, a citation, or the day of the check."""
     known = vars(law)
-    yield from FIELDS ^ {name for name, value in known.items() if value}
-    if not re.fullmatch(r"\d{4}(-\d\d-\d\d)?", known.get("applies_from", "")):
+    yield from FIELDS ^ ({name for name, value in known.items() if value} - OPTIONAL)
+    if not re.fullmatch(r"\d{4}(-\d\d-\d\d)?|not known", known.get("applies_from", "")):
         yield "no date"
     checked = known.get("checked")
     if type(checked) is not date or not date(2026, 1, 1) <= checked <= date.today():
@@ -86,7 +91,8 @@ def faults(law):
     if not re.search(r"\d", known.get("source", "")):
         yield "no citation"
     texts = [known.get(name, "") for name in ("state", "source", "asks")]
-    if not all(text.endswith(".") for text in texts) or len(re.split(r"\.(?= |$)", texts[2])) != 2:
+    ends = [*texts, known.get("pending", ".")]
+    if not all(text.endswith(".") for text in ends) or len(re.split(r"\.(?= |$)", texts[2])) != 2:
         yield "no sentence"
 
 
@@ -105,6 +111,7 @@ def test_each_law_has_a_state_a_source_and_the_day_on_which_it_was_checked(key):
         ({"checked": date(9999, 1, 1)}, "no day of a check"),
         ({"applies_from": "July 2026"}, "no date"),
         ({"asks": "One. Two."}, "no sentence"),
+        ({"pending": "perhaps"}, "no sentence"),
         ({"remark": "x"}, "remark"),
     ],
 )
@@ -119,6 +126,13 @@ def test_what_changed_in_2026_is_in_the_file():
     assert since["colorado"] == "2027-01-01"
     assert since["ai_act"] == "2027-12-02"
     assert "deleted the effects test" in LAWS["ecoa"].state
+    assert "RIN 3046-AB43" in LAWS["ugesp"].pending
+    assert since["title_vi"] == "2025-12-10"
+    assert since["illinois"] == "2026-01-01"
+    assert since["connecticut"] == "2026-10-01"
+    assert since["california_ccpa"] == "2027-01-01"
+    assert "ISO/IEC TS 12791:2024" in LAWS["iso_12791"].name
+    assert "NIST AI RMF" in LAWS["nist_ai_rmf"].name
 
 
 def test_pages_have_the_dates_and_citations_of_the_file():
@@ -143,6 +157,9 @@ def test_pages_name_laws():
         ("- Colorado: from 2027-01-01.\n- ECOA: from 2027-01-01.", ["2027-01-01"]),
         ("Colorado's act (SB 24-205) applies from 30 June 2026.", ["2026-06-30"]),
         ("Another act (SB 25-001) applies.", ["SB 25-001"]),
+        ("Illinois HB 3773 and HB 1.", ["HB 1"]),
+        ("Illinois: from 2026-02-01.", ["2026-02-01"]),
+        ("The guidelines are rescinded (RIN 3046-AB44).", ["RIN 3046-AB44"]),
         ("Nobody knows what is from 30 June 2026.", []),
         ("The AI Act:\nhigh-risk duties apply from 2 August\n2026.", ["2026-08-02"]),
     ],
@@ -156,6 +173,37 @@ def selections(preset=None, **options):
     chosen = np.r_[np.arange(200) < 80, np.arange(200) < 120].astype(int)
     options = {"n_simulations": 20, "preset": preset, "sensitive_features": {"sex": sex}, **options}
     return audit(None, chosen, **options)
+
+
+def shown(found):
+    page = html.unescape(re.sub(r"<[^>]*>", "", found.to_html()))
+    cell, card = html.unescape(found._repr_html_()), found.to_markdown().replace("\\", "")
+    return repr(found), page, cell, card
+
+
+@pytest.mark.parametrize("preset", [*PRESETS, None])
+def test_what_names_a_law_warns_if_it_may_change_or_was_checked_long_ago(preset, monkeypatch):
+    law, found = LAWS[preset or "ugesp"], selections(preset, reference="m")
+    pending = getattr(law, "pending", None)
+    for days, is_old in ((0, False), (183, False), (184, True), (2000, True)):
+        monkeypatch.setattr(words, "today", lambda days=days: law.checked + timedelta(days))
+        for text in shown(found):
+            assert ("Warning about the law" in text) == (is_old or pending is not None)
+            assert (f"last looked up on {law.checked}, more than six" in text) == is_old
+            assert pending is None or pending in text
+    monkeypatch.setitem(words.laws()[preset or "ugesp"], "pending", "A draft may change it.")
+    monkeypatch.setattr(words, "today", lambda: law.checked)
+    for text in shown(found):
+        assert f"({law.name}): it may change soon. A draft may change it." in text
+    if preset is not None:
+        assert "A draft may change it." in selections(preset, reference="m").rule
+
+
+def test_what_names_no_law_warns_of_none(monkeypatch):
+    monkeypatch.setattr(words, "today", lambda: date(9999, 1, 1))
+    y = np.arange(400) % 2
+    numbers = audit(None, y / 3, sensitive_features=np.repeat(["f", "m"], 200), n_simulations=20)
+    assert not any("Warning" in text for text in shown(numbers))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -188,7 +236,9 @@ def test_the_page_about_the_law_has_the_list_of_the_file(monkeypatch):
     listed = import_module("law_list").text()
     for law, entry in zip(LAWS.values(), re.split(r"\n\n(?=\S)", listed), strict=True):
         assert entry.startswith(f"{law.name} ({law.jurisdiction})\n")
-        for said in (law.state, law.source, law.applies_from, f"Checked on {law.checked}."):
+        texts = [law.state, law.source, getattr(law, "pending", ""), f"Checked on {law.checked}."]
+        texts += [law.applies_from] * (law.applies_from != "not known")
+        for said in texts:
             assert said in entry
             assert not re.search(r"[*|\\`]|_(?!\w)", said)  # it would be markup
     page = (ROOT / "doc" / "user_guide" / "concepts.rst").read_text()

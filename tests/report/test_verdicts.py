@@ -10,6 +10,7 @@ from scipy.stats import chi2_contingency
 
 from skfair.report import audit
 from skfair.report.sentences import MOST_LINES, _numbers, verdicts_of
+from skfair.report.words import law_of, law_warning
 
 SENTENCE = re.compile(
     r"(?:Largest significant difference: )?(?P<view>[\w ]+)(?: \(\d+ groups\))?: selection rate "
@@ -32,6 +33,8 @@ def rows_of(counts):
 
 def lines_of(found):
     lines = repr(found).split("\n")[1:]
+    warning = law_warning(law_of(found.preset, lines))
+    assert lines.pop() == warning if warning else True
     assert lines == verdicts_of(found)
     assert 1 <= len(lines) <= MOST_LINES
     return lines
