@@ -9,6 +9,7 @@ selection rate each of them says how many of the three were selected.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import compress
 
@@ -108,13 +109,31 @@ class Sums:
         is_few, rows = self._are_few(units), units[:0]
         if is_few.any():
             tables = [own.codes for own in tables_of(sample, depth, 0)]
-            parts = [np.zeros_like(view.codes), *tables]
+            parts, rests = [np.zeros_like(view.codes), *tables], list[FloatArray]()
             if strata is not None:
-                parts += [_crossed(own, strata) for own in parts]
+                parts.append(view.codes)
+                split = [_crossed(own, strata) for own in parts]
+                for own, joint in zip(parts, split, strict=True):
+                    rests += self._rests(joint, (own, strata), counts)
+                parts += split
             groups = [self._row(codes == i) for codes in parts for i in range(codes.max() + 1)]
-            rows = np.array([*units, *groups, *(row * is_few for row in groups)])
+            rows = np.array([*units, *groups, *(row * is_few for row in groups), *rests])
         self._secret = rows[self._are_few(rows)]
         self.is_whole_shown = self._admits(np.ones(len(units)))
+
+    def _rests(
+        self, joint: IntArray, sides: tuple[IntArray, IntArray], counts: FloatArray
+    ) -> Iterator[FloatArray]:
+        """Yield the groups of few people within each group, and within each stratum, added up.
+
+        They are what is left of a total if all larger groups are shown.
+        """
+        for own in counts:
+            n_people = np.bincount(joint, own)[joint]
+            is_few = (n_people > 0) & (n_people < self._least)
+            for codes in sides:
+                for i in np.unique(codes[is_few]):
+                    yield self._row((codes == i) & is_few)
 
     def within(self, strata: IntArray) -> Sums:
         """Return the sums over cells split by stratum, beside those that are shown here."""
@@ -182,6 +201,7 @@ class Shown:
     def __init__(self, sample: GroupTable, options: Options) -> None:
         sample, left_out = without_small(sample, options.suppress_below)
         views, self._least = views_of(sample, options), options.suppress_below
+        self._least_compared = options.min_group_size
         # If there are too many crossed groups to list them, each attribute stands by itself.
         self._is_listed = len(views) > len(sample.attributes) or len(views) == 1
         spaces, depth = (views[-1:], options.depth) if self._is_listed else (views, 0)
@@ -244,7 +264,9 @@ class Shown:
     ) -> tuple[View, IntArray]:
         """Return the groups of a view split by stratum, as a view, and the stratum of each.
 
-        Larger ones are shown first.
+        Larger ones are shown first. Groups of a stratum are compared, so the rate of one and its
+        difference from another tell the rate of the other: if one that is compared may not be
+        shown, none of its stratum is.
         """
         table, n_groups = self.sample.compared(view.attributes, self.sample.within), len(view.names)
         group, stratum = table.groups.group_of, table.groups.stratum_of
@@ -255,8 +277,10 @@ class Shown:
         asked = asked[np.argsort(-people[asked], kind="stable")]
         of_cells, numbers = strata.codes * n_groups + view.codes, stratum * n_groups + group
         is_shown = np.zeros((2, people.size), bool)
+        is_compared = is_asked & (apart == "") & (people >= self._least_compared)
         for sums, is_open in zip((rows, classes), is_shown, strict=True):
             is_open[asked] = sums.shown(of_cells, numbers[asked])
+            is_open &= ~np.isin(stratum, stratum[is_compared & ~is_open])
             asked = asked[is_open[asked]]  # rates by class are shown of cells that are shown
         cells = view._replace(
             names=[view.names[g] for g in group],

@@ -294,6 +294,38 @@ def test_no_solver_recovers_few_people_of_a_stratum(seed, levels):
         assert ends[1] - ends[0] >= 1
 
 
+def test_what_is_left_of_a_group_is_no_few_people(seed):
+    """Also if there are too many crossed groups to list them."""
+    rng, n = np.random.default_rng(seed), 3000
+    rows = pd.DataFrame({name: rng.integers(6, size=n) for name in "abc"})
+    rows["s"] = rng.choice(list("uvwxyz"), n, p=[0.7, 0.2, 0.09, 0.004, 0.003, 0.003])
+    given = {"sensitive_features": rows[[*"abc"]], "conditional_on": rows["s"]}
+    found = audit(None, rng.integers(0, 2, n), **given, **QUICK)
+    assert "a x b x c" not in set(found.rates["view"])
+    for name in "abc":
+        sums = found.strata.query("view == @name").groupby("group")["n"].sum()
+        left = rows[name].astype(str).value_counts() - sums
+        assert sums.min() > 300
+        assert ((left == 0) | (left >= 10)).all()
+
+
+@pytest.mark.parametrize("levels", [(2, 1, 4), (2, 3, 2), (3, 2, 5)])
+def test_no_rate_and_difference_tell_a_rate_that_is_hidden(seed, levels):
+    rows, chosen, _ = people(seed, levels, n=400)
+    rows.loc[:4, "s"], rows.loc[:4, "a"] = "t", "u"  # 5 people, who hide another stratum
+    attributes = [name for name in rows if name != "s"]
+    given = {"sensitive_features": rows[attributes], "conditional_on": rows[["s"]]}
+    found = audit(None, chosen, **given, n_simulations=5)
+    table = found.strata
+    names = table["group"] + " (stratum " + table["stratum"] + ")"
+    listed = {*zip(table["view"], names, strict=True)}
+    gaps = found.gaps.query("is_conditional and view in @attributes")
+    for sides in (["first_group", "second_group"], ["clear_first", "clear_second"]):
+        for view, *pair in gaps[["view", *sides]].itertuples(index=False):
+            assert len(listed & {(view, name) for name in pair}) != 1
+    assert (found.within["n_strata"] > 0).any()
+
+
 @pytest.mark.parametrize("levels", [(2, 1, 4), (2, 3, 2)])
 def test_rates_of_few_people_of_a_class_are_in_no_span(seed, levels):
     rows, chosen, y = people(seed, levels, n=700)
