@@ -153,7 +153,7 @@ def budget(
 # Shares of the rows by which a selection rate may be missed where the limits leave no other way.
 _ROOMS = tuple(0.5**k for k in range(10))
 _BUDGET = "selection_rate"  # in the names of these constraints
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 def is_budget(bound: BoundConstraint) -> bool:
@@ -185,8 +185,8 @@ def said_if_rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence
 
 
 def nearest_rate(
-    first: Found, search: Callable[[float], Found], missed: Callable[[Found], float]
-) -> Found:
+    first: Answer, search: Callable[[float], Answer], missed: Callable[[Answer], float]
+) -> Answer:
     """Return what keeps the limits and misses the selection rate least, or the first answer.
 
     ``search`` takes the share of the rows by which the rate may be missed, and ``missed`` is
