@@ -28,8 +28,8 @@ _AUDIT_EXAMPLES = """examples:
       --reference "sex=male,race=White" --min-ratio 0.8
 
 Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
-disparity has values on both sides of the limit, so that more rows are needed (--inconclusive).
-2: the audit could not be made.
+disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
+group cannot be compared (--allow-undefined). 2: the audit could not be made.
 """
 _AUDIT_DATA_EXAMPLES = """examples:
   python -m skfair audit-data applicants.csv --groups sex --target hired --out data.html
@@ -223,7 +223,7 @@ _AUDIT_OPTIONS: _Options = {
             {"choices": ["pass", "fail"]},
         ),
         "--allow-undefined": (
-            "leave out groups whose rate is undefined; default: they fail every condition on it",
+            "leave out groups that cannot be compared; default: with them no check passes (code 3)",
             {"action": "store_true"},
         ),
         "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit
@@ -66,23 +65,24 @@ def run_choose(options: argparse.Namespace) -> int:
         random_state=options.seed,
     )
     samples = {name: fitting[name] for name in ("X", "y", "sensitive_features")}
-    samples |= {f"{name}_test": judging[name] for name in samples}
     paths: list[FairnessPath] = []
-    reached: dict[str, Any] = {}
-    for said, rate in {"": None, ", overall rate held": "as before"}.items():
+    for rate in (None, "as before"):
         limited.set_params(selection_rate=rate)
         with unwanted(SelectionRateWarning):  # the page shows the rates
-            path = fairness_path(limited, **samples, max_disparities=options.limits)
-        paths.append(path)
-        reached |= {"limit": path.max_disparities, f"disparity{said}": path.test_disparities}
-        reached |= {f"accuracy{said}": path.test_scores}
-    table = pd.DataFrame(reached).to_string(index=False, float_format="{:.3f}".format)
-    stated = {name: getattr(options, name) for name in ("decided", "confidence", "suppress_below")}
-    title = f"Which limit? Decisions by {source}, {Path(options.file).name}"
-    stated["title"] = options.title or title
+            paths.append(fairness_path(limited, **samples, max_disparities=options.limits))
+    stated = {name: getattr(options, name) for name in ("confidence", "suppress_below")}
     stated = {name: value for name, value in stated.items() if value is not None}
-    paths[0].to_html(options.out, rate_held=paths[1], **judging, **stated)
-    sys.stdout.write(f"{table}\nThe page is in {visible(options.out)}.\n")
+    before = judging.pop("before", None)
+    choice = paths[0]._choice(judging, before, paths[1], stated)
+    title = f"Which limit? Decisions by {source}, {Path(options.file).name}"
+    words = {"title": options.title or title, "decided": options.decided or "selected"}
+    choice.to_html(options.out, **words)
+    table = choice.table().to_string(index=False, float_format="{:.3f}".format, na_rep="-")
+    # The numbers of the page, of the same groups: the difference between two tables of the same
+    # decisions would be what a hidden group adds.
+    lines = [*table.split("\n"), *(f"Not compared, {text}." for text in choice.not_compared())]
+    lines.append(f"The page is in {options.out}.")
+    sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     return 0
 
 

@@ -59,30 +59,50 @@ def test_trees_read_words_and_missing_values(chosen_from, frame, capsys):
     assert accuracy(data) == pytest.approx(0.77, abs=0.1)
     for name in ("boosted trees (HistGradientBoostingClassifier)", "loans.csv"):
         assert name in text
-    head, names, *rows, where = capsys.readouterr().out.strip().split("\n")
+    head, names, *lines, where = capsys.readouterr().out.strip().split("\n")
     assert "boosted trees (HistGradientBoostingClassifier)" in head
     assert "300 rows and judged on 300 rows" in head
     assert "choice.html" in where
-    names = re.split(r"\s{2,}", names.strip())
-    assert names == [
-        *("limit", "disparity", "accuracy"),
-        *("disparity, overall rate held", "accuracy, overall rate held"),
-    ]
-    reached = np.array([row.split() for row in rows], float)
-    assert reached[:, 0].tolist() == [1, 0.1]
-    shown = [
-        [numbers["attributes"]["sex"]["disparities"]["demographic_parity_difference"]["value"],
-         numbers["accuracy"][0]]
-        for numbers in (step["numbers"] for step in data["steps"])
-    ]  # fmt: skip
-    np.testing.assert_allclose(reached[:, 1:3], shown[:2], atol=6e-4)
-    np.testing.assert_allclose(reached[:, 3:], shown[2:], atol=6e-4)
+    assert " ".join(names.split()) == "limit selected difference by sex kept accuracy"
+    rows = [line.rsplit(maxsplit=4) for line in lines]
+    held = ", overall rate held"
+    assert [row[0].strip() for row in rows] == ["100%", "10%", f"100%{held}", f"10%{held}"]
+    for (_, rate, gap, kept, right), step in zip(rows, data["steps"], strict=True):
+        numbers, shown = step["numbers"], gap_of(step)
+        reached = [float(text) for text in (rate, gap, right)]
+        values = numbers["rate"][0], shown["value"], numbers["accuracy"][0]
+        np.testing.assert_allclose(reached, values, atol=6e-4)
+        assert kept == ("yes" if shown["is_kept"] else "no")
+
+
+def gap_of(step):
+    (gap,) = step["numbers"]["attributes"]["sex"]["disparities"].values()
+    return gap
+
+
+@pytest.mark.filterwarnings("default::skfair.exceptions.SmallGroupWarning")
+def test_the_printed_table_gives_no_hidden_group_away(chosen_from, frame, capsys):
+    """Nine people of another sex: neither table nor page has a number that counts them."""
+    sex = frame["sex"].where(frame.index >= 9, "divers")
+    data, text = chosen_from("--group-aware", rows=frame.assign(sex=sex), limits="1,0.2")
+    _, _, *rows, left_out, _ = capsys.readouterr().out.strip().split("\n")
+    assert left_out == "Not compared, sex: divers (too few people)."
+    for row, step in zip(rows, data["steps"], strict=True):
+        gap, numbers = gap_of(step), step["numbers"]
+        *_, rate, apart, kept, right = row.split()
+        values = numbers["rate"][0], gap["value"], numbers["accuracy"][0]
+        assert [float(rate), float(apart), float(right)] == pytest.approx(values, abs=6e-4)
+        assert kept == {None: "open", False: "no"}[gap["is_kept"]]
+        assert gap["not_compared"] == "divers (too few people)"
+        assert gap["is_kept"] in (None, False)
+        assert set(step["numbers"]["attributes"]["sex"]["groups"]) == {"f", "m"}
+    assert "the limit is kept for sex:" not in text
 
 
 def test_the_limit_that_is_chosen_is_one_for_gates_and_monitors(chosen_from):
     data, _ = chosen_from("--group-aware")
     for step in data["steps"]:
-        memo = data["memo"] | {"limits": step["limits"]}
+        memo = data["memo"] | step
         limit = DisparityMonitor(max_disparity=memo).max_disparity
         assert limit in ({"sex": 0.2}, {"sex": 0.05})
     assert [step["holds_overall_rate"] for step in data["steps"]] == [False] * 2 + [True] * 2
@@ -142,7 +162,7 @@ def test_the_seed_says_which_rows_judge(chosen_from):
         chosen_from("--group-aware", "--seed", seed, limits="1")[0] for seed in "112"
     )
     assert first == again
-    assert first["memo"]["fingerprint"] != other["memo"]["fingerprint"]
+    assert first["steps"][0]["fingerprint"] != other["steps"][0]["fingerprint"]
 
 
 def test_small_groups_are_not_shown(chosen_from):

@@ -1,7 +1,9 @@
 """The decision memo: the limit that a committee chose, as audits and monitors read it.
 
 The page of a path of limits writes the memo as JSON. Its ``limits`` hold one number for each
-attribute, or one number by the name "" if all groups have a common limit.
+attribute, or one number by the name "" if all groups have a common limit. Its ``checksum`` covers
+all that the page computed, so an edit by hand is noticed. It is no signature: who wants to forge a
+memo can compute it as well.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +21,29 @@ KIND, VERSION = "skfair decision", 1
 _REMEDY = "Pass the JSON that the page of FairnessPath.to_html writes, as a path or as a dict."
 # The JSON file of a decision memo, or what it holds.
 Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
+
+
+# What the committee writes itself, in addition to what the page computed, and the checksum of that.
+_NOT_COVERED = ("date", "names", "reasons", "label", "checksum")
+
+
+def checksum(memo: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of all that the page computed for a memo.
+
+    JavaScript writes 1.0 as 1, so whole numbers are taken for integers.
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(name): plain(own) for name, own in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(own) for own in value]
+        is_whole = isinstance(value, float) and value.is_integer()
+        return int(value) if is_whole else value
+
+    covered = {name: own for name, own in memo.items() if name not in _NOT_COVERED}
+    text = json.dumps(plain(covered), sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()
 
 
 def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
@@ -44,6 +70,13 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
             f"{name} is no decision memo of version {VERSION}, whose kind is {KIND!r}: it has the "
             f"kind {kind!r}, version {version!r}, metric {metric!r} and limits {limits!r}. "
             f"{_REMEDY}"
+        )
+    if parts.get("checksum") != checksum(parts):
+        differs = "does not agree with what it says" if "checksum" in parts else "is missing"
+        raise ValueError(
+            f"{name} was changed after the page wrote it, because its checksum {differs}. Download "
+            "the memo from the page again. Another limit is another decision of the committee; a "
+            "limit without a committee is passed as a number or a condition."
         )
     chosen = {a: limit for a, limit in (limits or {}).items() if limit is not None}
     if not chosen:

@@ -12,7 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +44,9 @@ from skfair.utils.response import GroupsInHand, get_response, positive_class
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
 from skfair.utils.warn import unwanted
+
+if TYPE_CHECKING:
+    from skfair.report.choice import Choice
 
 # Rows of each random split that models are measured on, as of train_test_split: with half as many
 # the band shows the noise of few test rows, with twice as many models of few training rows.
@@ -244,9 +248,24 @@ class FairnessPath:
         text : str
             The page as HTML.
         """
-        from skfair.report.choice import Candidate, Judged, choice_page
+        rows: dict[str, Any] = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        rows |= {"sample_weight": sample_weight, "units": units}
+        options = {"confidence": confidence, "suppress_below": suppress_below}
+        choice = self._choice(rows, before, rate_held, options)
+        return choice.to_html(path, title=title, decided=decided)
+
+    def _choice(
+        self,
+        rows: dict[str, Any],  # the arguments of to_html with a value for each row
+        before: Any = None,
+        rate_held: FairnessPath | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Choice:
+        """Return what :meth:`to_html` shows."""
+        from skfair.report.choice import Candidate, Choice, Judged
         from skfair.report.reading import RawRows
 
+        X, y, sensitive_features = (rows[name] for name in ("X", "y", "sensitive_features"))
         paths = [self] if rate_held is None else [self, rate_held]
         if not np.array_equal(paths[0].max_disparities, paths[-1].max_disparities):
             raise ValueError(
@@ -265,20 +284,17 @@ class FairnessPath:
             if hasattr(before, "predict"):
                 before = get_response(before, X, "predict", sensitive_features=sensitive_features)
             candidates = [[Candidate("none", before), *own] for own in candidates]
-        options = {"confidence": confidence, "suppress_below": suppress_below}
         judged = Judged(
             X,
-            RawRows(y, None, None, None, sample_weight, units),
+            RawRows(y, None, None, None, rows.get("sample_weight"), rows.get("units")),
             sensitive_features,
             positive,
             compared,
             getattr(getattr(limited, "_group_levels", None), "attributes", ()),
             sensitive_of(limited).crossed,
-            options,
+            dict(options),
         )
-        reference = "today" if before is not None else f"with the limit {candidates[0][0].label}"
-        words = {"title": title, "decided": decided, "reference": reference}
-        return choice_page(candidates, judged, words, path)
+        return Choice.of(candidates, judged)
 
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
         """Return the decisions of each model, and what its fit says of itself."""

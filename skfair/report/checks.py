@@ -3,8 +3,8 @@
 A disparity that is measured on few rows may lie on the wrong side of a limit by chance. So a
 condition such as ``demographic_parity_difference > 0.1`` is decided by the interval of the
 disparity: it fails if the whole interval is beyond the limit, passes if none of it is, and is
-inconclusive otherwise. It also fails if the rate of a group is undefined, because nothing is known
-about that group.
+inconclusive otherwise. It does not pass either if a group cannot be compared, because nothing is
+known about that group. The page of a committee has the same rule, see :func:`is_settled`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Condition(NamedTuple):
     metric: str
     holds: Callable[[float, float], bool]
     limit: float
+    of_intersections: bool  # whether it speaks of intersections with too few people, too
 
 
 class Check(NamedTuple):
@@ -59,7 +60,8 @@ class Check(NamedTuple):
         The condition, which must not hold.
     outcome : {"pass", "fail", "inconclusive"}
         The outcome. It is "fail" if the condition holds in the whole confidence interval, "pass" if
-        it holds nowhere in the interval, and "inconclusive" otherwise.
+        it holds nowhere in the interval and all groups could be compared, and "inconclusive"
+        otherwise.
     value : float
         The disparity.
     low : float
@@ -72,16 +74,16 @@ class Check(NamedTuple):
     view : str
         The attribute or crossing that determined the outcome.
     undefined : str
-        The groups for which the metric is undefined because they have no rows to compute it from.
-        If there are any, the outcome is "fail", unless ``allow_undefined`` was set.
+        The groups that could not be compared, with the reason. If there are any, the outcome is not
+        "pass", unless ``allow_undefined`` was set.
     allow_undefined : bool
-        Whether groups with an undefined metric were left out.
+        Whether groups that could not be compared were left out.
     n_rows : int
         Number of rows of the audit.
     n_rows_needed : int or None
         Approximate number of rows with which an inconclusive check would be decided, if the
-        disparity and the shares of the groups stay the same. It is None if the check is decided, or
-        if the disparity is too close to the limit.
+        disparity and the shares of the groups stay the same. It is None if the check is decided, if
+        the disparity is too close to the limit, or if a group could not be compared.
 
     Examples
     --------
@@ -110,10 +112,14 @@ class Check(NamedTuple):
         """The check in a sentence."""
         ends = f"{self.value:.4g}, interval {self.low:.4g} to {self.high:.4g}"
         text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
+        is_open = bool(self.undefined) and not self.allow_undefined
         if self.undefined:
-            then = "is left out" if self.allow_undefined else "fails unless allow_undefined is set"
-            text += f"; the metric is undefined or hidden for {self.undefined}, which {then}"
-        if self.outcome != "inconclusive":
+            text += f". Not compared: {self.undefined}"
+        if is_open and self.outcome != "fail":
+            text += (
+                ", so it is not known whether the limit is kept. allow_undefined leaves them out"
+            )
+        if self.outcome != "inconclusive" or is_open:
             return f"{text}."
         if not np.isfinite([self.low, self.high]).all():
             return f"{text}; there are no two groups with rows to compare."
@@ -145,7 +151,8 @@ def read_conditions(limit: Memo) -> list[Condition]:
     for name, attribute in product(metric.split(", "), chosen):
         most = chosen[attribute]  # of a ratio its largest distance from 1
         condition = f"{name} < {1 - most!r}" if name.endswith("_ratio") else f"{name} > {most!r}"
-        conditions.append(read_condition(f"{attribute}: {condition}".removeprefix(": ")))
+        read = read_condition(f"{attribute}: {condition}".removeprefix(": "))
+        conditions.append(read._replace(of_intersections=True))
     return conditions
 
 
@@ -163,7 +170,34 @@ def read_condition(text: str) -> Condition:
             f"file of a decision memo, got {text!r}."
         )
     _check_sense(match, limit)
-    return Condition(text.strip(), match["view"], match["metric"], _SIGNS[match["sign"]], limit)
+    view, sign = match["view"], _SIGNS[match["sign"]]
+    return Condition(text.strip(), view, match["metric"], sign, limit, view is not None)
+
+
+def left_out_of(value: float | None, left_out: str, too_few: str) -> list[tuple[str, str]]:
+    """Return the groups that a gap does not compare, and the reason.
+
+    The arguments are columns of :attr:`Audit.gaps <skfair.report.Audit>`. If no two groups can be
+    compared, the value is undefined.
+    """
+    of_reasons = {
+        "too few people count in the rate, or it is hidden with such a group": left_out,
+        "too few people": too_few,
+    }
+    named = [(names, reason) for reason, names in of_reasons.items() if names]
+    if not named and (value is None or not np.isfinite(value)):
+        return [("all groups", "no two of them have people to compare")]
+    return named
+
+
+def is_settled(is_within: bool | None, are_left_out: bool) -> bool | None:
+    """Whether a limit is kept: True, False, or None if that is open.
+
+    This is the one rule of checks, of the committee's page, of its memo and of the table in a
+    shell. An excess among the groups that can be compared stays an excess. If other groups could
+    not be compared, a limit is not known to be kept, because it speaks of them as well.
+    """
+    return None if is_within and are_left_out else is_within
 
 
 def _check_sense(match: re.Match[str], limit: float) -> None:
@@ -185,6 +219,7 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
 
 def check_conditions(
     gaps: Sequence[tuple[Condition, pd.DataFrame]],
+    attributes: Sequence[str],
     n_rows: int,
     confidence: float,
     allow_undefined: bool = False,
@@ -193,7 +228,8 @@ def check_conditions(
 
     They are about the worst of several views. None of them may hold for a pass, so the intervals
     are taken as they are; for a fail one view is enough, so the intervals are widened to hold
-    together (Bonferroni). Undefined rates of any view fail, unless they are allowed.
+    together (Bonferroni). A check does not pass if groups are not compared, unless that is allowed.
+    Intersections that are too small are left out, unless the condition names their attributes.
     """
     rows = pd.concat([own.assign(number=k) for k, (_, own) in enumerate(gaps)])
     level = 1 - confidence
@@ -204,11 +240,20 @@ def check_conditions(
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     sign = 1 if rows["is_ratio"].all() else -1
     worst = min(decided, key=lambda row: (order[row.outcome], sign * (row.value - row.limit)))
-    parts: Iterable[Any] = rows[(rows["left_out"] != "") | ~is_defined].itertuples()
-    undefined = ", ".join(f"{row.left_out or 'all groups'} ({row.view})" for row in parts)
-    if undefined and not allow_undefined:
-        worst = worst._replace(outcome="fail", n_rows_needed=None)
-    return worst._replace(undefined=undefined, allow_undefined=allow_undefined)
+    every: Iterable[Any] = rows.itertuples()
+    parts = {
+        f"{names} ({row.view}: {reason})": None
+        for row in every
+        for names, reason in left_out_of(
+            row.value,
+            row.left_out,
+            row.too_few if row.view in attributes or gaps[row.number][0].of_intersections else "",
+        )
+    }
+    is_within = {"pass": True, "fail": False, "inconclusive": None}[worst.outcome]
+    if parts and not allow_undefined and is_settled(is_within, True) is None:
+        worst = worst._replace(outcome="inconclusive", n_rows_needed=None)
+    return worst._replace(undefined=", ".join(parts), allow_undefined=allow_undefined)
 
 
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:

@@ -1,23 +1,27 @@
 """The page on which a committee chooses a limit, with the effects of each model of a path.
 
 Each number is measured on the decisions of the models by the tables of audits, so small groups are
-hidden as they are there. The page shows the numbers and computes none of them.
+hidden as they are there. The page, its memo and the table in a shell show the numbers of one
+:class:`Choice`, and compute none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from hashlib import sha256
+from math import nan
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from skfair._typing import ColumnsLike, FloatArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.attributes import check_aligned, read_columns
-from skfair.groups.decision_memo import KIND, VERSION
+from skfair.groups.decision_memo import KIND, VERSION, checksum
+from skfair.report.checks import is_settled, left_out_of
 from skfair.report.options import Options, read_options
 from skfair.report.pages import render_template, rows_of
 from skfair.report.pictures import Axis
@@ -26,16 +30,19 @@ from skfair.report.result import written
 from skfair.report.small_groups import HIDDEN, Shown
 from skfair.report.table import read_table
 from skfair.report.tasks import BEFORE, gaps_of
-from skfair.report.views import View, find_gaps, whole_view
+from skfair.report.views import MOST_CROSSED, View, find_gaps, whole_view
 from skfair.report.words import metric_words, prose
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.row_hash import row_draws
-from skfair.utils.text import check_text
+from skfair.utils.text import check_text, listed
 
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
 # The words of a memo about the chosen model, in addition to its numbers.
 _FACTS = ("label", "holds_overall_rate", "group_aware", "status", "confidence")
+_TODAY = "no limit"  # the status of decisions that no model of the path has made
+# The name of an attribute that has none.
+_NAMELESS = "sensitive_feature"
 
 
 class Candidate(NamedTuple):
@@ -46,7 +53,7 @@ class Candidate(NamedTuple):
     limits: dict[str, float] | None = None  # by attribute, "" for all of them; None without one
     holds_overall_rate: bool = False
     group_aware: bool = False
-    status: str = "no limit"
+    status: str = _TODAY
     confidence: float | None = None
     certified: float | None = None  # the smallest limit that the fit could certify
     costs: FloatArray | None = None  # by true class and decision, the positive class last
@@ -60,7 +67,7 @@ class Judged(NamedTuple):
     groups: ColumnsLike
     positive: Any
     metrics: list[str]
-    limited: Sequence[str]  # attributes of the fit, if these have names
+    limited: Sequence[str]  # attributes of the fit, if they are known
     is_crossed: bool  # whether the limit is that of their crossed groups
     options: dict[str, Any]  # of an audit
 
@@ -71,13 +78,12 @@ class Judged(NamedTuple):
         table = read_table(raw, task, self.groups, like=check_aligned(**raw.named()))
         options = read_options(random_state=0, **self.options)
         shown = Shown(table, options)
-        limited = [name for name in table.attributes if name in self.limited] or table.attributes
-        is_crossed = self.is_crossed and len(limited) == len(table.attributes) > 1
-        views = shown.views[: None if is_crossed else len(table.attributes)]
         limits = candidate.limits or {}
-        if limits and not limits.keys() & {"", *limited}:  # the fit got groups without names
+        limited = self._limited_views(table.attributes, limits, shown.views)
+        if _NAMELESS in (*limits, *limited) and limits:  # there is one attribute, without a name
             limits = {"": max(limits.values())}
-        limited = [views[-1].name] if is_crossed else limited
+        is_crossed = limited[-1] not in table.attributes
+        views = shown.views[: None if is_crossed else len(table.attributes)]
         whole = whole_view(shown.sample)
         (everybody,) = _groups(whole, whole, options).values()
         attributes: dict[str, dict[str, Any]] = {
@@ -85,10 +91,16 @@ class Judged(NamedTuple):
             for view in views
         }
         gaps = gaps_of(task, self.metrics, set(shown.sample.measures))
-        for gap in rows_of(find_gaps(shown.sample, views, gaps, options, [])[0]):
-            if gap.model == "now":
-                limit = limits.get(gap.view, limits.get("")) if gap.view in limited else None
-                attributes[gap.view]["disparities"][gap.metric] = _disparity(gap, limit)
+        gap_of = {
+            (gap.view, gap.metric): gap
+            for gap in rows_of(find_gaps(shown.sample, views, gaps, options, [])[0])
+            if gap.model == "now"
+        }
+        for view in views:
+            limit = limits.get(view.name, limits.get("")) if view.name in limited else None
+            for name in self.metrics:
+                gap = _disparity(gap_of.get((view.name, name)), view, limit)
+                attributes[view.name]["disparities"][name] = gap
         cells = [everybody[name] for name in _CELLS]
         cost = None
         if candidate.costs is not None and None not in cells:
@@ -97,15 +109,44 @@ class Judged(NamedTuple):
         facts = {name: getattr(candidate, name) for name in _FACTS}
         return {**facts, "limits": limits or None, "numbers": everybody}, shown
 
-    def fingerprint(self, candidates: Sequence[Candidate]) -> str:
-        """Return the SHA-256 of the rows with outcomes and groups, and of all decisions."""
+    def _limited_views(
+        self, attributes: list[str], limits: dict[str, float], views: list[View]
+    ) -> list[str]:
+        """Return the views that the models limit; raise unless names say which these are."""
+        limited = [*self.limited] or [name for name in limits if name] or attributes
+        is_crossed = self.is_crossed and len(limited) > 1
+        if len(limited) == len(attributes) == 1 and _NAMELESS in (*limited, *attributes):
+            return attributes
+        if not set(limited) <= set(attributes):
+            raise ValueError(
+                f"The models limit {listed(limited)}, but sensitive_features has "
+                f"{listed(attributes)}. Limits are matched by name, so pass a DataFrame or a dict "
+                "with the columns that the models were fitted with."
+            )
+        if not is_crossed:
+            return limited
+        crossed = " x ".join(attributes)
+        if len(limited) < len(attributes) or crossed not in [view.name for view in views]:
+            raise ValueError(
+                f"The models limit the intersections of {listed(limited)}, and the page compares "
+                f"at most {MOST_CROSSED} intersections of the attributes in sensitive_features: "
+                f"{listed(attributes)}. Pass only the columns that the models were fitted with, or "
+                "merge groups."
+            )
+        return [crossed]
+
+    def fingerprints(self, candidates: Sequence[Candidate]) -> list[str]:
+        """Return the SHA-256 of the rows with outcomes, groups and the decisions of each model."""
         groups = (values for _, values in read_columns(self.groups))
-        known = self.raw.named().values()
-        decisions = (candidate.decisions for candidate in candidates)
-        digest = sha256()
-        for part in (self.X, *groups, *known, *decisions):
-            digest.update(row_draws(part, None, 0).tobytes())
-        return digest.hexdigest()
+        of_rows = sha256()
+        for part in (self.X, *groups, *self.raw.named().values()):
+            of_rows.update(row_draws(part, None, 0).tobytes())
+        fingerprints = []
+        for candidate in candidates:
+            digest = of_rows.copy()
+            digest.update(row_draws(candidate.decisions, None, 0).tobytes())
+            fingerprints.append(digest.hexdigest())
+        return fingerprints
 
 
 def _groups(view: View, whole: View, options: Options) -> dict[str, dict[str, Any]]:
@@ -142,59 +183,136 @@ def _plain(values: Any) -> list[float | None]:
     return [round(x, 6) if np.isfinite(x) else None for x in np.asarray(values, float).tolist()]
 
 
-def _disparity(gap: Any, limit: float | None) -> dict[str, Any]:
-    """Return a gap in the unit of the limit, which of ratios is their distance from 1."""
-    ends = np.array([gap.value, gap.value_low, gap.value_high])
-    value, low, high = _plain((1 - ends)[[0, 2, 1]] if gap.is_ratio else ends)
-    between = {"lower": gap.first_group, "higher": gap.second_group}
-    is_kept = None if limit is None or value is None else value <= limit + ROUNDING
-    return {"value": value, "low": low, "high": high, "limit": limit, "is_kept": is_kept} | between
+def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
+    """Return a gap in the unit of the limit, which of ratios is their distance from 1.
 
-
-def choice_page(
-    paths: list[list[Candidate]],  # of the same limits; the first candidate of each is the same
-    judged: Judged,
-    words: dict[str, str],  # "title", "decided", and "reference": the first candidate
-    file: str | PathLike[str] | None = None,
-) -> str:
-    """Render the page, and write it to a file if one is named."""
-    check_text(words.values(), "The words of the page")
-    for name in ("title", "decided"):
-        if not words[name].strip():
-            raise ValueError(
-                f"{name}={words[name]!r} is empty. Pass words for people to read, such as "
-                "decided='granted a loan', or leave it out."
-            )
-    candidates = [candidate for path in paths for candidate in path]
-    before = candidates[0].decisions
-    check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
-    steps = []
-    for candidate in candidates:
-        step, shown = judged.step(candidate, before)
-        steps.append(step)
-    views = steps[0]["numbers"]["attributes"]
-    memo = {
-        "kind": KIND,
-        "version": VERSION,
-        "skfair": __version__,
-        "constraint": ", ".join(name.rpartition("_")[0] for name in judged.metrics),
-        "metric": ", ".join(judged.metrics),
-        "fingerprint": judged.fingerprint(candidates),
+    It is None for a view that has no two groups to compare.
+    """
+    if gap is None:
+        numbers = dict.fromkeys(("value", "low", "high"))
+        left_out = left_out_of(nan, "", ", ".join(view.too_few))
+        between = dict.fromkeys(("lower", "higher"), "")
+    else:
+        ends = np.array([gap.value, gap.value_low, gap.value_high])
+        every = _plain((1 - ends)[[0, 2, 1]] if gap.is_ratio else ends)
+        numbers = dict(zip(("value", "low", "high"), every, strict=True))
+        left_out = left_out_of(gap.value, gap.left_out, gap.too_few)
+        between = {"lower": gap.first_group, "higher": gap.second_group}
+    value = numbers["value"]
+    is_within = None if limit is None or value is None else value <= limit + ROUNDING
+    return {
+        **numbers,
+        "limit": limit,
+        "is_kept": is_settled(is_within, bool(left_out)),
+        "not_compared": ", ".join(f"{names} ({reason})" for names, reason in left_out),
+        **between,
     }
-    text = render_template(
-        "choice.html.j2",
-        **words,
-        memo=memo,
-        steps=steps,
-        n_limits=len(paths[0]),
-        Axis=Axis,
-        everybody=steps[0]["numbers"],
-        hidden=[f"{row.group} ({row.view})" for row in rows_of(shown.hidden) if row.view in views],
-        metric_sentences=[metric_words(name).says for name in judged.metrics],
-        options=read_options(random_state=0, **judged.options),
-        noun="people" if judged.raw.units is None else "decisions",
-        is_weighted=judged.raw.sample_weight is not None,
-        made_on=date.today().isoformat(),
-        limits=prose()["limits"],
-    )
-    return written(text, file)
+
+
+class Choice(NamedTuple):
+    """The models that a committee chooses from, with all that is said of them."""
+
+    steps: list[dict[str, Any]]  # of a model each: what its memo says, and the "label"
+    n_limits: int  # steps of the first path; each path begins with the same decisions
+    head: dict[str, Any]  # what is the same in all memos
+    judged: Judged
+    hidden: pd.DataFrame  # groups that are not shown
+    fingerprint: str  # of all models
+
+    @classmethod
+    def of(cls, paths: list[list[Candidate]], judged: Judged) -> Choice:
+        """Measure the models of one path, or of two paths with the same limits."""
+        candidates = [candidate for path in paths for candidate in path]
+        before = candidates[0].decisions
+        check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
+        head = {
+            "kind": KIND,
+            "version": VERSION,
+            "skfair": __version__,
+            "constraint": ", ".join(name.rpartition("_")[0] for name in judged.metrics),
+            "metric": ", ".join(judged.metrics),
+        }
+        steps, fingerprints = [], judged.fingerprints(candidates)
+        for candidate, fingerprint in zip(candidates, fingerprints, strict=True):
+            step, shown = judged.step(candidate, before)
+            step["fingerprint"] = fingerprint
+            steps.append(step | {"checksum": checksum(head | step)})
+        of_all = sha256("".join(fingerprints).encode()).hexdigest()
+        return cls(steps, len(paths[0]), head, judged, shown.hidden, of_all)
+
+    def distinct(self) -> Iterator[dict[str, Any]]:
+        """Yield the steps, of those without a limit only the first one."""
+        for place, step in enumerate(self.steps):
+            if not place or step["limits"] is not None:
+                yield step
+
+    def table(self) -> pd.DataFrame:
+        """Return a row of numbers for each step, as the page shows them."""
+        rows = []
+        for step in self.distinct():
+            numbers = step["numbers"]
+            row = {"limit": step["label"] + ", overall rate held" * step["holds_overall_rate"]}
+            row |= {"selected": numbers["rate"][0]}
+            gaps = [
+                (view, metric, gap)
+                for view, own in numbers["attributes"].items()
+                for metric, gap in own["disparities"].items()
+            ]
+            for view, metric, gap in gaps:
+                of_metric = f" ({metric})" * (len(self.judged.metrics) > 1)
+                row[f"difference by {view}{of_metric}"] = gap["value"]
+            are_kept = [gap["is_kept"] for _, _, gap in gaps if gap["limit"] is not None]
+            row["kept"] = "-"
+            if are_kept:
+                row["kept"] = "no" if False in are_kept else "open" if None in are_kept else "yes"
+            rows.append(row | {"accuracy": numbers["accuracy"][0]})
+        return pd.DataFrame(rows)
+
+    def not_compared(self) -> list[str]:
+        """Return the groups that are left out of a difference, with the view and the reason."""
+        named = {
+            f"{view}: {gap['not_compared']}": None
+            for step in self.steps
+            for view, own in step["numbers"]["attributes"].items()
+            for gap in own["disparities"].values()
+            if gap["not_compared"]
+        }
+        return list(named)
+
+    @property
+    def reference(self) -> str:
+        """What the decisions of the first step are called."""
+        first = self.steps[0]
+        return "today" if first["status"] == _TODAY else f"with the limit {first['label']}"
+
+    def to_html(self, file: str | PathLike[str] | None = None, *, title: str, decided: str) -> str:
+        """Render the page, and write it to a file if one is named."""
+        words = {"title": title, "decided": decided, "reference": self.reference}
+        check_text(words.values(), "The words of the page")
+        for name in ("title", "decided"):
+            if not words[name].strip():
+                raise ValueError(
+                    f"{name}={words[name]!r} is empty. Pass words for people to read, such as "
+                    "decided='granted a loan', or leave it out."
+                )
+        judged, views = self.judged, self.steps[0]["numbers"]["attributes"]
+        text = render_template(
+            "choice.html.j2",
+            **words,
+            memo=self.head,
+            steps=self.steps,
+            n_limits=self.n_limits,
+            fingerprint=self.fingerprint,
+            Axis=Axis,
+            everybody=self.steps[0]["numbers"],
+            hidden=[
+                f"{row.group} ({row.view})" for row in rows_of(self.hidden) if row.view in views
+            ],
+            metric_sentences=[metric_words(name).says for name in judged.metrics],
+            options=read_options(random_state=0, **judged.options),
+            noun="people" if judged.raw.units is None else "decisions",
+            is_weighted=judged.raw.sample_weight is not None,
+            made_on=date.today().isoformat(),
+            limits=prose()["limits"],
+        )
+        return written(text, file)

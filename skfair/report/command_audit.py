@@ -23,7 +23,7 @@ import pandas as pd
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
-from skfair.report.checks import Condition, read_conditions
+from skfair.report.checks import Check, Condition, Outcome, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
@@ -58,11 +58,20 @@ def run_audit(options: argparse.Namespace) -> int:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
         if options.annotate:
             sys.stdout.write(f"{check.annotation()}\n")
-    outcomes = {check.outcome for check in checks}
-    if "inconclusive" in outcomes and options.inconclusive is not None:
-        outcomes.add(options.inconclusive)
-        outcomes.remove("inconclusive")
+    outcomes = {_counted(check, options.inconclusive) for check in checks}
     return next((EXIT_CODES[outcome] for outcome in EXIT_CODES if outcome in outcomes), 0)
+
+
+def _counted(check: Check, inconclusive: Outcome | None) -> Outcome:
+    """Return what a check counts as.
+
+    More rows decide about an interval. Groups that are not compared are no question of chance, so
+    they are not counted as passed.
+    """
+    if check.outcome != "inconclusive" or inconclusive is None:
+        return check.outcome
+    is_open = bool(check.undefined) and not check.allow_undefined
+    return "inconclusive" if is_open and inconclusive == "pass" else inconclusive
 
 
 def check_options(options: argparse.Namespace) -> None:

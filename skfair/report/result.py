@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from importlib.resources import files
@@ -224,7 +224,8 @@ class AuditTables(PlainTables):
         """Check whether a disparity is within a limit, for use in a pipeline.
 
         The check fails if the whole confidence interval of the disparity is beyond the limit,
-        passes if the whole interval is within the limit, and is inconclusive otherwise.
+        passes if the whole interval is within the limit and all groups could be compared, and is
+        inconclusive otherwise.
 
         Parameters
         ----------
@@ -235,17 +236,19 @@ class AuditTables(PlainTables):
             the memo may be exceeded. If it has a limit for each of several attributes, the check
             says which of them decided.
         allow_undefined : bool, default=False
-            If True, groups whose rate is undefined are left out, for example the true positive rate
-            of a group without rows of the positive class. If False, the check fails if there is
-            such a group, because nothing is known about it.
+            If True, groups that cannot be compared are left out, such as a group of five people, or
+            the true positive rate of a group without people of the positive class. If False, the
+            check does not pass if there is such a group, because nothing is known about it. It
+            fails if the groups that can be compared exceed the limit. An intersection of attributes
+            with too few people is left out, unless the condition names the intersection.
 
         Returns
         -------
         check : Check
             The result. ``outcome`` is "pass", "fail" or "inconclusive", and ``sentence`` explains
             it in words. ``n_rows_needed`` is the number of rows that would decide an inconclusive
-            check. ``undefined`` names the groups whose rate is undefined. ``annotation()`` returns
-            a line for GitHub.
+            check. ``undefined`` names the groups that could not be compared, with the reason.
+            ``annotation()`` returns a line for GitHub.
 
         Notes
         -----
@@ -253,11 +256,18 @@ class AuditTables(PlainTables):
         probability of about ``(1 - confidence) / 2``, and all other checks are inconclusive.
         """
         asked = read_conditions(condition)
-        gaps = [(own, self._gaps_of(own.metric, own.view)) for own in asked]
-        return check_conditions(gaps, self.n_rows, self.confidence, allow_undefined)
+        gaps = [(own, self._gaps_of(own.metric, own.view, self.attributes)) for own in asked]
+        return check_conditions(
+            gaps, self.attributes, self.n_rows, self.confidence, allow_undefined
+        )
 
-    def _gaps_of(self, metric: str, view: str | None) -> pd.DataFrame:
-        """Return a gap of the present model in all views, or in one."""
+    def _gaps_of(
+        self, metric: str, view: str | None, attributes: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Return a gap of the present model in all views, or in one.
+
+        An attribute of the given ones without two groups to compare has a row without a value.
+        """
         if not len(self.gaps):
             raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = where(self.gaps, model="now", is_conditional=False)
@@ -268,6 +278,11 @@ class AuditTables(PlainTables):
                 f"The audit has no metric {metric!r}. It has {known}. Other metrics are named when "
                 "the audit is made: metrics=[...]."
             )
+        without = [{"view": name} for name in attributes if name not in set(rows["view"])]
+        if without:
+            facts = {"metric": metric, "is_ratio": rows["is_ratio"].iloc[0], "value": np.nan}
+            facts |= dict.fromkeys(("left_out", "too_few"), "")
+            rows = pd.DataFrame([*rows.to_dict("records"), *(own | facts for own in without)])
         if view is not None:
             rows = where(rows, view=view)
             if not len(rows):

@@ -25,6 +25,7 @@ from skfair.report.options import Options
 from skfair.report.subgroups import Table, tables_of
 from skfair.report.views import View, is_joint, masked, views_of
 from skfair.utils.rounding import SUM_ROUNDING
+from skfair.utils.text import plural
 
 HIDDEN = "hidden"
 # Strata of which rates are listed at most, the largest ones: about what a reader looks through.
@@ -217,7 +218,13 @@ class Shown:
         for view, rows, classes in zip(views, self._rows, self._classes, strict=True):
             apart = np.where(rows.hidden(view), HIDDEN, view.apart)
             crossed += [(view.name, view.names[i]) for i in np.flatnonzero(apart == HIDDEN)]
-            self.views.append(view._replace(apart=apart).masked(classes.hidden(view)))
+            too_few = [group for name, group in left_out if name in view.attributes]
+            small = [*compress(view.names, (apart == HIDDEN) | (apart == "small"))]
+            if len(view.attributes) > 1 and small:  # often many, which are in the list of hidden
+                small = [plural(len(small), "intersection")]
+            too_few += small
+            view = view._replace(apart=apart, too_few=tuple(too_few))
+            self.views.append(view.masked(classes.hidden(view)))
         self.hidden = pd.DataFrame([*left_out, *crossed], columns=["view", "group"])
 
     def without_hidden(self, table: pd.DataFrame) -> pd.DataFrame:

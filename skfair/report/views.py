@@ -58,6 +58,7 @@ class View(NamedTuple):
     measures: dict[str, CellMeans]  # by name, over the groups
     closed: frozenset[str] = frozenset()  # groups of which some measures are not shown
     n_units: Any = None  # of each group, where rows belong together; a unit may be in several
+    too_few: tuple[str, ...] = ()  # groups with too few people to be compared or shown
 
     def masked(self, is_closed: BoolArray) -> View:
         """Return the view without what joins decisions and outcomes of some groups."""
@@ -246,6 +247,7 @@ def _compared(
                 }
                 known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
+                where["too_few"] = ", ".join(view.too_few)
                 for compared in compare_gaps(known, measures, table.groups, options):
                     yield where, compared
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.__main__ import main
+from skfair.groups.decision_memo import checksum
 from skfair.monitoring import DisparityMonitor
 from skfair.report import audit
 
@@ -14,7 +15,7 @@ METRIC = "demographic_parity_difference"
 
 def memo_of(limits, **changes):
     """Return the memo of a committee that chose limits."""
-    return {
+    memo = {
         "kind": "skfair decision",
         "version": 1,
         "skfair": "0.1.0",
@@ -31,6 +32,7 @@ def memo_of(limits, **changes):
         "numbers": {},
         "fingerprint": "0" * 64,
     } | changes
+    return memo | {"checksum": checksum(memo)}
 
 
 def in_file(tmp_path, memo):
@@ -145,6 +147,49 @@ def test_the_gate_of_the_command_line_takes_a_memo(tmp_path, capsys):
     assert "--groups" in capsys.readouterr().err
     assert main([*given, str(tmp_path / "none.json")]) == 2
     assert "was not read as a decision memo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"limits": {"sex": 0.5}},
+        {"limits": {"sex": 0.05, "age": 0.05}},
+        {"metric": "accuracy_parity_difference"},
+        {"status": "certified"},
+        {"fingerprint": "1" * 64},
+        {"numbers": {"n": 1}},
+        {"checksum": "0" * 64},
+        {"version": True},
+    ],
+)
+def test_an_edit_by_hand_is_refused(found, tmp_path, capsys, change):
+    memo = memo_of({"sex": 0.05})
+    said = {"date": "2027-01-01", "names": "C. Clerk", "reasons": "Agreed."}
+    assert found.check(memo | said).outcome == "fail"  # what the committee writes is its own
+    path = in_file(tmp_path, memo | change)
+    for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
+        with pytest.raises(ValueError, match=r"changed after the page wrote it.*page again"):
+            take(path)
+    file = tmp_path / "decisions.csv"
+    file.write_text("sex,hired\n" + "f,1\nm,0\n" * 50)
+    given = ["audit", str(file), "--prediction", "hired", "--groups", "sex"]
+    assert main([*given, "--fail-if", str(path)]) == 2
+    assert "changed after the page wrote it" in capsys.readouterr().err
+
+
+def test_a_memo_without_its_checksum_is_refused(found):
+    memo = memo_of({"sex": 0.05})
+    del memo["checksum"]
+    with pytest.raises(ValueError, match="its checksum is missing"):
+        found.check(memo)
+
+
+def test_numbers_may_be_written_as_javascript_writes_them(found):
+    numbers = {"n": 900, "share": 1.0, "less": -0.0, "value": 0.1, "small": 1e-7, "none": None}
+    memo = memo_of({"sex": 1.0}, numbers=numbers, skfair="9")
+    text = json.dumps(memo).replace("1.0", "1").replace("-0.0", "0").replace("1e-07", "1e-7")
+    assert '"sex": 1}' in text
+    assert found.check(json.loads(text)).limit == 1
 
 
 WRONG = [

@@ -90,14 +90,18 @@ def test_fewer_people_than_the_least_are_refused(people):
         audited(people, min_group_size=0)
 
 
-def test_a_condition_of_a_pipeline_does_not_hear_of_them(people, tmp_path, capsys):
+def test_a_condition_of_a_pipeline_names_the_few_and_does_not_hear_of_the_unknown(
+    people, tmp_path, capsys
+):
     path = tmp_path / "rows.csv"
     people.replace({"sex": {"unknown": None}}).to_csv(path, index=False)
     command = [
         "audit", str(path), "--prediction", "chosen", "--groups", "sex", "--missing", "unknown",
         "--fail-if", "demographic_parity_difference > 0.15",
     ]  # fmt: skip
-    assert main(command) == 0
+    assert main(command) == 3
+    assert "Not compared: d (sex: too few people), so" in capsys.readouterr().err
+    assert main([*command, "--allow-undefined"]) == 0
     command += ["--suppress-below", "1"]
     assert main([*command, "--min-group-size", "1"]) == 3
     capsys.readouterr()

@@ -107,15 +107,16 @@ def test_the_side_of_the_limit():
 
 def test_of_several_views_the_worst_decides_and_a_fail_accounts_for_their_number():
     row = {"metric": NAME, "is_ratio": False, "value": 0.15, "value_low": 0.101}
-    row |= {"value_high": 0.199, "view": "a", "left_out": ""}
+    row |= {"value_high": 0.199, "view": "a", "left_out": "", "too_few": ""}
     asked = read_condition(f"{NAME} > 0.1")
-    alone = check_conditions([(asked, pd.DataFrame([row]))], 100, 0.95)
+    alone = check_conditions([(asked, pd.DataFrame([row]))], ["a", "b"], 100, 0.95)
     assert alone.outcome == "fail"
     other = {**row, "view": "b", "value": 0.02, "value_low": 0.0, "value_high": 0.05}
-    both = check_conditions([(asked, pd.DataFrame([other, row]))], 100, 0.95)
+    both = check_conditions([(asked, pd.DataFrame([other, row]))], ["a", "b"], 100, 0.95)
     assert (both.outcome, both.view) == ("inconclusive", "a")
     assert both.n_rows_needed > 100
-    assert check_conditions([(asked, pd.DataFrame([other, other]))], 100, 0.95).outcome == "pass"
+    kept = check_conditions([(asked, pd.DataFrame([other, other]))], ["a", "b"], 100, 0.95)
+    assert kept.outcome == "pass"
 
 
 def test_what_is_checked_and_said():
@@ -197,16 +198,69 @@ def test_a_group_of_which_nothing_is_known_does_not_pass(metric, is_undefined, n
     found = audit(y[~lost], p[~lost], **rows)
     condition = f"{metric} {'< 0.1' if metric.endswith('ratio') else '> 0.9'}"
     check = found.check(condition)
-    assert (check.outcome, check.undefined, check.n_rows_needed) == ("fail", "c (g)", None)
-    assert "the metric is undefined or hidden for c (g)" in check.annotation()
+    named = "c (g: too few people count in the rate, or it is hidden with such a group)"
+    assert (check.outcome, check.undefined) == ("inconclusive", named)
+    assert check.n_rows_needed is None
+    assert f"Not compared: {named}, so it is not known" in check.annotation()
     again = Audit.from_dict(json.loads(found.to_json()))
     assert again.check(condition).sentence == check.sentence
     allowed = found.check(condition, allow_undefined=True)
     has_pair = "b" in names or metric == "equalized_odds_difference"
     assert allowed.outcome == ("pass" if has_pair else "inconclusive")
-    assert "the metric is undefined or hidden for c (g), which is left out" in allowed.sentence
+    assert f"Not compared: {named}." in allowed.sentence or not has_pair
     defined = audit(y, p, **rows | {"sensitive_features": {"g": group}}).check(condition)
     assert (defined.outcome, defined.undefined) == ("pass", "")
+
+
+@pytest.mark.parametrize("n_few", [3, 20])
+def test_a_group_with_too_few_people_is_named_and_leaves_a_check_open(n_few):
+    """All of few people are selected: of them nothing is shown, and nothing is said to be kept."""
+    rng = np.random.default_rng(0)
+    group = np.array([*"ab"] * 2000 + ["few"] * n_few)
+    chosen = rng.random(group.size) < 0.5
+    chosen[group == "few"] = True
+    options = {"n_simulations": 20, "depth": 1}
+    found = audit(None, chosen, sensitive_features={"g": group}, **options)
+    check = found.check(f"{NAME} > 0.2")
+    assert (check.outcome, check.undefined) == ("inconclusive", "few (g: too few people)")
+    assert "few (g: too few people), so it is not known whether" in check.sentence
+    allowed = found.check(f"{NAME} > 0.2", allow_undefined=True)
+    assert allowed.outcome == "pass"
+    assert "few (g: too few people)" in allowed.sentence
+    chosen[group == "b"] = rng.random(2000) < 0.95  # an excess is seen without them
+    found = audit(None, chosen, sensitive_features={"g": group}, **options)
+    assert found.check(f"{NAME} > 0.2").outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("n_few", "undefined"),
+    [
+        (8, "b (race: too few people)"),
+        (20, "all groups (race: no two of them have people to compare)"),
+    ],
+)
+def test_an_attribute_without_two_groups_to_compare_leaves_a_check_open(n_few, undefined):
+    chosen, race = np.tile([0, 1], 400), np.array(["a"] * (800 - n_few) + ["b"] * n_few)
+    groups = {"sex": np.repeat(["f", "m"], 400), "race": race}
+    found = audit(None, chosen, sensitive_features=groups, n_simulations=20, depth=1)
+    assert found.check(f"sex: {NAME} > 0.3").outcome == "pass"
+    for condition in (f"{NAME} > 0.3", f"race: {NAME} > 0.3"):
+        check = found.check(condition)
+        assert check.outcome == "inconclusive"
+        assert check.undefined == undefined
+
+
+def test_intersections_with_too_few_people_count_where_they_are_named():
+    rng = np.random.default_rng(0)
+    chosen, sex = rng.integers(0, 2, (2, 4000))
+    age = np.where(np.arange(4000) < 60, "old", "young")
+    sex[:60] = np.arange(60) < 40  # 20 old people of the one sex
+    groups = {"sex": sex, "age": age}
+    found = audit(None, chosen, sensitive_features=groups, n_simulations=20, depth=1)
+    assert found.check(f"{NAME} > 0.6").outcome == "pass"
+    named = found.check(f"sex x age: {NAME} > 0.6")
+    assert named.outcome == "inconclusive"
+    assert "intersection" in named.undefined
 
 
 def test_unknown_names():

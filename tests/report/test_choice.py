@@ -1,5 +1,6 @@
 """The page on which a committee chooses a limit shows what the models decide."""
 
+import html
 import json
 import os
 import re
@@ -27,7 +28,8 @@ from skfair.report import audit
 from tests.report.test_pages import Page
 
 LIMITS = [0.3, 0.1, 0.05]
-MEMO = {"kind", "version", "skfair", "constraint", "metric", "fingerprint"}
+WORDS = {"title": "Which limit?", "decided": "selected"}
+MEMO = {"kind", "version", "skfair", "constraint", "metric"}
 
 
 class Cut(ClassifierMixin, BaseEstimator):
@@ -254,6 +256,131 @@ def test_small_groups_are_hidden_as_in_audits(rows):
     )
 
 
+def of_class(n_few, rng):
+    """Rows of four groups, of which "few" has so many people that are truly positive.
+
+    Another group is hidden with it, or the sums over all groups would give it away.
+    """
+    sex = np.repeat(["few", "divers", "men", "women"], [200, 200, 300, 300])
+    y = (rng.random(1000) < 0.5).astype(int)
+    y[:200] = np.arange(200) < n_few
+    X = np.column_stack([rng.random(1000), sex == "few"])  # Cut selects more of the group
+    return {"X": X, "y": y, "sensitive_features": pd.Series(sex, name="sex")}
+
+
+def test_a_limit_is_not_called_kept_for_groups_that_cannot_be_compared():
+    """One rule for the page, the memo, checks and the table; an excess that is seen stays one."""
+    metric, rng = "equal_opportunity_difference", np.random.default_rng(0)
+    model = partial(Cut, constraint="equal_opportunity")
+    for n_few in (0, 3, 20):
+        rows = of_class(n_few, rng)
+        choice = path_of(model, [0.4, 0.05])._choice(rows)
+        text = html.unescape(re.sub(r"\s+", " ", choice.to_html(**WORDS)))
+        outcomes = []
+        for step, kept in zip(choice.steps, choice.table()["kept"], strict=True):
+            (gap,) = step["numbers"]["attributes"]["sex"]["disparities"].values()
+            p = model(gap["limit"]).predict(rows["X"])
+            gaps = {"sensitive_features": rows["sensitive_features"], "metrics": [metric]}
+            found = audit(rows["y"], p, **gaps, n_simulations=50)
+            check = found.check({**choice.head, **step})
+            assert found.value(metric) == pytest.approx(gap["value"], abs=1e-6)
+            is_within = gap["value"] <= gap["limit"]
+            if n_few < 10:
+                assert re.fullmatch(r".*few.* \(too few people count in .*\)", gap["not_compared"])
+                assert gap["is_kept"] is (None if is_within else False)
+                assert check.outcome in ("inconclusive", "fail")
+                assert gap["not_compared"].replace("(", "(sex: ") in check.undefined
+                assert f"Not compared: {gap['not_compared']}" in text
+                assert f"sex: {gap['not_compared']}" in choice.not_compared()
+            else:
+                assert gap["not_compared"] == ""
+                assert gap["is_kept"] == is_within
+                assert "Not compared" not in text
+            assert kept == {True: "yes", False: "no", None: "open"}[gap["is_kept"]]
+            outcomes.append(gap["is_kept"])
+        assert ("On these rows the limit is kept" in text) == (True in outcomes)
+        assert ("not known whether the limit is kept" in text) == (None in outcomes)
+    assert outcomes[0] is True
+
+
+@pytest.mark.parametrize("n_few", [5, 20])
+def test_groups_that_are_too_small_are_named_by_page_and_memo(n_few):
+    """With 5 people a group is hidden, with 20 it is shown and not compared."""
+    rng = np.random.default_rng(0)
+    sex = np.repeat(["few", "men", "women"], [n_few, 300, 300])
+    X = np.column_stack([rng.random(sex.size), sex == "few"])
+    rows = {"X": X, "y": rng.integers(0, 2, sex.size)}
+    rows["sensitive_features"] = pd.Series(sex, name="sex")
+    choice = path_of(limits=[0.4])._choice(rows)
+    (gap,) = choice.steps[0]["numbers"]["attributes"]["sex"]["disparities"].values()
+    assert gap["value"] <= 0.4
+    assert (gap["is_kept"], gap["not_compared"]) == (None, "few (too few people)")
+    text = choice.to_html(**WORDS)
+    assert "the limit is kept for sex:" not in text
+    assert "Not compared: few (too few people)" in text
+    assert choice.table()["kept"].tolist() == ["open"]
+
+
+def test_a_page_says_why_no_difference_is_measured():
+    rng = np.random.default_rng(0)
+    sex = np.repeat(["few", "many"], [20, 600])
+    X, y = np.column_stack([rng.random(620), sex == "few"]), rng.integers(0, 2, 620)
+    groups = pd.Series(sex, name="sex")
+    choice = path_of(limits=[0.4])._choice({"X": X, "y": y, "sensitive_features": groups})
+    (gap,) = choice.steps[0]["numbers"]["attributes"]["sex"]["disparities"].values()
+    assert (gap["value"], gap["is_kept"]) == (None, None)
+    assert "not known whether the limit is kept for sex" in choice.to_html(**WORDS)
+    assert "Not compared: few (too few people)" in choice.to_html(**WORDS)
+
+
+def fitted_path(groups, crossed=False, limit=None):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    model = FairDecisionClassifier(
+        LogisticRegression(), max_disparity=limit or 0.1, sensitive=Sensitive(crossed=crossed),
+        random_state=0, cv=2,
+    )  # fmt: skip
+    path = fairness_path(model, X, y, max_disparities=[1.0], sensitive_features=groups)
+    return path, {"X": X, "y": y}
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_limits_are_matched_by_name_or_refused(crossed):
+    rng = np.random.default_rng(0)
+    groups = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "race": rng.choice(["A", "B"], 400)})
+    limit = None if crossed else {"sex": 0.2, "race": 0.04}
+    path, rows = fitted_path(groups, crossed, limit)
+    renamed = groups.rename(columns={"sex": "gender", "race": "ethnicity"})
+    for other in (groups.to_numpy(), renamed, groups[["sex"]], groups["sex"].to_numpy()):
+        with pytest.raises(ValueError, match=r"limit 'sex', 'race', but.*matched by name"):
+            path.to_html(**rows, sensitive_features=other)
+    limits = [
+        {view: gap["limit"] for view, own in step["numbers"]["attributes"].items()
+         for gap in own["disparities"].values()}
+        for given in (groups, groups[["race", "sex"]])
+        for step in data_of(path.to_html(**rows, sensitive_features=given))["steps"]
+    ]  # fmt: skip
+    if not crossed:
+        assert limits == [{"sex": 0.2, "race": 0.04}] * 2
+        return
+    assert limits[0] == {"sex": None, "race": None, "sex x race": 1.0}
+    more = groups.assign(age=rng.choice(["old", "young"], 400))
+    with pytest.raises(ValueError, match="limit the intersections of 'sex', 'race'"):
+        path.to_html(**rows, sensitive_features=more)
+
+
+def test_one_attribute_needs_no_name_but_no_other_one():
+    sex = np.random.default_rng(0).choice(["f", "m"], 400)
+    named, nameless = pd.Series(sex, name="sex"), sex
+    for at_fit, on_page in ((named, nameless), (nameless, named), (nameless, nameless)):
+        path, rows = fitted_path(at_fit)
+        (step,) = data_of(path.to_html(**rows, sensitive_features=on_page))["steps"]
+        assert step["limits"] == {"": 1.0}
+    path, rows = fitted_path(named)
+    with pytest.raises(ValueError, match="limit 'sex', but sensitive_features has 'gender'"):
+        path.to_html(**rows, sensitive_features=named.rename("gender"))
+
+
 def test_text_of_the_data_is_harmless(rows):
     name = "</script><b onclick=x>w"
     sex = rows["sensitive_features"].replace("women", name).rename("<i>&sex")
@@ -357,7 +484,11 @@ def test_weights_units_and_the_confidence_count(rows):
 
 def test_the_fingerprint_is_that_of_rows_and_decisions(rows):
     def fingerprint(path=None, **changes):
-        return data_of((path or path_of()).to_html(**{**rows, **changes}))["memo"]["fingerprint"]
+        text = (path or path_of()).to_html(**{**rows, **changes})
+        every = [step["fingerprint"] for step in data_of(text)["steps"]]
+        assert len(set(every)) == len(every)
+        (of_all,) = re.findall(r'class="hash">([0-9a-f]{64})<', text)
+        return of_all
 
     first = fingerprint()
     assert re.fullmatch("[0-9a-f]{64}", first)
@@ -451,7 +582,7 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     step = data["steps"][data["n_limits"] + 2]
     assert memo.keys() - MEMO == {
         *("date", "limits", "holds_overall_rate", "group_aware", "status", "confidence"),
-        *("reasons", "names", "numbers"),
+        *("reasons", "names", "numbers", "fingerprint", "checksum"),
     }
     assert {name: memo[name] for name in MEMO} == data["memo"]
     assert (memo["kind"], memo["version"]) == ("skfair decision", 1)

@@ -64,11 +64,9 @@ const choose = () => {
   fit();
 };
 const written = () => {
-  const { limits, holds_overall_rate, group_aware, status, confidence, numbers } = steps[place()];
+  const { label, ...chosen } = steps[place()];
   const said = { reasons: at("reasons").value.trim(), names: at("names").value.trim() };
-  const chosen = { limits, holds_overall_rate, group_aware, status, confidence };
-  const { fingerprint, ...head } = common;
-  return { ...head, date: at("date").value || today(), ...chosen, ...said, numbers, fingerprint };
+  return { ...common, date: at("date").value || today(), ...said, ...chosen };
 };
 const today = () => {
   const now = new Date();
