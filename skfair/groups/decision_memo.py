@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from skfair.utils.text import listed
 from skfair.utils.validation import check_number
+from skfair.utils.warn import warn_user
 
 KIND, VERSION = "skfair decision", 1
 _REMEDY = "Pass the JSON that the page of FairnessPath.to_html writes, as a path or as a dict."
+# What a committee must know of a model whose fit did not reach its limit, by its status.
+_FAILED = {
+    "infeasible": "it exceeds the limit on its own training rows. Its decisions cannot be expected "
+    "to satisfy the limit, so choose another model or a larger limit.",
+    "no_solution": "no model was found for which the limit could be certified. Its decisions carry "
+    "no guarantee, so choose another model or a larger limit.",
+}
 # The JSON file of a decision memo, or what it holds.
 Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -46,17 +56,30 @@ def checksum(memo: Mapping[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the keys and values of a JSON object; raise if a key is there twice.
+
+    Of two values Python takes the last one, and people see the first.
+    """
+    keys = Counter(key for key, _ in pairs)
+    twice = [key for key, n in keys.items() if n > 1]
+    if twice:
+        raise ValueError(f"it has the key {listed(twice)} more than once")
+    return dict(pairs)
+
+
 def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
     """Return the metrics and the limits in a decision memo; raise unless a limit was chosen.
 
-    Names of several metrics are separated by ", ". A limit is in the unit of ``max_disparity``: of
-    a ratio, it is the largest distance from 1.
+    Warn if the fit of the chosen model failed. Names of several metrics are separated by ", ". A
+    limit is in the unit of ``max_disparity``: of a ratio, it is the largest distance from 1.
     """
     name, read = "The dict", memo
     if not isinstance(memo, Mapping):
         name = repr(os.fspath(memo))
         try:
-            read = json.loads(Path(memo).read_text(encoding="utf-8"))
+            text = Path(memo).read_text(encoding="utf-8-sig")  # editors may write a mark first
+            read = json.loads(text, object_pairs_hook=_distinct)
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{name} was not read as a decision memo ({error}). {_REMEDY}"
@@ -78,6 +101,9 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
             "the memo from the page again. Another limit is another decision of the committee; a "
             "limit without a committee is passed as a number or a condition."
         )
+    status = parts.get("status")
+    if status in _FAILED:
+        warn_user(f"{name} chooses a model whose fit is {status!r}: {_FAILED[status]}")
     chosen = {a: limit for a, limit in (limits or {}).items() if limit is not None}
     if not chosen:
         raise ValueError(

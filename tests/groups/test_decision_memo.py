@@ -1,6 +1,7 @@
 """Decision memos: audits, gates and monitors take the limit that a committee chose."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -223,6 +224,42 @@ def test_files_that_are_no_memo_say_what_to_do(found, tmp_path):
         for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
             with pytest.raises(ValueError, match=r"decision\.json.*FairnessPath.to_html"):
                 take(path)
+
+
+def test_a_key_that_is_there_twice_is_refused(found, tmp_path):
+    """Python takes the last of two values, and people read the first."""
+    path, memo = tmp_path / "decision.json", memo_of({"sex": 0.9})
+    text = json.dumps(memo)
+    for twice in (
+        '{"limits": {"sex": 0.1}, ' + text[1:],
+        text.replace('{"sex":', '{"sex": 1, "sex":'),
+    ):
+        assert json.loads(twice) == memo
+        path.write_text(twice, encoding="utf-8")
+        for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
+            with pytest.raises(ValueError, match=r"has the key '(limits|sex)' more than once"):
+                take(path)
+
+
+def test_a_mark_of_the_encoding_is_read(found, tmp_path):
+    path, memo = tmp_path / "decision.json", memo_of({"sex": 0.05}, names="Änne, Øystein")
+    path.write_text(json.dumps(memo, ensure_ascii=False), encoding="utf-8-sig")
+    assert found.check(path) == found.check(memo)
+
+
+@pytest.mark.parametrize("status", ["infeasible", "no_solution"])
+def test_a_fit_that_did_not_reach_the_limit_is_said(found, tmp_path, capsys, status):
+    memo = memo_of({"sex": 0.05}, status=status)
+    for take in (found.check, lambda memo: DisparityMonitor(max_disparity=memo)):
+        with pytest.warns(UserWarning, match=f"a model whose fit is '{status}': .*larger limit"):
+            take(memo)
+    file = tmp_path / "decisions.csv"
+    file.write_text("sex,hired\n" + "f,1\nm,0\n" * 50)
+    given = ["audit", str(file), "--prediction", "hired", "--groups", "sex"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main([*given, "--fail-if", str(in_file(tmp_path, memo))]) == 1
+    assert f"a model whose fit is '{status}'" in capsys.readouterr().err
 
 
 def test_a_memo_about_something_else_says_what_to_do(found):
