@@ -41,6 +41,11 @@ _CHOOSE_EXAMPLES = """examples:
   python -m skfair choose loans.csv --target repaid --score score --before granted \\
       --groups sex,age --bins age=25,45,65 --limits 0.2,0.1,0.05 --decided granted --out choice.html
 """
+_DECIDE_EXAMPLES = """examples:
+  python -m skfair decide applicants.csv --memo decision.json --fitted-on loans.csv \\
+      --out decided.csv
+  python -m skfair audit decided.csv --prediction decision --groups sex --fail-if decision.json
+"""
 _DATA_EXAMPLES = """examples:
   python -m skfair data loans --out loans.csv
 """
@@ -55,6 +60,7 @@ _COMMANDS = {
         _AUDIT_DATA_EXAMPLES,
     ),
     "choose": ("make the page on which a committee chooses a limit", _CHOOSE_EXAMPLES),
+    "decide": ("decide about new rows by the model that a committee chose", _DECIDE_EXAMPLES),
     "data": ("write simulated loan applications to a file", _DATA_EXAMPLES),
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
@@ -70,6 +76,7 @@ _PHRASES = {
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
     "units has": "--person has",
+    "must be numeric, got": "must be numeric (1.234,5 and 55,5 % are read with --decimal ,), got",
     "Drop them": "Drop them, for example with --drop-missing target",
     "NaN or infinite.": "NaN or infinite. Drop rows without a score with --drop-missing score.",
     "Give both the same labels": "Name both positive classes: --positive, --positive-target",
@@ -194,6 +201,10 @@ _AUDIT_OPTIONS: _Options = {
         "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
         "--block-rows": ("rows read at a time", {"type": int, "default": 500_000}),
         "--encoding": ("of a CSV file, such as cp1252", {"default": "utf-8"}),
+        "--decimal": (
+            "mark before decimals, for numbers such as 1.234,5 or 55,5 %%: --decimal ,",
+            {"choices": [",", "."]},
+        ),
     },
     "result": {
         "--out": ("file to write: .html, .md or .json; default: none", {}),
@@ -242,7 +253,7 @@ _SAME: tuple[str, dict[str, Any]] = ("", {})
 _READING = dict.fromkeys(
     (
         *("--positive", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
-        "--encoding",
+        *("--encoding", "--decimal"),
     ),
     _SAME,
 )
@@ -270,13 +281,17 @@ _CHOOSE_OPTIONS: _Options = {
     "columns": {
         "--target": ("labels that the models learn, such as repaid", {"required": True}),
         "--columns": _COLUMNS,
-        "--score": ("scores of your own model, which are read in place of all columns", {}),
+        "--score": (
+            "scores of your own model, which decide; --columns beside it tell the group",
+            {},
+        ),
         "--before": ("decisions of today; default: those with the largest limit", {}),
         **dict.fromkeys(("--groups", "--person"), _SAME),
     },
     "limits": {
         "--limits": (
-            "limits to choose from, 100%% for none; default: 100%%,20%%,10%%,5%%,2%%",
+            "limits to choose from; default: 100%%,20%%,10%%,5%%,2%%; 100%% limits nothing, and is "
+            "always there without --before",
             {"type": _decimals, "default": "100%,20%,10%,5%,2%", "metavar": "NUMBER,NUMBER"},
         ),
         "--constraint": ("what is limited", {"default": "demographic_parity"}),
@@ -285,14 +300,31 @@ _CHOOSE_OPTIONS: _Options = {
             {"action": "store_true"},
         ),
     },
-    "reading": _READING,
+    "reading": _READING | {"--positive-target": _SAME},
     "result": {
         "--out": ("page to write, .html", {"required": True}),
         "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
         **dict.fromkeys(("--title", "--suppress-below", "--confidence", "--seed"), _SAME),
     },
 }
-_OPTIONS = {"audit": _AUDIT_OPTIONS, "audit-data": _AUDIT_DATA_OPTIONS, "choose": _CHOOSE_OPTIONS}
+_DECIDE_OPTIONS: _Options = {
+    "model": {
+        "--memo": ("memo of the decision, as the page of choose writes it", {"required": True}),
+        "--fitted-on": ("the file that the page was made of, unchanged", {"required": True}),
+    },
+    "reading": {
+        "--decimal": ("of the new rows, if it is not that of --fitted-on", {"choices": [",", "."]}),
+        "--encoding": ("of the new rows, if it is not that of --fitted-on", {}),
+        "--block-rows": _SAME,
+    },
+    "result": {"--out": ("the new rows with their decisions, .csv", {"required": True})},
+}
+_OPTIONS = {
+    "audit": _AUDIT_OPTIONS,
+    "audit-data": _AUDIT_DATA_OPTIONS,
+    "choose": _CHOOSE_OPTIONS,
+    "decide": _DECIDE_OPTIONS,
+}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -312,6 +344,10 @@ def _run(options: argparse.Namespace) -> int:
         from skfair.choose import run_choose
 
         return run_choose(options)
+    if options.command == "decide":
+        from skfair.choose import run_decide
+
+        return run_decide(options)
     if options.command == "data":
         return _write_loans(options.out)
     if options.folder is not None:

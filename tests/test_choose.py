@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from skfair.__main__ import main
+from skfair.groups.decision_memo import checksum
 from skfair.monitoring import DisparityMonitor
 
 N = 600
@@ -102,10 +104,9 @@ def test_the_printed_table_gives_no_hidden_group_away(chosen_from, frame, capsys
 def test_the_limit_that_is_chosen_is_one_for_gates_and_monitors(chosen_from):
     data, _ = chosen_from("--group-aware")
     for step in data["steps"]:
-        memo = data["memo"] | step
-        limit = DisparityMonitor(max_disparity=memo).max_disparity
-        assert limit in ({"sex": 0.2}, {"sex": 0.05})
-    assert [step["holds_overall_rate"] for step in data["steps"]] == [False] * 2 + [True] * 2
+        limit = DisparityMonitor(max_disparity=data["memo"] | step).max_disparity
+        assert limit in ({"sex": 1.0}, {"sex": 0.2}, {"sex": 0.05})
+    assert [step["holds_overall_rate"] for step in data["steps"]] == [False] * 3 + [True] * 3
 
 
 def test_scores_stand_in_place_of_all_columns(chosen_from, frame):
@@ -183,7 +184,7 @@ def test_small_groups_are_not_shown(chosen_from):
         (["--positive", "ja"], "--positive 'ja' is not one of the labels of paid: 'no', 'yes'"),
         (["--target", "home"], "missing values.*--drop-missing target"),
         (["--target", "piad"], "no column 'piad'.*Did you mean 'paid'"),
-        (["--score", "home"], "home must be numeric, got values like"),
+        (["--score", "home"], "home must be numeric .*--decimal ,.*, got values like"),
         (["--score", "income"], "income has .* values that are NaN.*--drop-missing score"),
         (["--groups", "home"], "--missing unknown"),
         (["--constraint", "parity"], "constraint"),
@@ -200,6 +201,225 @@ def test_wrong_arguments_say_what_to_do(frame, tmp_path, capsys, options, messag
     assert told.startswith("skfair choose: ")
     assert re.search(message, told), told
     assert not (tmp_path / "choice.html").exists()
+
+
+def test_no_limit_is_among_the_limits_unless_today_is(chosen_from):
+    def labels(*options):
+        data, _ = chosen_from("--group-aware", *options, limits="5%")
+        return [step["label"] for step in data["steps"][:2]]
+
+    assert labels() == ["100%", "5%"]
+    assert labels("--before", "old") == ["none", "5%"]
+
+
+def lenders(seed, n=800, apart=2.0):
+    """Men have higher scores, by far by default, and today a third is granted a loan."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    score = rng.normal(size=n) + apart * (sex == "m")
+    paid = score + rng.normal(size=n) > 0.5
+    return pd.DataFrame(
+        {
+            "sex": sex,
+            "score": score.round(3),
+            "job": np.where(rng.random(n) < np.where(sex == "m", 0.9, 0.1), "build", "care"),
+            "paid": np.where(paid, "yes", "no"),
+            "granted": np.where(score > np.quantile(score, 2 / 3), "granted", "refused"),
+        }
+    )
+
+
+AWARE = ["--group-aware"]
+TODAY = ["--before", "granted", "--positive", "granted", "--positive-target", "yes"]
+
+
+@pytest.mark.parametrize("options", [[], ["--group-aware"], ["--columns", "job"]])
+def test_a_large_change_of_the_rate_is_said_with_what_to_do(chosen_from, capsys, options):
+    """Of a third today, about the half that pays back is selected if nothing holds the rate."""
+    data, _ = chosen_from(*TODAY, *options, rows=lenders(0), limits="0.05,1")
+    told = capsys.readouterr().out
+    base = data["steps"][0]["numbers"]["rate"][0]
+    moved = [
+        step
+        for step in data["steps"][1:]
+        if step["limits"] and abs(step["numbers"]["rate"][0] - base) > 0.1
+    ]
+    assert moved
+    (warning,) = re.findall("Warning: .*", told)
+    assert f"from {base:.0%} (today) to {moved[0]['numbers']['rate'][0]:.0%} (" in warning
+    assert warning.count("%)") + warning.count("held)") == len(moved)
+    assert ("--group-aware" in warning) == (options != ["--group-aware"])
+    assert ("One score tells little about the group" in told) == (options == [])
+
+
+def test_no_change_of_the_rate_is_not_warned_of(chosen_from, frame, capsys):
+    chosen_from("--group-aware", limits="1")
+    assert "Warning" not in capsys.readouterr().out
+
+
+def test_the_rate_of_today_is_held(chosen_from, capsys):
+    """Page and table say the same of it: what the fit held, what it is here, what today is."""
+    rows = lenders(1)
+    data, text = chosen_from(*TODAY, "--group-aware", rows=rows, limits="0.3,1")
+    today = (rows["granted"] == "granted").mean()
+    held = [step for step in data["steps"] if step["holds_overall_rate"]]
+    assert len(held) == 2
+    for step in held:
+        assert step["held_rate"] == pytest.approx(today)
+        rate, before = (step["numbers"][name][0] for name in ("rate", "rate_before"))
+        assert rate == pytest.approx(today, abs=0.1)
+        said = (
+            f"are selected at {today:.0%}. On these rows it is {rate:.0%}, and {before:.0%} today."
+        )
+        assert said in text
+    assert "was held" not in text
+
+
+def test_without_today_the_rate_of_the_model_is_held(chosen_from):
+    data, text = chosen_from("--group-aware", rows=lenders(2), limits="0.3")
+    rates = [step["held_rate"] for step in data["steps"] if step["holds_overall_rate"]]
+    assert len(set(rates)) == 1
+    assert f"are selected at {rates[0]:.0%}. On these rows it is" in text
+
+
+def test_target_and_decisions_may_have_words_of_their_own(chosen_from, tmp_path, capsys):
+    rows = lenders(3)
+    same = rows.assign(granted=np.where(rows["granted"] == "granted", "yes", "no"))
+    numbers = [
+        [step["numbers"] for step in chosen_from(*options, rows=own, limits="0.3")[0]["steps"]]
+        for own, options in (
+            (rows, [*TODAY, *AWARE]),
+            (same, ["--before", "granted", *AWARE]),
+        )
+    ]
+    assert numbers[0] == numbers[1]
+    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--groups", "sex"]
+    given += ["--score", "score", "--out", str(tmp_path / "c.html"), "--before", "granted"]
+    rows.to_csv(tmp_path / "loans.csv", index=False)
+    for options, message in (
+        (
+            ["--positive", "granted"],
+            "not one of the labels of paid.*--positive-target for --target",
+        ),
+        (["--positive", "yes"], "'granted', 'refused'.*--positive-target for --target"),
+        ([*TODAY[2:5], "ja"], "--positive-target 'ja' is not one of the labels of paid"),
+    ):
+        assert main([*given, *options]) == 2
+        assert re.search(message, capsys.readouterr().err)
+
+
+def test_columns_beside_the_score_tell_the_group(chosen_from):
+    """Scores of men and women overlap; jobs tell nine of ten, so fewer decisions change."""
+    rows = lenders(4, 1500)
+    alone, beside = (
+        chosen_from(*options, rows=rows, limits="0.05")[0]["steps"][1]["numbers"]
+        for options in ([], ["--columns", "job"])
+    )
+    assert beside["accuracy"][0] > alone["accuracy"][0] + 0.02
+
+
+def german(values, digits=2, unit=""):
+    texts = (f"{value:,.{digits}f}" for value in values)
+    return [text.translate(str.maketrans(",.", ".,")) + unit for text in texts]
+
+
+def test_german_numbers_are_read_or_the_option_is_named(chosen_from, tmp_path, capsys):
+    rows = lenders(5, 600)
+    rows["score"] = (2000 * rows["score"]).round(2)
+    for unit, times in (("", 1), (" %", 100)):
+        plain = rows.assign(score=rows["score"] / times)
+        written = rows.assign(score=german(rows["score"], unit=unit))
+        first, second = (
+            [step["numbers"] for step in chosen_from(*options, rows=own, limits="1")[0]["steps"]]
+            for own, options in ((plain, AWARE), (written, [*AWARE, "--decimal", ","]))
+        )
+        assert first == second
+    written.to_csv(tmp_path / "loans.csv", index=False)
+    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--groups", "sex"]
+    given += ["--positive", "yes", "--out", str(tmp_path / "c.html")]
+    for options in (["--score", "score"], ["--columns", "score"]):
+        assert main([*given, *options]) == 2
+        assert "--decimal ," in capsys.readouterr().err
+
+
+@pytest.fixture
+def decide(tmp_path, chosen_from):
+    """Return what decides about new rows by the memo of a step, and reads the decisions."""
+
+    def run(step, new, *options, fitted_on=None, code=0, **chosen):
+        data, _ = chosen_from(*options, **chosen)
+        memo = data["memo"] | data["steps"][step]
+        del memo["label"]
+        memo |= {"date": "2026-12-01", "names": "A. Chair", "reasons": ""}
+        (tmp_path / "decision.json").write_text(json.dumps(memo), encoding="utf-8")
+        new.to_csv(tmp_path / "new.csv", index=False)
+        if fitted_on is not None:
+            fitted_on.to_csv(tmp_path / "loans.csv", index=False)
+        files = {"--memo": "decision.json", "--fitted-on": "loans.csv", "--out": "decided.csv"}
+        given = [text for option, name in files.items() for text in (option, str(tmp_path / name))]
+        assert main(["decide", str(tmp_path / "new.csv"), *given]) == code
+        if code:
+            return None
+        return pd.read_csv(tmp_path / "decided.csv", keep_default_na=False, dtype=str)
+
+    return run
+
+
+@pytest.mark.parametrize("options", [["--group-aware"], ["--columns", "job"], []])
+def test_the_chosen_limit_is_put_into_force_and_its_gate_passes(decide, tmp_path, capsys, options):
+    """Scores of both sexes are alike, so a limit of 30% is far from what new people show."""
+    rows, new = (lenders(seed, apart=0.1) for seed in (6, 7))
+    applicants = new.drop(columns=["paid", "granted"]).assign(note="NA")
+    if "--group-aware" not in options:  # decisions do not use the group
+        decided = decide(
+            1, applicants.drop(columns="sex"), *TODAY, *options, rows=rows, limits="0.3"
+        )
+        assert "sex" not in decided
+    decided = decide(1, applicants, *TODAY, *options, rows=rows, limits="0.3")
+    assert decided.drop(columns="decision").astype(str).equals(applicants.astype(str))
+    assert set(decided["decision"]) == {"granted", "refused"}
+    high = decided["score"].astype(float) > 1
+    assert (decided["decision"][high] == "granted").mean() > 0.5
+    check = re.search(r"Check the limit: python -m skfair (.*)", capsys.readouterr().out)[1]
+    assert main(shlex.split(check)) == 0
+
+
+def test_a_memo_decides_only_with_the_file_that_it_was_made_of(decide, tmp_path, capsys):
+    rows, chosen = lenders(8), {"limits": "0.1"}
+    changed = rows.assign(paid=rows["paid"].replace({"yes": "no", "no": "yes"}))
+    options = [*TODAY, *AWARE]
+    decide(1, rows, *options, rows=rows, fitted_on=changed, code=2, **chosen)
+    assert "not the one that the committee chose" in capsys.readouterr().err
+    assert not (tmp_path / "decided.csv").exists()
+    decide(0, rows, *options, rows=rows, code=2, **chosen)  # the committee chose no limit
+    assert "no limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda new: new.drop(columns="score"), "has no column 'score'"),
+        (lambda new: new.assign(decision="granted"), "a column 'decision' already. Rename it"),
+        (lambda new: new.assign(score="high"), "'high', but only numbers"),
+        (lambda new: new.assign(score="1,5"), "written as '1,5'. Pass --decimal ,"),
+        (lambda new: new.assign(score=np.nan), "score has 800 values that are NaN"),
+        (lambda new: new.head(0), "has no rows"),
+    ],
+)
+def test_new_rows_that_cannot_be_decided_about_say_what_to_do(decide, capsys, change, message):
+    rows = lenders(9)
+    decide(1, change(rows), *TODAY, *AWARE, rows=rows, limits="0.3", code=2)
+    assert message in capsys.readouterr().err
+
+
+def test_a_memo_of_a_page_that_was_made_in_python_names_its_models(tmp_path, capsys):
+    memo = {"kind": "skfair decision", "version": 1, "metric": "demographic_parity_difference"}
+    memo |= {"limits": {"sex": 0.1}, "command": None}
+    memo |= {"checksum": checksum(memo)}
+    (tmp_path / "decision.json").write_text(json.dumps(memo))
+    given = ["decide", "new.csv", "--memo", str(tmp_path / "decision.json"), "--fitted-on", "a.csv"]
+    assert main([*given, "--out", str(tmp_path / "decided.csv")]) == 2
+    assert "path.estimators[k].predict" in capsys.readouterr().err
 
 
 def test_a_limit_that_is_no_number_says_how_to_write_it(capsys):

@@ -74,6 +74,12 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
     Warn if the fit of the chosen model failed. Names of several metrics are separated by ", ". A
     limit is in the unit of ``max_disparity``: of a ratio, it is the largest distance from 1.
     """
+    name, parts = open_memo(memo)
+    return parts["metric"], chosen_limits(name, parts)
+
+
+def open_memo(memo: Memo) -> tuple[str, Mapping[str, Any]]:
+    """Return what a memo is called and its keys; raise unless it is as the page wrote it."""
     name, read = "The dict", memo
     if not isinstance(memo, Mapping):
         name = repr(os.fspath(memo))
@@ -101,7 +107,12 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
             "the memo from the page again. Another limit is another decision of the committee; a "
             "limit without a committee is passed as a number or a condition."
         )
-    status = parts.get("status")
+    return name, parts
+
+
+def chosen_limits(name: str, parts: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the limits of a memo; raise unless one was chosen, and warn if its fit failed."""
+    status, limits = parts.get("status"), parts["limits"]
     if status in _FAILED:
         warn_user(f"{name} chooses a model whose fit is {status!r}: {_FAILED[status]}")
     chosen = {a: limit for a, limit in (limits or {}).items() if limit is not None}
@@ -112,4 +123,4 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
         )
     for attribute, limit in chosen.items():
         check_number(limit, f"{name}: limits[{attribute!r}]", 0)
-    return metric, dict.fromkeys(limits) | {a: float(limit) for a, limit in chosen.items()}
+    return dict.fromkeys(limits) | {a: float(limit) for a, limit in chosen.items()}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -220,15 +221,16 @@ class FairnessPath:
         y : array-like of shape (n_samples,)
             True labels of these samples, of two classes.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Sensitive attributes of these samples, which the page shows.
+            Sensitive attributes of these samples, which the page shows. Limits are matched by the
+            names of the attributes, so pass the columns that the models were fitted with.
         before : estimator or array-like of shape (n_samples,), default=None
             The current model or its decisions. They come first on the slider as "no limit", and
             changes are counted relative to them. If None, changes are counted relative to the model
             with the largest limit.
         rate_held : FairnessPath, default=None
-            A second path with the same limits, whose models keep the overall selection rate, for
-            example with ``selection_rate="as before"``. The page then has a switch between the two
-            paths.
+            A second path with the same limits, whose models keep the overall selection rate. Set
+            ``selection_rate`` to the rate of today's decisions, or to "as before" for the rate of
+            the model. The page then has a switch between the two paths.
         decided : str, default="selected"
             Word for a positive decision, such as "released" or "granted".
         title : str, default="Which limit?"
@@ -260,6 +262,7 @@ class FairnessPath:
         before: Any = None,
         rate_held: FairnessPath | None = None,
         options: Mapping[str, Any] = MappingProxyType({}),
+        command: dict[str, Any] | None = None,  # the options of choose, if it fitted the models
     ) -> Choice:
         """Return what :meth:`to_html` shows."""
         from skfair.report.choice import Candidate, Choice, Judged
@@ -294,7 +297,7 @@ class FairnessPath:
             sensitive_of(limited).crossed,
             dict(options),
         )
-        return Choice.of(candidates, judged)
+        return Choice.of(candidates, judged, command)
 
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
         """Return the decisions of each model, and what its fit says of itself."""
@@ -315,6 +318,7 @@ class FairnessPath:
                 get_response(model, X, "predict", sensitive_features=sensitive_features),
                 {name: limit for name, limit in by_name.items() if limit is not None},
                 holds_overall_rate=getattr(limited, "selection_rate", None) is not None,
+                held_rate=_held_rate(limited),
                 group_aware=own.keep or bool(getattr(limited, "is_group_aware_", False)),
                 status=getattr(limited, "status_", "fitted"),
                 confidence=getattr(confidence, "confidence", confidence),
@@ -634,6 +638,15 @@ def _compared_metrics(estimator: Any) -> list[str]:
     if not names or not is_known or hasattr(estimator, "interval"):
         raise error
     return list(names)
+
+
+def _held_rate(estimator: Any) -> float | None:
+    """Return the share of all that a fit had to select, if it is one number."""
+    rate: Any = getattr(estimator, "selection_rate", None)
+    if isinstance(rate, str):  # "as before"
+        change = getattr(estimator, "changes_", {}).get("selection rate")
+        return None if change is None else float(change.before)
+    return float(rate) if isinstance(rate, Real) else None
 
 
 def _costs(estimator: Any) -> FloatArray | None:

@@ -12,6 +12,7 @@ from datetime import date
 from hashlib import sha256
 from math import nan
 from os import PathLike
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from skfair.utils.text import check_text, listed
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
 # The words of a memo about the chosen model, in addition to its numbers.
-_FACTS = ("label", "holds_overall_rate", "group_aware", "status", "confidence")
+_FACTS = ("label", "holds_overall_rate", "held_rate", "group_aware", "status", "confidence")
 _TODAY = "no limit"  # the status of decisions that no model of the path has made
 # The name of an attribute that has none.
 _NAMELESS = "sensitive_feature"
@@ -52,6 +53,7 @@ class Candidate(NamedTuple):
     decisions: Any
     limits: dict[str, float] | None = None  # by attribute, "" for all of them; None without one
     holds_overall_rate: bool = False
+    held_rate: float | None = None  # if it is one number
     group_aware: bool = False
     status: str = _TODAY
     confidence: float | None = None
@@ -220,7 +222,12 @@ class Choice(NamedTuple):
     fingerprint: str  # of all models
 
     @classmethod
-    def of(cls, paths: list[list[Candidate]], judged: Judged) -> Choice:
+    def of(
+        cls,
+        paths: list[list[Candidate]],
+        judged: Judged,
+        command: dict[str, Any] | None,  # the options of choose, if it fitted the models
+    ) -> Choice:
         """Measure the models of one path, or of two paths with the same limits."""
         candidates = [candidate for path in paths for candidate in path]
         before = candidates[0].decisions
@@ -231,6 +238,7 @@ class Choice(NamedTuple):
             "skfair": __version__,
             "constraint": ", ".join(name.rpartition("_")[0] for name in judged.metrics),
             "metric": ", ".join(judged.metrics),
+            "command": command,
         }
         steps, fingerprints = [], judged.fingerprints(candidates)
         for candidate, fingerprint in zip(candidates, fingerprints, strict=True):
@@ -246,13 +254,17 @@ class Choice(NamedTuple):
             if not place or step["limits"] is not None:
                 yield step
 
+    @staticmethod
+    def name_of(step: dict[str, Any]) -> str:
+        """Return what a step is called in the table."""
+        return str(step["label"]) + ", overall rate held" * bool(step["holds_overall_rate"])
+
     def table(self) -> pd.DataFrame:
         """Return a row of numbers for each step, as the page shows them."""
         rows = []
         for step in self.distinct():
             numbers = step["numbers"]
-            row = {"limit": step["label"] + ", overall rate held" * step["holds_overall_rate"]}
-            row |= {"selected": numbers["rate"][0]}
+            row = {"limit": self.name_of(step), "selected": numbers["rate"][0]}
             gaps = [
                 (view, metric, gap)
                 for view, own in numbers["attributes"].items()
@@ -303,6 +315,7 @@ class Choice(NamedTuple):
             steps=self.steps,
             n_limits=self.n_limits,
             fingerprint=self.fingerprint,
+            fitted_on=quote(self.head["command"]["file"]) if self.head["command"] else None,
             Axis=Axis,
             everybody=self.steps[0]["numbers"],
             hidden=[

@@ -132,7 +132,7 @@ def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
 
 def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
-    table = _table(arguments, arguments.file)
+    table = table_of(arguments, arguments.file)
     table.check()
     groups, judged = table.groups, table.judged
     if judged.y_pred is None and judged.y_score is None:
@@ -219,13 +219,14 @@ def run_audit_data(options: argparse.Namespace) -> int:
 
 def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, Any]]:
     """Read a data set: the file, and its columns, groups and labels."""
-    table = _table(options, path)
+    table = table_of(options, path)
     table.check()
     groups, judged = table.groups, table.judged
     names = _names(options.columns or "") or table.names()
     apart = {*groups, *judged.named().values()}
     others = [name for name in dict.fromkeys(names) if name not in apart]
-    others = others if judged.y_score is None else [judged.y_score]  # the scores are all
+    if judged.y_score is not None:  # the scores come first, and further ones if they are named
+        others = [judged.y_score, *others] if options.columns else [judged.y_score]
     table = table._replace(others=tuple(others))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
@@ -289,7 +290,7 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
         ) from error
 
 
-def _table(options: argparse.Namespace, path: str) -> TableFile:
+def table_of(options: argparse.Namespace, path: str) -> TableFile:
     """Return the file with its columns as they were asked for."""
     groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
     if not groups:
@@ -314,6 +315,7 @@ def _table(options: argparse.Namespace, path: str) -> TableFile:
         [],
         encoding=options.encoding,
         date_format=options.date_format,
+        decimal=options.decimal,
         needed=[*needed],
     )
 

@@ -60,6 +60,7 @@ class TableFile(NamedTuple):
     labels_are_text: bool = False
     encoding: str = "utf-8"
     date_format: str | None = None
+    decimal: str | None = None  # the mark before decimals of numbers that are written as text
     needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
     others: tuple[str, ...] = ()  # further columns, of a data set that is audited
 
@@ -116,6 +117,9 @@ class TableFile(NamedTuple):
             block = raw.reset_index(drop=True)
             if self.needed:
                 block = block.dropna(subset=[*self.needed]).infer_objects()
+            if self.decimal is not None:
+                for name in set(self.used) - set(self._names_only):
+                    block[name] = numbers_of(block[name], self.decimal)
             for name in self.attributes:
                 block[name] = self._groups(block[name], name, start)
             start += len(raw)
@@ -228,9 +232,7 @@ class TableFile(NamedTuple):
                         block[self.labels] = block[self.labels].astype(str)
                     yield block
                 return
-            text = [name for name in self.attributes if name not in self.bins]
-            text += self.labels if self.labels_are_text else []
-            text += [] if self.judged.units is None else [self.judged.units]
+            text = self._names_only
             if self._kind == "Excel":
                 types = dict.fromkeys(text, str)
                 yield pd.read_excel(self.path, usecols=self.used, dtype=types)
@@ -241,10 +243,30 @@ class TableFile(NamedTuple):
                 **dialect,
                 decimal="." if separator == "," else self._decimal(dialect),
                 usecols=self.used,
-                dtype=dict.fromkeys(text, str),
+                dtype=dict.fromkeys(text if self.decimal is None else self.used, str),
                 chunksize=self.block_rows,
                 low_memory=False,
             )
+
+    @property
+    def _names_only(self) -> list[str]:
+        """The columns whose values are names, also if they look like numbers."""
+        names = [name for name in self.attributes if name not in self.bins]
+        names += self.labels if self.labels_are_text else []
+        return names + ([] if self.judged.units is None else [self.judged.units])
+
+    def as_written(self) -> pd.DataFrame:
+        """Return all columns of the file as they stand in it."""
+        with self._explained():
+            if self._kind == "parquet":
+                written: pd.DataFrame = _parquet(self.path).read().to_pandas()
+                return written
+            options: dict[str, Any] = {"dtype": str, "keep_default_na": False}
+            if self._kind == "Excel":
+                return pd.DataFrame(pd.read_excel(self.path, **options))
+            separator, n_before = self._separator()
+            dialect = {"sep": separator, "skiprows": n_before, "skipinitialspace": True}
+            return pd.DataFrame(self._read(**dialect, **options, index_col=False))
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
         """Return the groups of an attribute as text without spaces around it.
@@ -268,6 +290,7 @@ class TableFile(NamedTuple):
             edges, form = edges.astype("datetime64[ns]"), self.date_format or "ISO8601"
             numbers = pd.to_datetime(values, errors="coerce", format=form)
         else:
+            kind += " (1.234,5 and 55,5 % are read with --decimal ,)"
             numbers = pd.to_numeric(values, errors="coerce")
         if (numbers.isna() & values.notna()).any():
             bad = values[numbers.isna() & values.notna()].iloc[0]
@@ -275,6 +298,43 @@ class TableFile(NamedTuple):
         places = np.searchsorted(edges, numbers.to_numpy(), side="right")
         groups = pd.Series(np.array(self.levels(name), object)[places], values.index)
         return groups.where(values.notna(), self.missing)
+
+
+def numbers_of(values: pd.Series, decimal: str) -> pd.Series:
+    """Return the numbers that a column of text holds, or the column if it holds other text.
+
+    Thousands are separated by a space, an apostrophe or the other one of comma and point. A percent
+    is a hundredth.
+    """
+    if not pd.api.types.is_string_dtype(values.dtype):  # numbers and dates
+        return values
+    if values.isna().all():
+        return values.astype(float)
+    if not _are_numbers(values, decimal):
+        return values
+    texts = values.astype(str).str.strip()
+    plain = texts.str.replace(r"[\s%']", "", regex=True)
+    plain = plain.str.replace(_thousands(decimal), "", regex=False).str.replace(decimal, ".")
+    numbers = pd.to_numeric(plain.where(values.notna()))
+    is_percent = texts.str.endswith("%")
+    return numbers.where(~is_percent, numbers / 100) if is_percent.any() else numbers
+
+
+def decimal_of(values: pd.Series) -> str | None:
+    """Return the mark with which :func:`numbers_of` reads a column of text; None for words."""
+    return next((mark for mark in ",." if _are_numbers(values, mark)), None)
+
+
+def _are_numbers(values: pd.Series, decimal: str) -> bool:
+    texts = values.dropna()
+    mark, group = re.escape(decimal), rf"[{re.escape(_thousands(decimal))}\s']"
+    whole = rf"\d{{1,3}}(?:{group}\d{{3}})+|\d+"
+    number = rf"\s*[-+]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)\s*%?\s*"
+    return bool(len(texts)) and bool(texts.map(str).str.fullmatch(number).all())
+
+
+def _thousands(decimal: str) -> str:
+    return "." if decimal == "," else ","
 
 
 def _check_file(path: Path, encoding: str) -> None:

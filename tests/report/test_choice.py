@@ -29,7 +29,7 @@ from tests.report.test_pages import Page
 
 LIMITS = [0.3, 0.1, 0.05]
 WORDS = {"title": "Which limit?", "decided": "selected"}
-MEMO = {"kind", "version", "skfair", "constraint", "metric"}
+MEMO = {"kind", "version", "skfair", "constraint", "metric", "command"}
 
 
 class Cut(ClassifierMixin, BaseEstimator):
@@ -582,7 +582,7 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     step = data["steps"][data["n_limits"] + 2]
     assert memo.keys() - MEMO == {
         *("date", "limits", "holds_overall_rate", "group_aware", "status", "confidence"),
-        *("reasons", "names", "numbers", "fingerprint", "checksum"),
+        *("reasons", "names", "numbers", "fingerprint", "checksum", "held_rate"),
     }
     assert {name: memo[name] for name in MEMO} == data["memo"]
     assert (memo["kind"], memo["version"]) == ("skfair decision", 1)

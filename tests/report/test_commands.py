@@ -721,6 +721,31 @@ def test_an_undefined_rate_does_not_pass_unless_it_is_allowed(frame, tmp_path, c
         assert re.search(f"^::{kind} .*{re.escape(said)}", told.out, re.MULTILINE)
 
 
+@pytest.mark.parametrize("mark", [",", "."])
+def test_numbers_with_a_comma_are_read_with_decimal(frame, tmp_path, capsys, mark):
+    """Scores in percent, ages with thousands, and labels that are whole numbers."""
+    percent = (100 * np.random.default_rng(0).random(len(frame))).round(2)
+    other = "." if mark == "," else ","
+    plain = frame[["sex"]].assign(score=percent / 100, age=np.arange(len(frame)) + 500)
+    plain["y"] = (plain["score"] > 0.4).astype(int)
+    written = plain.assign(
+        score=[f"{value:.2f} %".replace(".", mark) for value in percent],
+        age=[f"{value:,}".replace(",", other) for value in plain["age"]],
+    )
+    given = ["--target", "y", "--score", "score", "--threshold", "0.5", "--groups", "sex,age"]
+    given += ["--bins", "age=1200", "--out", str(tmp_path / "a.json")]
+    found = []
+    for rows, options in ((plain, []), (written, ["--decimal", mark])):
+        path = tmp_path / "rows.csv"
+        rows.to_csv(path, index=False)
+        assert main(["audit", str(path), *given, *options]) == 0
+        found.append(json.loads((tmp_path / "a.json").read_text())["rates"])
+    assert found[0] == found[1]
+    if mark == ",":
+        assert main(["audit", str(path), *given]) == 2
+        assert "read with --decimal ," in capsys.readouterr().err
+
+
 def test_limits_have_options_of_their_own(file, frame, capsys):
     """The four-fifths rule as people say it; both are conditions like others."""
     rates = frame.groupby("sex")["approved"].apply(lambda one: (one == "yes").mean())
