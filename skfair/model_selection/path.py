@@ -319,6 +319,7 @@ class FairnessPath:
                 {name: limit for name, limit in by_name.items() if limit is not None},
                 holds_overall_rate=getattr(limited, "selection_rate", None) is not None,
                 held_rate=_held_rate(limited),
+                training_rates=_training_rates(limited),
                 group_aware=own.keep or bool(getattr(limited, "is_group_aware_", False)),
                 status=getattr(limited, "status_", "fitted"),
                 confidence=getattr(confidence, "confidence", confidence),
@@ -327,6 +328,12 @@ class FairnessPath:
             )
             candidates.append(candidate)
         return candidates
+
+
+def _training_rates(limited: Any) -> tuple[float, float, float] | None:
+    """Return the selection rates of the three stages of a fit; None if they are not known."""
+    change = getattr(limited, "changes_", {}).get("selection rate")
+    return None if change is None else (change.before, change.without_limits, change.after)
 
 
 def fairness_path(

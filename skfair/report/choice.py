@@ -40,7 +40,10 @@ from skfair.utils.text import check_text, listed
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
 # The words of a memo about the chosen model, in addition to its numbers.
-_FACTS = ("label", "holds_overall_rate", "held_rate", "group_aware", "status", "confidence")
+_FACTS = (
+    *("label", "holds_overall_rate", "held_rate", "training_rates"),
+    *("group_aware", "status", "confidence"),
+)
 _TODAY = "no limit"  # the status of decisions that no model of the path has made
 # The name of an attribute that has none.
 _NAMELESS = "sensitive_feature"
@@ -54,6 +57,8 @@ class Candidate(NamedTuple):
     limits: dict[str, float] | None = None  # by attribute, "" for all of them; None without one
     holds_overall_rate: bool = False
     held_rate: float | None = None  # if it is one number
+    # On the training rows: by the model itself, the best decisions without limits, and with them
+    training_rates: tuple[float, float, float] | None = None
     group_aware: bool = False
     status: str = _TODAY
     confidence: float | None = None

@@ -515,6 +515,22 @@ def test_group_aware_models_get_the_groups(rows):
     assert step["numbers"]["rate"][0] == pytest.approx(p.mean(), abs=1e-6)
 
 
+def test_the_stages_of_the_fit_are_told_apart():
+    """The objective undoes class weights, and the page does not blame the limit for it."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 900)
+    X = rng.normal(size=(900, 2))
+    y = (X[:, 0] + 2 * rng.logistic(size=900) > 3).astype(int)
+    model = FairDecisionClassifier(LogisticRegression(class_weight="balanced"), random_state=0)
+    path = fairness_path(model, X, y, sensitive_features=sex, max_disparities=[0.3, 0.1])
+    text = path.to_html(X=X, y=y, sensitive_features=sex)
+    for step, own in zip(data_of(text)["steps"], path.estimators, strict=True):
+        change = own.changes_["selection rate"]
+        assert step["training_rates"] == [change.before, change.without_limits, change.after]
+        said = f"the model by itself made {change.before:.1%} selected, the best decisions"
+        assert f"{said} without a limit {change.without_limits:.1%}" in re.sub(r"\s+", " ", text)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
