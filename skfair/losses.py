@@ -16,9 +16,23 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.utils.registry import Registry
 
-__all__ = ["Loss", "LogLoss", "Hinge", "SquaredHinge", "SquaredError", "AbsoluteError"]
+__all__ = [
+    "Loss",
+    "LogLoss",
+    "Hinge",
+    "SquaredHinge",
+    "SquaredError",
+    "AbsoluteError",
+    "check_loss",
+]
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
+
+# Half the distance of the scores whose values are compared, and the error that this and rounding
+# may make. Smooth losses of scores around 1 have errors of 1e-9, and a wrong factor one of about 1.
+_STEP, _CLOSE = 1e-5, 1e-4
+# Points of a check, and how many of them may lie that close to a kink of the loss.
+_POINTS, _AT_KINKS = 60, 2
 
 
 class RowParts(NamedTuple):
@@ -224,7 +238,9 @@ def make_loss(loss: Any, task: str) -> Loss:
 
 def _check_parts(loss: Loss, *, is_finite: bool) -> None:
     """Raise if a loss does not return what solvers read: they would end in an error of numpy."""
-    scores, targets = np.array([-0.7, 0.4, 0.7, -0.4]), np.array([-1.0, -1.0, 1.0, 1.0])
+    # Scores of many digits, where no loss has a kink.
+    scores = np.array([-0.7134, 0.4271, 2.1937, -2.6413, 0.7718, -0.4629, 2.3174, -2.7351])
+    targets = np.array([-1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
     name = type(loss).__name__
     with np.errstate(all="ignore"):
         parts = loss.parts(scores, targets)
@@ -245,6 +261,128 @@ def _check_parts(loss: Loss, *, is_finite: bool) -> None:
                 f"{name} returns a {part} that is not finite: {np.asarray(values).tolist()} for "
                 f"scores {scores.tolist()} and targets {targets.tolist()}."
             )
+    wrong = _wrong_derivative(loss, "value", "slope", scores, targets, n_allowed=0)
+    if wrong:
+        raise ValueError(f"{name}: {wrong} Try skfair.losses.check_loss({name}()).")
+
+
+def _wrong_derivative(
+    loss: Loss,
+    name: str,
+    derivative: str,
+    scores: FloatArray,
+    targets: FloatArray,
+    n_allowed: int = _AT_KINKS,  # points at which they may differ
+) -> str:
+    """Return how one of the parts differs from the derivative of another, or nothing."""
+    with np.errstate(all="ignore"):
+        ahead, behind = (
+            getattr(loss.parts(scores + sign * _STEP, targets), name) for sign in (1, -1)
+        )
+        differences = (np.asarray(ahead) - behind) / (2 * _STEP)
+        claimed = np.asarray(getattr(loss.parts(scores.copy(), targets.copy()), derivative))
+        is_far = abs(differences - claimed) > _CLOSE * np.maximum(1, abs(differences))
+    places = np.flatnonzero(is_far)  # not where numbers are infinite: differences are NaN there
+    if places.size <= n_allowed:
+        return ""
+    i = places[0]
+    return (
+        f"the {derivative} is {claimed[i]:.6g} at the score {scores[i]:.3g} of the target "
+        f"{targets[i]:.3g}, but differences of the {name} give {differences[i]:.6g}. It must be "
+        f"the derivative of the {name} with respect to the score."
+    )
+
+
+def check_loss(loss: Loss, *, random_state: int = 0) -> None:
+    """Check whether a loss can be used as ``loss=`` of estimators.
+
+    An ``AssertionError`` is raised for the first requirement that the loss does not meet. The
+    checks cover shapes and finite numbers. The loss of a row may depend only on this row, and
+    ``parts`` may not change its arguments. The slope must agree with finite differences of the
+    value, and the curvature with finite differences of the slope. A loss may have a few kinks,
+    where it has no slope. No curvature may be larger than ``max_curvature``. If the loss claims to
+    be convex, no curvature may be negative. If it claims to give probabilities, the mean loss must
+    be least at the log-odds.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    random_state : int, default=0
+        Seed of the scores and targets on which the loss is checked.
+
+    See Also
+    --------
+    skfair.models.check_score_model : The same for score models.
+
+    Notes
+    -----
+    Estimators themselves compare the slope of a user's loss at a few points before they use it, and
+    raise a ``ValueError`` if it is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.losses import Loss, RowParts, check_loss
+    >>> class Exponential(Loss):
+    ...     is_convex, max_curvature = True, np.inf
+    ...
+    ...     def parts(self, scores, targets):
+    ...         value = np.exp(-targets * scores)
+    ...         return RowParts(value, targets * value, value)  # a sign is missing
+    >>> check_loss(Exponential())
+    Traceback (most recent call last):
+    ...
+    AssertionError: the slope is ... but differences of the value give ...
+    """
+    assert isinstance(loss, Loss), f"a loss must inherit from skfair.losses.Loss, got {loss!r}"
+    rng = np.random.RandomState(random_state)
+    for task in sorted(loss.tasks):
+        scores, numbers = 2 * rng.standard_normal(_POINTS), rng.standard_normal(_POINTS)
+        targets = np.sign(numbers) if task == "classification" else numbers
+        _check_rows(loss, scores, targets, must_be_finite=task == "classification")
+
+
+def _check_rows(
+    loss: Loss, scores: FloatArray, targets: FloatArray, *, must_be_finite: bool
+) -> None:
+    arguments = scores.copy(), targets.copy()
+    with np.errstate(all="ignore"):
+        parts = loss.parts(*arguments)
+        assert isinstance(parts, RowParts), (
+            f"parts must return skfair.losses.RowParts, got {type(parts).__name__}"
+        )
+        assert np.array_equal(arguments, (scores, targets)), (
+            "parts changes the scores or the targets"
+        )
+        is_new = not any(np.shares_memory(part, array) for part in parts for array in arguments)
+        assert is_new, "parts returns the scores or the targets themselves, not new arrays"
+        for name, values in (*parts._asdict().items(), ("exact", loss.exact(scores, targets))):
+            shape = np.shape(values)
+            assert shape == scores.shape, f"{name} has the shape {shape} for {scores.size} rows"
+            is_finite = np.isfinite(values).all()
+            assert is_finite or not must_be_finite, f"{name} has numbers that are not finite"
+        for name, values in loss.parts(scores[:7], targets[:7])._asdict().items():
+            whole = getattr(parts, name)[:7]
+            is_same = np.allclose(values, whole, rtol=1e-9, atol=1e-12, equal_nan=True)
+            assert is_same, f"the {name} of a row changes with the rows beside it"
+        for name, derivative in (("value", "slope"), ("slope", "curvature")):
+            wrong = _wrong_derivative(loss, name, derivative, scores, targets)
+            assert not wrong, wrong
+        least, most = np.nanmin(parts.curvature), np.nanmax(parts.curvature)
+    assert least >= 0 or not loss.is_convex, (
+        f"is_convex is True, but there is a curvature of {least:.6g}"
+    )
+    if loss.gives_probabilities:
+        share, log_odds = np.array([0.1, 0.5, 0.8]), np.log([1 / 9, 1.0, 4.0])
+        right, wrong_way = (loss.parts(log_odds, np.full(3, t)).slope for t in (1.0, -1.0))
+        assert np.allclose(share * right + (1 - share) * wrong_way, 0, atol=1e-6), (
+            "gives_probabilities is True, but the mean loss is not least at the log-odds"
+        )
+    bound = loss.max_curvature
+    assert most <= bound * (1 + 1e-9), (
+        f"max_curvature is {bound:.6g}, but a curvature is {most:.6g}"
+    )
 
 
 def gives_probabilities(loss: object) -> bool:

@@ -12,6 +12,7 @@ from skfair.losses import (
     RowParts,
     SmoothErrors,
     SquaredError,
+    check_loss,
     gives_probabilities,
     make_loss,
     sigmoid,
@@ -246,6 +247,27 @@ class OldArrays(SquaredError):
 )
 def test_a_planted_bad_loss_is_refused(planted, breach):
     assert any(breach in found for found in loss_breaches(planted()))
+    with pytest.raises(AssertionError):
+        check_loss(planted())
+
+
+@each_loss
+def test_losses_pass_their_check(name):
+    for seed in range(5):
+        check_loss(LOSSES[name](), random_state=seed)
+
+
+def test_a_slope_of_the_wrong_sign_is_refused_before_the_fit():
+    class Uphill(LogLoss):
+        def parts(self, scores, targets):
+            parts = super().parts(scores, targets)
+            return parts._replace(slope=-parts.slope)
+
+    X, y = np.arange(80.0)[:, None], np.arange(80) % 3 > 0
+    with pytest.raises(ValueError, match="Uphill: the slope is .* differences of the value give"):
+        ConstrainedERMClassifier(loss=Uphill()).fit(X, y, sensitive_features=np.arange(80) % 2)
+    with pytest.raises(AssertionError, match="the slope is .* differences of the value give"):
+        check_loss(Uphill())
 
 
 class CautiousLogLoss(LogLoss):
