@@ -465,6 +465,16 @@ def test_a_bound_out_of_reach_says_what_was_reached():
     assert model.train_disparity_ > 0.01
 
 
+@pytest.mark.parametrize("stops", [{"max_iter": 1}, {"max_iter": 2}])
+def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
+    X, y, group = people()
+    model = ConstrainedERMClassifier(random_state=0, **stops)
+    with pytest.warns(ConvergenceWarning, match="solver stopped after .*may be far from the best"):
+        model.fit(X, y, sensitive_features=group)
+    assert model.status_ == "max_iter"
+    assert model.train_disparity_ <= 0.05
+
+
 def test_only_a_constant_keeps_the_bound():
     X = np.array([[0.0], [1.0]] * 40)
     group = np.array(["a", "b"] * 40)

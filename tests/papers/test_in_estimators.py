@@ -7,6 +7,7 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.regression import ConstrainedERMRegressor
 from tests import test_examples as examples
 from tests import test_first_steps as first_steps
+from tests.classification import test_constrained_erm as constrained
 from tests.models import test_plug_in as plug_in
 from tests.utils import test_threads as threads
 from tests.utils import test_warn as warn
@@ -39,6 +40,11 @@ def test_the_warning_of_an_embedding_points_at_the_line_of_the_user():
         "misses the group constraint",
         lambda: warn.spectral(solver="dc_admm").fit(warn.GRAPH, **warn.BY_BLOCK),
     )
+
+
+@pytest.mark.parametrize("stops", [{"solver": "plada", "max_iter": 3}, {"solver": "ssg"}])
+def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
+    constrained.test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of plada

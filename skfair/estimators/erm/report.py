@@ -163,13 +163,14 @@ def of_fit(
     if how.enforce != "surrogate" and result.status != "stopped":
         changed = changes(data, task, problem, scores, how if solved.n_solves > 1 else None)
     attributes["changes_"] = changed
-    if how.enforce == "surrogate":
-        is_stochastic = choose_solver(how.solver, problem).is_stochastic
-        if attributes["status_"] == "max_iter" and not is_stochastic:
-            warn_not_converged(problem, solved, attributes["kkt_residual_"], how.tol)
-    elif warn_if_missed(problem, decisions, task.scale):
+    if how.enforce != "surrogate" and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
-    elif "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
+        return attributes
+    # Stochastic solvers make as many steps as they are told, and end there.
+    is_stochastic = choose_solver(how.solver, problem).is_stochastic
+    if attributes["status_"] == "max_iter" and not is_stochastic:
+        warn_not_converged(problem, solved, attributes["kkt_residual_"], how)
+    if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)
         positive, weights = task.targets > 0, data.groups.rate_weight(data.sample_weight)
         step = below_one_person(problem.constraints)
@@ -314,13 +315,16 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
 
 
 def warn_not_converged(
-    problem: ConstrainedERM, solved: StrictResult, residual: float, tol: float
+    problem: ConstrainedERM, solved: StrictResult, residual: float, how: Settings
 ) -> None:
     """Warn that a solver has stopped before it had a solution."""
-    violation = problem.violation(problem.evaluate(solved.result.theta))
-    missed = f"; the constraints are missed by {violation:.2g}" if violation else ""
+    missed = "Its decisions were then made to satisfy the limits as far as possible"
+    if how.enforce == "surrogate":
+        violation = problem.violation(problem.evaluate(solved.result.theta))
+        missed = f"The constraints are missed by {violation:.2g}"
     warn_user(
         f"The solver stopped after {solved.result.n_iter} iterations with a KKT residual of "
-        f"{residual:.2g} (tol={tol:g}){missed}. Raise max_iter or tol, or choose another solver.",
+        f"{residual:.2g} (tol={how.tol:g}), so the model may be far from the best one. {missed}. "
+        "Raise max_iter or tol, or choose another solver.",
         ConvergenceWarning,
     )
