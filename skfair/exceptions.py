@@ -11,6 +11,8 @@ __all__ = [
     "SelectionRateWarning",
     "LooseLimitWarning",
     "RepeatedRowsWarning",
+    "SeenRowsWarning",
+    "GroupColumnWarning",
     "SolverError",
 ]
 
@@ -97,6 +99,30 @@ class RepeatedRowsWarning(UserWarning):
     --------
     >>> from skfair.exceptions import RepeatedRowsWarning
     >>> RepeatedRowsWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class SeenRowsWarning(UserWarning):
+    """Warning used when a model that is passed fitted seems to have been fitted to the same rows.
+
+    Limits that are set on rows that a model has seen do not hold for new people.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import SeenRowsWarning
+    >>> SeenRowsWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class GroupColumnWarning(UserWarning):
+    """Warning used when a column of X tells the groups of a model that does not use them.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import GroupColumnWarning
+    >>> GroupColumnWarning.__base__.__name__
     'UserWarning'
     """
 

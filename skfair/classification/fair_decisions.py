@@ -41,6 +41,7 @@ from skfair.estimators.decisions.prediction import (
 from skfair.estimators.decisions.solve import fit_classes, read_folds, search
 from skfair.estimators.group_probabilities import fit_groups
 from skfair.estimators.objective import Measure, Objective
+from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
 from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.groups.attributes import check_aligned
@@ -147,7 +148,8 @@ class FairDecisionClassifier(
           fold, so the order of the rows does not matter.
         - splitter or iterable: The splits are used as they are.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
-          to it.
+          to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
+          ``confidence`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
     random_state : int, RandomState instance or None, default=None
         Seed of the search and of the hash that assigns rows to folds and thresholds. Pass an int
         for reproducible results.
@@ -199,7 +201,8 @@ class FairDecisionClassifier(
         - "converged": The limits hold for ``train_predictions_``.
         - "infeasible": No decisions were found that satisfy all limits.
         - "certified": The limits are certified for the population.
-        - "no_solution": No decisions could be certified.
+        - "no_solution": No decisions could be certified. The decisions with the smallest disparity
+          are kept, without a guarantee.
     method_ : str
         Method that found the decisions.
 
@@ -361,6 +364,7 @@ class FairDecisionClassifier(
             pos_label=self.pos_label,
             certificate=None if self.confidence is None else self._certificate(),
         )
+        check_unseen(self, data)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)

@@ -23,6 +23,7 @@ from skfair.estimators import wrapped_scores
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import (
     WrapsEstimator,
     read_for_wrapped,
@@ -80,7 +81,8 @@ class PartialParityCalibrator(
           class, so the order of the rows does not matter.
         - splitter or iterable: The splits are used as they are.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
-          to it.
+          to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
+          ``confidence`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
         - None: The classifier is fitted once on all rows, and the maps are learned on the same
           rows. Do not use this for models that fit the training rows closely, such as forests and
           boosted trees, because their disparity on new data is then hardly limited.
@@ -125,7 +127,8 @@ class PartialParityCalibrator(
         - "converged": The limit holds on the training rows.
         - "infeasible": The limit is violated, because many scores are tied.
         - "certified": The limit is certified for the population.
-        - "no_solution": No maps could be certified.
+        - "no_solution": No maps could be certified. The maps with the smallest disparity are kept,
+          without a guarantee.
 
     See Also
     --------
@@ -158,6 +161,7 @@ class PartialParityCalibrator(
     """
 
     _takes_partitions = True
+    _names_group_columns = False  # predictions use the group in any case
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
@@ -236,6 +240,7 @@ class PartialParityCalibrator(
         table, (X, data) = X, read_for_wrapped(self, X, y, groups, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
+        check_unseen(self, data)
         if self.confidence is not None and not data.groups.is_vacuous:
             wrapped_scores.refuse_folds_of_rows(
                 self.cv, None, "confidence= divides the rows at random"

@@ -176,7 +176,8 @@ class PartialParityClassifier(
         - "stopped": A callback stopped the fit.
         - "infeasible": The limit is violated on the training rows.
         - "certified": The limit is certified for the population.
-        - "no_solution": No model could be certified.
+        - "no_solution": No model could be certified. The model with the smallest disparity is kept,
+          without a guarantee.
     history_ : dict of str to ndarray
         Progress of the solver.
 

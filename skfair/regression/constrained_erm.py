@@ -150,7 +150,8 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         - "stopped": A callback stopped the fit.
         - "infeasible": A limit is violated on the training rows.
         - "certified": The limits are certified for the population.
-        - "no_solution": No model could be certified.
+        - "no_solution": No model could be certified. The model with the smallest disparity is kept,
+          without a guarantee.
     kkt_residual_ : float
         Residual of the first-order optimality conditions in the problem whose solution is the
         model.

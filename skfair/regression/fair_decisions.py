@@ -20,6 +20,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import DEFAULT_LIMIT, Constraint, make_constraints, refuse_second_limit
 from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.group_probabilities import GroupModels, fit_groups
+from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import (
     WrapsEstimator,
     numbers_of,
@@ -105,7 +106,8 @@ class FairDecisionRegressor(
         - splitter or iterable: The splits are used as they are. Splitters of
           :mod:`skfair.model_selection` receive the groups.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
-          to it.
+          to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given. A
+          ``FrozenEstimator`` is treated in the same way.
     unseen : {"error", "overall"}, default="error"
         Treatment of rows at prediction whose group is missing (None, NaN or NA) or did not occur in
         ``fit``. If "error", an error is raised. If "overall", the maps of all groups are averaged.
@@ -257,6 +259,7 @@ class FairDecisionRegressor(
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         kinds = data.groups.cells().codes
         splits = cache(partial(make_splits, folds, data, kinds, is_numeric=True))
+        check_unseen(self, data)
         params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)

@@ -50,7 +50,7 @@ def warn_user(
     category: type[Warning] = UserWarning,  # the kind of warning
 ) -> None:
     """Warn as if from the innermost line outside this package and scikit-learn."""
-    if issubclass(category, _unwanted.get()):
+    if is_unwanted(category):
         return
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
@@ -61,9 +61,14 @@ def warn_user(
     warnings.warn(message, category, stacklevel=next(outside, len(stack) - 1) + 2)
 
 
+def is_unwanted(category: type[Warning]) -> bool:
+    """Whether warnings of this package and of a kind are not given here."""
+    return issubclass(category, _unwanted.get())
+
+
 @contextmanager
-def unwanted(category: type[Warning]) -> Iterator[None]:
-    """Give no warnings of this package and of a kind: what other threads do is warned of.
+def unwanted(*categories: type[Warning]) -> Iterator[None]:
+    """Give no warnings of this package and of some kinds: what other threads do is warned of.
 
     Examples
     --------
@@ -71,7 +76,7 @@ def unwanted(category: type[Warning]) -> Iterator[None]:
     >>> with unwanted(UserWarning):
     ...     warn_user("Nobody needs to know.")
     """
-    token = _unwanted.set((*_unwanted.get(), category))
+    token = _unwanted.set((*_unwanted.get(), *categories))
     try:
         yield
     finally:

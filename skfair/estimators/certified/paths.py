@@ -409,7 +409,8 @@ def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_w
         f"With {people} no decisions were found of which it can be shown, at a confidence of "
         f"{folds.confidence:g}, that they satisfy max_disparity="
         f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. "
-        f"{advice} predict() uses the fairest ones, and status_ is 'no_solution'.",
+        f"{advice} predict() uses the fairest ones, without a guarantee, and status_ is "
+        "'no_solution'.",
         ConvergenceWarning,
     )
     return reason

@@ -321,7 +321,8 @@ def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) ->
     warn_user(
         f"With {people}{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: {reason}. "
-        f"{advice} predict() uses the fairest one, and status_ is 'no_solution'.",
+        f"{advice} predict() uses the fairest one, without a guarantee, and status_ is "
+        "'no_solution'.",
         ConvergenceWarning,
     )
     return reason

@@ -1,0 +1,166 @@
+"""Fitted models and the rows that they were fitted to: named in fits, refused in certificates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.exceptions import SeenRowsWarning
+from skfair.regression import FairDecisionRegressor
+
+BOOSTER = HistGradientBoostingClassifier(max_iter=150, early_stopping=False)
+REMEMBERING = {
+    "forest": RandomForestClassifier(20),
+    "neighbour": KNeighborsClassifier(1),
+    "booster": BOOSTER,
+    "pipeline": make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
+    "search": GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1]}),
+}
+LINEAR = make_pipeline(StandardScaler(), LogisticRegression())
+
+
+def people(n, seed, noise=1.0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 4)) + 0.5 * (sex == "m")[:, None]
+    return X, (X[:, 0] + X[:, 1] + noise * rng.logistic(size=n) > 0.5).astype(int), sex
+
+
+def is_seen(outer, X, y, sex, recwarn, **options):
+    recwarn.clear()
+    outer.fit(X, y, sensitive_features=sex, **options)
+    return any(warning.category is SeenRowsWarning for warning in recwarn)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_rows_that_a_model_remembers_are_found_and_new_ones_are_not(name, seed, recwarn):
+    own, new = people(800, seed), people(800, seed + 10)
+    model = clone(REMEMBERING[name]).fit(*own[:2])
+    for outer in (
+        FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit"),
+        PartialParityCalibrator(FrozenEstimator(model), max_disparity=0.5),
+    ):
+        assert is_seen(outer, *own, recwarn)
+        assert not is_seen(outer, *new, recwarn)
+        with pytest.raises(ValueError, match="fitted to these rows before.*Nothing can be certi"):
+            outer.set_params(confidence=0.9).fit(*own[:2], sensitive_features=own[2])
+
+
+@pytest.mark.parametrize("n_trained", [800, 8000])
+def test_new_rows_of_a_model_of_more_rows_are_not_taken_for_seen_ones(n_trained, recwarn):
+    for noise in (1.0, 0.0):  # the classes of the second are separable
+        X, y, sex = people(n_trained + 600, 3, noise)
+        model = RandomForestClassifier(20).fit(X[600:], y[600:])
+        outer = FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit")
+        assert not is_seen(outer, X[:600], y[:600], sex[:600], recwarn)
+
+
+def test_a_part_of_the_rows_that_a_model_remembers_is_found(recwarn):
+    X, y, sex = people(4000, 0)
+    model = RandomForestClassifier(20).fit(X, y)
+    outer = FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit")
+    assert is_seen(outer, X[:800], y[:800], sex[:800], recwarn)
+
+
+def test_linear_models_of_many_rows_pass(recwarn):
+    X, y, sex = people(1500, 0)
+    outer = FairDecisionClassifier(
+        LINEAR.fit(X, y), max_disparity=0.3, group_aware=True, cv="prefit", confidence=0.9
+    )
+    assert not is_seen(outer, X, y, sex, recwarn)
+
+
+@pytest.mark.parametrize("inner", [RandomForestRegressor(20), KNeighborsRegressor(1)])
+def test_regressors_are_warned_of_in_the_same_way(inner, recwarn):
+    (X, y, sex), new = people(800, 0), people(800, 1)
+    numbers, new_numbers = X[:, 0] + y, new[0][:, 0] + new[1]
+    model = clone(inner).fit(X, numbers)
+    outer = FairDecisionRegressor(model, max_disparity=5.0, group_aware=True, cv="prefit")
+    assert is_seen(outer, X, numbers, sex, recwarn)
+    assert not is_seen(outer, new[0], new_numbers, new[2], recwarn)
+
+
+def test_the_answer_is_always_the_same(recwarn):
+    """Whatever the seed of the model: copies have one of their own."""
+    X, y, sex = people(800, 0)
+    model = RandomForestClassifier(20).fit(X, y)
+    outer = FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit")
+    said = set()
+    for _ in range(2):
+        assert is_seen(outer, X, y, sex, recwarn)
+        said |= {str(w.message) for w in recwarn if w.category is SeenRowsWarning}
+    assert len(said) == 1
+
+
+def test_rows_of_a_person_count_once_and_rows_without_weight_not_at_all(recwarn):
+    X, y, sex = people(300, 0)
+    model = RandomForestClassifier(20).fit(X, y)
+    own = np.repeat(np.arange(300), 3)
+    # Copies that know a person's other rows would be as sure of them as the model is.
+    outer = FairDecisionClassifier(model, max_disparity=0.5, cv="prefit")
+    visits = X[own] + 0.01 * np.random.default_rng(0).normal(size=(900, 4))
+    assert is_seen(outer, visits, y[own], sex[own], recwarn, groups=own)
+    new = people(600, 1)
+    both = [np.concatenate(pair) for pair in zip((X, y, sex), new, strict=True)]
+    aware = FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit")
+    for weighs_seen in (True, False):
+        weights = np.repeat([weighs_seen, not weighs_seen], [300, 600]).astype(float)
+        assert is_seen(aware, *both, recwarn, sample_weight=weights) == weighs_seen
+
+
+class Service(ClassifierMixin, BaseEstimator):
+    """A model whose fit is not code of a package that only fits."""
+
+    def __init__(self, forest=None):
+        self.forest = forest
+
+    def fit(self, X, y):
+        raise AssertionError("the service was asked to train")
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    @property
+    def classes_(self):
+        return self.forest.classes_
+
+    def predict(self, X):
+        return self.forest.predict(X)
+
+    def predict_proba(self, X):
+        return self.forest.predict_proba(X)
+
+
+def test_nothing_is_fitted_that_may_be_more_than_a_fit(recwarn):
+    X, y, sex = people(800, 0)
+    forest = RandomForestClassifier(20).fit(X, y)
+    for inner in (Service(forest), make_pipeline(StandardScaler(with_std=False), Service(forest))):
+        outer = FairDecisionClassifier(inner, max_disparity=0.5, group_aware=True, cv="prefit")
+        if hasattr(inner, "steps"):
+            inner.steps[0][1].fit(X).mean_[:] = 0
+        assert not is_seen(outer, X, y, sex, recwarn)
+
+
+def test_tables_are_read_as_the_model_reads_them(recwarn):
+    X, y, sex = people(800, 0)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomForestClassifier(20).fit(table, y)
+    outer = FairDecisionClassifier(
+        model, max_disparity=0.5, sensitive="sex", group_aware=True, cv="prefit"
+    )
+    recwarn.clear()
+    outer.fit(table.assign(sex=sex), y)
+    assert [w.category for w in recwarn] == [SeenRowsWarning]
