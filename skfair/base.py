@@ -212,6 +212,8 @@ class SensitiveFeaturesMixin(NamedArguments):
     }
     _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
     _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
+    # Whether ``fit`` warns of columns that tell the group, unless the estimator is group-aware
+    _names_group_columns: ClassVar[bool] = True
 
     sensitive: SensitiveLike
     n_features_in_: int

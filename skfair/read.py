@@ -46,12 +46,13 @@ from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
+from skfair.groups.telling_columns import names_people, warn_of_group_columns
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.factorize import factorize
 from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.row_hash import row_draws
-from skfair.utils.text import listed
+from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import warn_user
 
@@ -140,6 +141,9 @@ def read_rows(
     if supervised and n_samples >= _FEWEST_COMPARED:
         seen = np.asarray(y), rows, reading["model_features_"], encoded
         _warn_of_target(*seen)
+        is_aware = asked.keep or getattr(estimator, "group_aware", False)
+        if estimator._names_group_columns and sensitive_features is not None and not is_aware:
+            warn_of_group_columns(rows, sensitive_features, reading["model_features_"])
         if groups is None and getattr(estimator, "confidence", None) is not None:
             _warn_of_repeats(*seen, sensitive_features)
     return replace(data, reading=reading)
@@ -265,14 +269,20 @@ def _warn_of_repeats(
     n_rows, seen, columns = len(y), [], []
     with suppress(TypeError, ValueError):  # groups that were read before, or by probability
         columns = [] if sensitive_features is None else read_columns(sensitive_features)
+    n_attributes = len(columns)
     if not sparse.issparse(rows):
-        named = [j for j, name in enumerate(names.tolist()) if _IS_ID.search(str(name))]
-        columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in named]
-    for name, values in columns:
-        n_values = len(factorize(values).levels) if _IS_ID.search(name or "") else 0
-        if _MOST_LEVELS < n_values <= n_rows / 2:
-            seen.append(f"the column {name} has {n_values:,} values in {n_rows:,} rows")
+        columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
+    for place, (name, values) in enumerate(columns):
+        with suppress(TypeError):  # of columns that hold lists
+            codes, levels = factorize(values)
+            if not _MOST_LEVELS < len(levels) <= n_rows / 2:
+                continue
+            said = f"the column {name} has {len(levels):,} values in {n_rows:,} rows"
+            if _IS_ID.search(name or ""):
+                seen.append(said)
+            elif place >= n_attributes and names_people(codes, known):
+                seen.append(f"{said}, and rows of the same value are of the same group")
     # The sums of the hashes differ if the rows do.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
     _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
@@ -281,7 +291,7 @@ def _warn_of_repeats(
         seen.append(f"{n_repeated:,} of {n_rows:,} rows have a twin in X, y and group")
     if seen:
         warn_user(
-            f"Rows look as if people repeat ({' and '.join(seen)}). The certificate takes every "
+            f"Rows look as if people repeat ({listed_in(seen)}). The certificate takes every "
             "row for another person, and is too sure where that is wrong: pass groups=, the person "
             "of each row. If all rows are different people, ignore this warning.",
             RepeatedRowsWarning,

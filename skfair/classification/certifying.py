@@ -24,7 +24,7 @@ from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.certified.certificate import NOT_LAZY, Certified, check_no_floors
 from skfair.estimators.certified.judges import certified_decisions, rates_of
 from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
-from skfair.exceptions import RepeatedRowsWarning, SmallGroupWarning
+from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning, SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
@@ -167,5 +167,5 @@ def _offset_search(
         pos_label=positive,
     )
     units = None if data.units is None else data.units.codes
-    with unwanted(SmallGroupWarning), unwanted(RepeatedRowsWarning):  # have been given
+    with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):  # have been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups, groups=units)

@@ -83,6 +83,25 @@ def dropped_columns(estimator: Any) -> list[Any]:
     return [name for name in names if name not in kept]
 
 
+def columns_of_blind(estimator: Any, X: Any) -> Any:
+    """Return the columns of X that a fitted model reads without being told the groups.
+
+    They are None for a model that may use the groups.
+    """
+    final = getattr(estimator, "best_estimator_", estimator)
+    final = getattr(final, "_final_estimator", final)  # of a pipeline
+    is_kept = getattr(getattr(final, "sensitive", None), "keep", False)
+    if is_kept or getattr(final, "is_group_aware_", False):
+        return None
+    if hasattr(X, "columns"):
+        dropped = dropped_columns(estimator)
+        return keep_columns(X, [j for j, name in enumerate(X.columns) if name not in dropped])
+    positions = getattr(estimator, "_model_positions", None)
+    if positions is None or not hasattr(X, "shape") or X.shape[1] == len(positions):
+        return X
+    return keep_columns(X, positions)
+
+
 def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
     """Say in the error of a model inside that it misses a column that was dropped."""
     *_, (frame, _) = walk_tb(error.__traceback__)

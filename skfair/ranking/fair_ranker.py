@@ -176,6 +176,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     __metadata_request__fit = {"sensitive_features": True, "query_id": True}
     __metadata_request__score = {"query_id": True}
 
+    _names_group_columns = False  # groups of documents are often bands of a quality score
     _parameter_constraints: dict[str, Any] = {
         "max_disparity": [Interval(Real, 0, 1, closed="both"), dict],
         "loss": [str, Loss],

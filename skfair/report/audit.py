@@ -17,7 +17,9 @@ from sklearn.base import is_regressor
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import changes_line
+from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.table import GroupTable
+from skfair.groups.telling_columns import warn_of_group_columns
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
@@ -199,6 +201,7 @@ class Audit(AuditTables):
         by_row = {name: options.get(name) for name in names}
         check_aligned(X=X, y=y, sensitive_features=sensitive_features, **by_row)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
+        warn_of_group_columns(columns_of_blind(model, X), sensitive_features)
         responses = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
             responses["before"] = get_response(before, X, "predict", **groups)

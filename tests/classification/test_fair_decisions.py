@@ -38,7 +38,7 @@ from skfair.constraints import (
     ConditionalOn,
     DemographicParity,
 )
-from skfair.exceptions import SelectionRateWarning
+from skfair.exceptions import GroupColumnWarning, SelectionRateWarning
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.regression import FairDecisionRegressor
 
@@ -685,6 +685,7 @@ def test_nearly_constant_decisions_warn(n_classes):
     assert np.bincount(model.train_predictions_).max() == 600
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", GroupColumnWarning)
         clone(model).set_params(max_disparity=1.0).fit(X, y, sensitive_features=groups)
         if n_classes == 2:  # a budget asks for few
             clone(model).set_params(selection_rate=(0, 0.02)).fit(X, y, sensitive_features=groups)

@@ -206,8 +206,12 @@ def test_rows_that_look_like_people_who_repeat_are_warned_of_once(model, recwarn
     assert "the column customerID has 400 values in 1,200 rows" in message
     assert "pass groups=" in message
     assert "different people, ignore this" in message
+    shuffled = np.random.default_rng(0).permutation(person)  # values that repeat, not of people
     for other in ("income_per_person", "covid"):
-        assert fit_table(table.rename(columns={"customerID": other})) == []
+        renamed = table.rename(columns={"customerID": other})
+        assert fit_table(renamed.assign(**{other: shuffled})) == []
+        (message,) = fit_table(renamed)
+        assert f"the column {other} has 400 values in 1,200 rows, and rows of the same" in message
     assert fit_table(table.assign(customerID=person % 40)) == []
 
 
@@ -228,7 +232,8 @@ def test_twins_must_be_alike_in_target_and_group_as_well():
     X = np.repeat(np.arange(200.0), 2)[:, None]
     sex, y = np.tile(["f", "m"], 200), np.random.default_rng(0).integers(0, 2, 400)
     repeats(X, y, sex)  # a warning would be an error
-    repeats(X, np.tile([0, 1], 200), np.repeat(sex[:200], 2))
+    with pytest.warns(RepeatedRowsWarning, match="column 0 .*same value are of the same group"):
+        repeats(X, np.tile([0, 1], 200), np.repeat(sex[:200], 2))  # a column of people, no twins
     with pytest.warns(RepeatedRowsWarning, match="400 of 400 rows have a twin in X, y and group"):
         repeats(X, np.repeat(y[:200], 2), np.repeat(sex[:200], 2))
 

@@ -1,0 +1,161 @@
+"""Columns of X that tell the group of a row, or the person whose row it is.
+
+A model that may not use the groups uses them all the same if another column has them in other
+words: a number for each group, a column of 0 and 1 for one of them, or the age where groups are
+bands of age. And rows that share a value of a column with many values are mostly rows of the same
+person if they always share the group as well, which rows of different people do by chance only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from skfair._typing import ColumnsLike, IntArray
+from skfair.exceptions import GroupColumnWarning
+from skfair.groups.attributes import Columns, read_columns
+from skfair.groups.named_columns import is_sparse
+from skfair.utils.dask_collections import is_lazy
+from skfair.utils.factorize import factorize
+from skfair.utils.partitioned_rows import PartitionedRows
+from skfair.utils.text import listed_in
+from skfair.utils.warn import warn_user
+
+# A column tells a group if at least this share of its rows, or of those of all others if they are
+# fewer, is told rightly. A part of the rows may have a few more errors.
+_SHARE, _SHARE_OF_PART = 0.99, 0.97
+# Few rows are separated by some column by chance.
+_FEWEST_ROWS = 30
+# With more values a column is compared by its ranges. With fewer rows for each value than these,
+# the values differ by group by chance.
+_MOST_VALUES, _ROWS_OF_VALUE = 50, 10
+# Rows of each group that are compared before all of them are.
+_FIRST = 500
+# Groups have more people than these.
+_PEOPLE_OF_GROUP = 5
+# Of the rows that repeat a value, chance must put at least this number into other groups.
+_ENOUGH = 100
+
+
+def warn_of_group_columns(
+    X: Any,  # columns of the model; those of partitions and texts are not compared
+    sensitive_features: ColumnsLike,
+    names: NDArray[Any] | None = None,  # of the columns, if X has none
+) -> None:
+    """Warn if columns of a model that may not use the groups tell them."""
+    is_elsewhere = isinstance(X, PartitionedRows) or is_lazy(X, sensitive_features)
+    if is_elsewhere or len(getattr(X, "shape", ())) != 2:
+        return
+    attributes: Columns = []
+    with suppress(TypeError, ValueError):  # groups by probability; others have been read before
+        attributes = read_columns(sensitive_features)
+    if names is None:
+        names = np.array(getattr(X, "columns", np.arange(X.shape[1])), dtype=object)
+    telling = columns_that_tell(X, names, attributes)
+    if telling:
+        pairs = [f"{column} tells {attribute}" for column, attribute in telling.items()]
+        warn_user(
+            f"Columns of X tell at least 99% of the rows of a group: {listed_in(pairs)}. A model "
+            "that reads them uses the group. Drop them, or name them in sensitive=, which keeps "
+            "them out of the model. If the model drops them itself, ignore this warning.",
+            GroupColumnWarning,
+        )
+
+
+def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[str, str]:
+    """Return the names of columns of X that tell a group, and the name of the attribute of each.
+
+    ``names`` are those of the columns, ``attributes`` the sensitive columns.
+    """
+    telling: dict[str, str] = {}
+    for attribute, values in attributes:
+        codes, levels = factorize(values)
+        if len(levels) < 2:
+            continue
+        by_group = [np.flatnonzero(codes == group) for group in range(len(levels))]
+        first = [rows[:: -(-rows.size // _FIRST)] for rows in by_group]
+        for j in _candidates(X, codes, np.concatenate(first)):
+            with suppress(TypeError, ValueError):  # of columns that hold lists
+                if _tells(_column(X, j), codes, _SHARE):
+                    telling.setdefault(str(names[j]), attribute or "sensitive_features")
+    return telling
+
+
+def names_people(values: IntArray, groups: NDArray[Any]) -> bool:
+    """Whether rows with the same value are of one person, as far as their groups say.
+
+    ``values`` are the numbers of the values of a column, in their order, and ``groups`` has the
+    groups of each row.
+    """
+    is_known = values >= 0
+    values, groups = values[is_known], groups[is_known]
+    kinds = np.unique(groups, axis=0, return_inverse=True)[1].ravel()
+    n_values, n_kinds = int(values.max()) + 1, int(kinds.max()) + 1
+    if n_values < _PEOPLE_OF_GROUP * n_kinds:  # they may be finer groups
+        return False
+    pairs, counts = np.unique(values * n_kinds + kinds, return_counts=True)
+    sizes = np.bincount(values, minlength=n_values)
+    by_chance = 1 - float(np.sum((np.bincount(kinds) / kinds.size) ** 2))
+    n_differ = float(np.sum(sizes**2) - np.sum(counts**2))  # pairs of rows, of one value
+    expected = by_chance * float(np.sum(sizes * (sizes - 1)))
+    if by_chance * (values.size - n_values) < _ENOUGH or n_differ > (1 - _SHARE) * expected:
+        return False
+    # The next person may be of another group. The next age is not, where groups are bands of age.
+    first = pairs[np.flatnonzero(np.diff(pairs // n_kinds, prepend=-1))] % n_kinds
+    return bool(np.count_nonzero(np.diff(first)) > by_chance * first.size / 2)
+
+
+def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
+    """Yield the columns that tell a group of some of the rows."""
+    if is_sparse(X):
+        is_entry, is_near = X[rows] != 0, []
+        total = np.asarray(is_entry.sum(axis=0)).ravel()
+        for group in np.unique(codes[rows]):
+            inside = np.flatnonzero(codes[rows] == group)
+            counts = np.asarray(is_entry[inside].sum(axis=0)).ravel()
+            is_near.append(counts >= _SHARE_OF_PART * np.maximum(total, inside.size))
+        yield from np.flatnonzero(np.any(is_near, axis=0)).tolist()
+        return
+    for j in range(X.shape[1]):
+        with suppress(TypeError, ValueError):
+            if _tells(_safe_indexing(_column(X, j), rows), codes[rows], _SHARE_OF_PART):
+                yield j
+
+
+def _column(X: Any, j: int) -> Any:
+    if is_sparse(X):
+        return X[:, [j]].toarray().ravel()
+    return _safe_indexing(X, j, axis=1)
+
+
+def _tells(values: Any, codes: IntArray, share: float) -> bool:
+    """Whether the values of a column tell a group of this share of the rows, of a known group."""
+    known = np.flatnonzero(codes >= 0)
+    if known.size < codes.size:
+        values, codes = _safe_indexing(values, known), codes[known]
+    sizes, levels = np.bincount(codes), factorize(values)
+    n_values = len(levels.levels)
+    if n_values > min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE):
+        return sizes.min() >= _FEWEST_ROWS and _are_apart(np.asarray(values, np.float64), codes)
+    counts = np.zeros((n_values + 1, sizes.size))  # missing values are one more
+    np.add.at(counts, (levels.codes, codes), 1)
+    is_mostly = counts > counts.sum(axis=1, keepdims=True) / 2
+    rightly, claimed = (counts * is_mostly).sum(axis=0), counts.sum(axis=1) @ is_mostly
+    fewer = np.minimum(sizes, codes.size - sizes)
+    n_wrong = sizes + claimed - 2 * rightly
+    return bool(((n_wrong <= (1 - share) * fewer) & (fewer >= _FEWEST_ROWS)).any())
+
+
+def _are_apart(values: NDArray[Any], codes: IntArray) -> bool:
+    """Whether the numbers of each group are in a range of its own."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lowest = np.minimum.reduceat(values[order], starts)
+    highest = np.maximum.reduceat(values[order], starts)
+    by_size = np.argsort(lowest)
+    return bool((lowest[by_size][1:] > highest[by_size][:-1]).all())
