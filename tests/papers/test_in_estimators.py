@@ -79,6 +79,5 @@ def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
 
 
 @pytest.mark.slow
-def test_the_example_of_solvers_is_short_and_runs(tmp_path, monkeypatch):
-    examples.test_a_job_is_short("solvers")
+def test_the_example_of_solvers_runs(tmp_path, monkeypatch):
     examples.test_a_job_runs_without_a_warning_and_draws("solvers", tmp_path, monkeypatch)
