@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, default=None
-        What stands behind ``python -m skfair``; None reads the command line.
+        What stands behind ``python -m skfair``. If None, the command line is read.
     """
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:  # with the usage of the command, which argparse itself does not show

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from skfair.base import SensitiveFeaturesMixin
 
 # Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
-# of two values); of more rows, these are compared before all of them are.
+# of two values). If there are more rows, this many are compared before all of them are.
 _FEWEST_COMPARED = 20
 # Names of columns that say who somebody is: Person, patient_nbr, customerID; not income_per_person.
 _IS_ID = re.compile(
@@ -204,7 +204,7 @@ def _narrow(part: tuple[Any, dict[str, Any]]) -> tuple[int, Any, dict[str, Any]]
 
 
 def _stacked(parts: list[Any]) -> Any:
-    """Put what lies beside the partitions together; None stays None."""
+    """Put what lies beside the partitions together, unless it is None."""
     first = parts[0]
     if first is None:
         return None
@@ -301,7 +301,7 @@ def _warn_of_repeats(
 def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
     """Return whether one column alone has a value of its own for most rows that differ.
 
-    Where none has, columns are coarse, and two people may well be alike in all of them.
+    Where none has, columns are coarse, and two people may well have the same values in all of them.
     """
     if sparse.issparse(rows) or getattr(rows, "ndim", 1) != 2:
         return True

@@ -174,8 +174,8 @@ def check_group_sizes(groups: GroupEncoding, n_clusters: int, members: IntArray)
 def members_known(held: FloatArray, groups: GroupEncoding, sums: FloatArray) -> IntArray:
     """Return how many members of each group there are at least, held by clusters or new.
 
-    Of rows that clusters hold only the weight is known: those of weight 1 are as many, and there is
-    one at least where there is weight.
+    Only the weight of the rows that clusters hold is known. Rows of weight 1 are as many as their
+    weight, and if there is any weight, there is at least one row.
     """
     surely = (held > 0).sum(axis=0) + groups.counts
     return np.asarray(np.maximum(np.rint(sums).astype(np.int64), surely))

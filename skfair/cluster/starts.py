@@ -119,9 +119,9 @@ def spread_rows(
 ) -> IntArray:
     """Draw rows that are far apart: k-means++ with several candidates for each.
 
-    Of the candidates, drawn by their squared distance to the nearest row so far, the one that
-    leaves least distance to all is taken. Does what scikit-learn's ``kmeans_plusplus`` does, whose
-    checks of every product take two thirds of its time.
+    Candidates are drawn by their squared distance to the nearest row so far, and the one that
+    leaves the least distance to all rows is taken. This is what scikit-learn's ``kmeans_plusplus``
+    does, whose checks of every product take two thirds of its time.
     """
     points = points.astype(np.float32, copy=False)  # single precision is enough to draw
     weights = (weights / weights.max()).astype(np.float32)

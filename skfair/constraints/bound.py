@@ -77,7 +77,7 @@ class BoundConstraint:
         return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
 
     def strict_sums(self, scores: FloatArray, rows: slice) -> FloatArray:
-        """Return what some rows, with scores of theirs, add to the strict means of the cells."""
+        """Return what some rows, with their scores, add to the strict means of the cells."""
         values = self.moment.on_rows(rows).strict(scores)
         sums = np.bincount(self.cells[rows], self.row_weights[rows] * values, self.n_cells)
         return sums.astype(np.float64, copy=False)  # bincount of no rows counts integers
@@ -139,7 +139,7 @@ class BoundConstraint:
     def on_rows(
         self, rows: IntArray, weights: FloatArray | None = None, **others: Any
     ) -> BoundConstraint:
-        """Return the constraint on a sample of the rows: rates are made of cells as before.
+        """Return the constraint on a sample of the rows: rates are made of the same cells.
 
         The rows may have other weights, and the constraint other fields.
         """

@@ -44,8 +44,8 @@ class NumberMaps(NamedTuple):
 
     maps: Callable[[FloatArray, NumberRows, float], GroupMaps]
     goes_part_way: bool = False  # whether maps go the whole way, and a share of it may do
-    # What shrinking all predictions to their mean does: disparities shrink alike, vanish only at
-    # the end, or it does not help.
+    # What shrinking all predictions to their mean does: disparities shrink by the same factor,
+    # vanish only at the end, or stay.
     shrinking: Literal["alike", "end", "never"] = "never"
 
 

@@ -281,13 +281,13 @@ class StrictEvaluation:
     def scan(
         self,
         rows: IntArray,  # whose decision depends on the cutoff
-        label: int,  # the class that is decided for above it
-        others: IntArray,  # what these rows are decided for otherwise
+        label: int,  # the class that rows above it get
+        others: IntArray,  # the class that these rows get otherwise
         points: FloatArray,  # a row is above the cutoff if its value here is
         now: Decisions,  # of all rows before
         min_gap: float | None = None,  # around the cutoff; None for that of rounding
     ) -> LineScan:
-        """Find the best cutoff above which rows are decided for a class."""
+        """Find the best cutoff above which rows get a class."""
         from skfair._kernels.thresholds import SortedRows
 
         order = np.argsort(-points)

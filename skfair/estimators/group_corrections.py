@@ -30,7 +30,7 @@ class GroupCorrections:
     offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
-        """Return the probabilities of rows, given their groups; other groups keep theirs."""
+        """Return the probabilities of rows, given their groups; other groups keep their own."""
         corrected = chances.copy()
         for group, slope, offset in zip(self.groups, self.slopes, self.offsets, strict=True):
             rows = np.flatnonzero(groups == group)
@@ -59,7 +59,7 @@ class GroupCorrections:
 
 
 def fit_corrections(
-    # (n_samples, n_classes): probabilities by models that have not seen the rows
+    # (n_samples, n_classes): out-of-fold probabilities
     chances: FloatArray,
     # (n_samples,): numbers of the true classes and of the groups
     classes: IntArray,

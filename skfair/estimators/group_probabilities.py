@@ -97,13 +97,12 @@ def fit_groups(
     inner: Sequence[Any],  # the models of its folds: neutral models read rows as these do
     data: TrainingData,
     classes: IntArray,  # (n_samples,): number of the class of each row
-    chances: FloatArray,  # (n_samples, n_classes): by models that have not seen the row
+    chances: FloatArray,  # (n_samples, n_classes): out-of-fold probabilities
     splits: Sequence[Split],
 ) -> tuple[GroupModels, FloatArray]:
     """Return cross-fitted models of the groups, what was passed or neutral ones.
 
-    Returned besides is P(group and class | row) of the rows, (n_samples, n_groups, n_classes), by
-    models that have not seen them.
+    The out-of-fold P(group and class | row), (n_samples, n_groups, n_classes), is returned, too.
     """
     weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
     fit: Callable[..., Any] = fit_neutral

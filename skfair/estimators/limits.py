@@ -69,7 +69,7 @@ def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint
 def prepare_constraint(
     constraint: Constraint,  # its own limit goes before ``limit``
     rows: TrainingRows,
-    limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
+    limit: Limit,  # one limit, or one for each attribute by its name; an attribute may have None
 ) -> list[BoundConstraint]:
     """Bind a constraint to rows: once, or once for each attribute that has a limit of its own."""
     own: Any = constraint.own_limit

@@ -100,7 +100,7 @@ class WrapsEstimator:
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return what the fit of the estimator inside takes besides X and y; a fitted one nothing.
+        """Return the metadata with which the estimator inside is fitted; none if it is fitted.
 
         ``metadata`` is for it alone, and of ``others`` it gets what it has requested.
         """

@@ -150,7 +150,7 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     elif hasattr(values, "_from_sequence"):
         return [values]  # a pandas extension array
     elif not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
-        # Of the array API, which numpy may not read otherwise.
+        # An array of the array API, which numpy may not read otherwise.
         array = np.from_dlpack(cast(Any, values))
     else:
         array = np.asarray(values)

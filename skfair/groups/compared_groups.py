@@ -175,7 +175,7 @@ def checked_rows(
     predictions: object = None,
     row_counts: IntArray | None = None,
 ) -> tuple[ComparedGroups, FloatArray | None]:
-    """Read what every metric takes besides labels and scores: groups, strata and weights.
+    """Read what every metric takes with its labels and scores: groups, strata and weights.
 
     Rows are in the order of ``like`` and of the ``predictions``; those that stand for several are
     counted by ``row_counts``. Groups that have been read before are returned as they are.

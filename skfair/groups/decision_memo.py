@@ -59,7 +59,7 @@ def checksum(memo: Mapping[str, Any]) -> str:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the keys and values of a JSON object; raise if a key is there twice.
 
-    Of two values Python takes the last one, and people see the first.
+    Python takes the last one of two values, and people see the first.
     """
     keys = Counter(key for key, _ in pairs)
     twice = [key for key, n in keys.items() if n > 1]

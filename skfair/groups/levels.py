@@ -208,7 +208,10 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
 def sums_by(
     joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
 ) -> tuple[IntArray, list[FloatArray]]:
-    """List the values that occur, and add up columns over the rows of each; None counts rows."""
+    """List the values that occur, and add up columns over the rows of each value.
+
+    If a column is None, the rows are counted.
+    """
     levels = None
     if n_values > 4 * joint.size + 10**6:
         levels, joint = np.unique(joint, return_inverse=True)

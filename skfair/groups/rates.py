@@ -194,13 +194,13 @@ def _size_of_units(
     """Return the number of rows of different units that are as informative as those of some units.
 
     The cluster-robust variance says it, made larger as Korn and Graubard (1998) do: by the quantile
-    of Student over the normal one, since few units do not show how alike their rows are. It has at
-    most twice as many degrees of freedom as units that have hits, or misses: a variance that rests
-    on three people says little, however many others were never selected. Where it says less than
-    the number of the units, that is taken (their variance if it is even larger): no rows are more
-    alike than equal ones. In simulations with 20 to 300 units of 1 to 10 rows (rates of .05, .2 and
-    .5; alike, partly alike or independent) intervals cover the rate in 95.5%, 91% at least, and
-    limits are passed wrongly in 5.4% at most.
+    of Student over the normal one, since few units do not show how their rows resemble each other.
+    It has at most twice as many degrees of freedom as units that have hits, or misses: a variance
+    that rests on three people says little, however many others were never selected. Where it says
+    less than the number of the units, that is taken (their variance if it is even larger): no rows
+    resemble each other more than equal ones. In simulations with 20 to 300 units of 1 to 10 rows
+    (rates of .05, .2 and .5; equal, correlated or independent) intervals cover the rate in 95.5%,
+    91% at least, and limits are passed wrongly in 5.4% at most.
     """
     of_weight, of_first, of_second = squares
     kish = weight**2 / np.where(of_weight > 0, of_weight, 1.0)

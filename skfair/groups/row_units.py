@@ -60,8 +60,8 @@ class RowUnits:
     def typical_rows(self, kinds: IntArray, *keys: NDArray[Any]) -> IntArray:
         """Return one row of each unit, of the kind that most of its rows have.
 
-        Of several it is the first one when they are sorted by the keys, of which the last counts
-        most.
+        If several rows are of that kind, it is the first one when they are sorted by the keys, of
+        which the last counts most.
         """
         parts, pairs = number_tuples([self.codes, kinds], np.array([self.n_units, kinds.max() + 1]))
         n_alike = np.bincount(parts, minlength=len(pairs))[parts]

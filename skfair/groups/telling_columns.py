@@ -38,7 +38,7 @@ _MOST_VALUES, _ROWS_OF_VALUE = 50, 10
 _FIRST = 500
 # Groups have more people than these.
 _PEOPLE_OF_GROUP = 5
-# Of the rows that repeat a value, chance must put at least this number into other groups.
+# Chance must put at least this number of the rows that repeat a value into other groups.
 _ENOUGH = 100
 
 

@@ -120,7 +120,7 @@ class TrainingData:
         return replace(self, X=self.X[rows], y=self.y[rows], **taken)
 
     def in_canonical_order(self) -> TrainingData:
-        """Return the rows sorted by their values: sums then round alike however they are passed."""
+        """Return the rows sorted by their values, so that sums do not depend on their order."""
         draws = row_draws(self.X, range(self.X.shape[1]), 0)
         weights = () if self.sample_weight is None else (self.sample_weight,)
         return self.taken(np.lexsort((*weights, *self.groups.codes, self.y, draws)))

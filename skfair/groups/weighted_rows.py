@@ -157,7 +157,7 @@ class MetricRows(NamedTuple):
 
     columns: Mapping[str, Any]  # labels and scores by the name of the argument
     groups: GroupArguments
-    # Of few rows, which have weights: number of the rows behind each, sum of their squared weights
+    # If few rows stand for all: number of the rows behind each, sum of their squared weights
     counts: IntArray | None = None
     squares: FloatArray | None = None
 
@@ -346,7 +346,7 @@ def _sums(
 
 
 def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch:
-    """Return a sketch in which all kinds count alike, so that bins are fine for small groups."""
+    """Return a sketch in which all kinds weigh the same, so that bins are fine for small groups."""
     totals = np.bincount(block.kind, block.weights)
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
     weights = weights if block.weights is None else weights * block.weights

@@ -59,7 +59,7 @@ from skfair.utils.validation import check_positive
 _FEW_ROWS = 61
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
 _N_THRESHOLDS = 200
-# Of the level, what each end of an interval gets that is not an end of all ranks.
+# Share of the level for each end of an interval that is not an end of all ranks.
 _OF_END = 0.1
 
 _SINGLE = {"group_auc_gap"}  # one area, compared with a half

@@ -565,7 +565,7 @@ def pooled_rates(
 
     ``codes`` are the level of each attribute in each cell, (n_cells, n_attributes). The logit of a
     rate is the sum of an effect of each of its levels and an interaction of its own, which is the
-    smaller the more alike the additive model and the rates are: a cell of few people gets about
+    smaller the closer the additive model and the rates are: a cell of few people gets about
     what its levels say, one of many what was counted. Returned are the estimates and the ends of
     their intervals; NaN where nothing was counted.
 

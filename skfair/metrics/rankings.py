@@ -58,7 +58,7 @@ def ranked_rows(
     *,
     like: object = None,
 ) -> RankedRows:
-    """Check scores, grades, queries and groups together; None stands for grades of 0, one group."""
+    """Check scores, grades, queries and groups together; by default grades are 0."""
     if is_lazy(y_true, y_score, query_id, sensitive_features):
         raise TypeError(
             "Metrics of rankings need all documents of a query at once and do not read Dask "

@@ -276,7 +276,7 @@ class FairnessScorer(_BaseScorer):
             for param, values in attributes.items()
             if values is not None and (self._compares_groups or param == "query_id")
         }
-        if not self._compares_groups:  # not a metric of ours: it reads rows in memory only
+        if not self._compares_groups:  # a metric of others: it reads rows in memory only
             arguments = [_gathered(values) for values in arguments]
             kwargs = {name: _gathered(values) for name, values in kwargs.items()}
         result = self._metric(*arguments, **kwargs)

@@ -270,7 +270,7 @@ def rest_of_peers(
 
     Groups count by their weights, so the rate of a group minus that of all is the difference to the
     others times their share. They are worth as many rows as their rate is precise: as for rows, the
-    smaller one of what the weights say, and of what the rates of the groups say besides.
+    smaller one of what the weights say, and of what the rates of the groups say.
     """
 
     def of_others(values: FloatArray) -> FloatArray:

@@ -573,8 +573,8 @@ def _disparity_of(
 ) -> Callable[..., float]:
     """Return what measures the disparity of a model: the given metric, or those of its constraints.
 
-    Of limits of attributes, a constraint with a limit of its own has no multiple, and does not
-    count.
+    If attributes have their limits, a constraint with a limit of its own has no multiple, and does
+    not count.
     """
     if metric is not None:
         return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is

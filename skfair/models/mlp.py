@@ -160,7 +160,7 @@ class MLPScore(ScoreModel):
         """Return half the squared norm of the weights of all layers, and its gradient.
 
         The weights are those of the standardised columns: steps of a stochastic solver suit all
-        columns alike only if the penalty does not depend on their scale.
+        columns equally only if the penalty does not depend on their scale.
         """
         gradient = theta * self._is_weight
         return 0.5 * float(gradient @ gradient), gradient

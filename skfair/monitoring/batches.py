@@ -32,7 +32,7 @@ _CONSTRAINTS = (
     "false_negative_parity",
     "equalized_odds",
 )
-# Number or time of a batch; None counts from 0.
+# Number or time of a batch. If None, batches are counted from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 

@@ -134,7 +134,7 @@ class Comparison:
     def _pairs(self) -> IntArray:
         """Return the pairs of groups of each rate: of an attribute with a limit, all or with one.
 
-        They are in the order of the names, so that those of two monitors are alike; a reference
+        They are in the order of the names, so that those of two monitors agree; a reference
         group is the second one of its pairs.
         """
         is_reference = np.array([name == self.references.get(a) for a, name in self.keys], bool)

@@ -358,7 +358,7 @@ def _quotient(above: FloatArray, below: FloatArray) -> FloatArray:
 def aligned(
     *watched: tuple[Windows, Mapping[int, Any]],
 ) -> tuple[dict[int, Any], list[Windows]]:
-    """Number the starts of several windows alike, by the ids of the batches that they came before.
+    """Number the starts of several windows together, by the ids of the batches after them.
 
     Each window comes with these ids. Batches that one of them has not seen have nothing in it.
     Returned are the ids by number, and the windows.

@@ -58,7 +58,7 @@ class QueryPairs(NamedTuple):
     # (n_pairs,): row numbers of the better and the worse document
     first: IntArray
     second: IntArray
-    # (n_pairs,): weights in the mean loss: queries count alike, and so do the pairs of a query
+    # (n_pairs,): weights in the mean loss: queries have equal weights, and so have the pairs of one
     weights: FloatArray
 
 

@@ -54,7 +54,7 @@ class RankingTask(NamedTuple):
     compared: IntArray  # (n_constraints, 3): query and two groups that each compares
     limits: FloatArray  # (n_constraints,): the limit of each
     rows: RankedRows  # grades, queries and groups of the documents
-    n_queries: int  # those with pairs, which count alike in the loss
+    n_queries: int  # those with pairs, which have equal weights in the loss
 
     def true_values(self, theta: FloatArray) -> FloatArray:
         """Return the true value of each constraint: of errors, on all pairs."""

@@ -40,7 +40,7 @@ from skfair.utils.validation import check_number, check_probability, check_score
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers.
 _NUMBERS = ("confidence", "depth", "min_size", "min_group_size", "suppress_below")
-# Of several conditions the first of these outcomes counts.
+# If several conditions have outcomes, the first of these counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
 
@@ -131,7 +131,7 @@ def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
 
 
 def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
-    """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
+    """Read a file twice and audit it; ``metrics`` are added to the usual ones."""
     table = table_of(arguments, arguments.file)
     table.check()
     groups, judged = table.groups, table.judged

@@ -281,7 +281,7 @@ class Compared:
         }
 
     def _agreeing(self, value: float, noise: FloatArray) -> tuple[float, float]:
-        """Return an interval that holds equal means exactly if chance explains the difference.
+        """Return an interval that holds equal means unless the difference is significant.
 
         Interval and simulation are two methods, which disagree where a difference is barely beyond
         chance. What a difference has more than chance would show is then the end of the interval.
@@ -367,9 +367,9 @@ def _interval(
 ) -> tuple[float, float]:
     """Return the ends of the interval of the worst gap.
 
-    The error of a pair is the gap of the errors of its means; of ratios, the gap of relative errors
-    is the error of the logarithm. How many of its standard deviations the intervals of all pairs
-    must have to hold together is simulated.
+    The error of a pair is the gap of the errors of its means. For ratios, the gap of relative
+    errors is the error of the logarithm. How many of its standard deviations the intervals of all
+    pairs must have to hold together is simulated.
     """
     errors = around - centres
     at = gap.of_pairs(centres, pairs)[0]

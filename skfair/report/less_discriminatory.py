@@ -529,7 +529,7 @@ def _cut(
     cv: int,
     rng: np.random.RandomState,
 ) -> tuple[dict[str, Any], list[Any], IntArray]:
-    """Return what fit takes besides X and y, the parts of each fold, and the order of their rows.
+    """Return the metadata of fit, the parts of each fold, and the order of their rows.
 
     The parts of a fold are what its models are fitted on, and the rows and groups that judge them.
     """
@@ -550,7 +550,7 @@ def _cut(
 
 def _judged(
     estimator: Any,
-    settings: Mapping[str, Any] | None,  # None leaves those of the estimator
+    settings: Mapping[str, Any] | None,  # if None, those of the estimator
     seed: int,
     parts: list[Any],  # as by _cut
 ) -> tuple[Any, Any]:

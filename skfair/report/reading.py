@@ -35,7 +35,7 @@ MOST_CLASSES = 30
 
 
 class RawRows(NamedTuple):
-    """The columns of an audit as the user passed them; for a file, their names."""
+    """The columns of an audit as the user passed them, or their names in a file."""
 
     y_true: Any
     y_pred: Any

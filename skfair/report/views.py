@@ -271,8 +271,8 @@ def signed_table(views: list[View], options: Options, chances: Chances) -> pd.Da
     """Return every measure of every group minus that of the reference group, with an interval.
 
     The table is empty without a reference group. P-values cover all pairs, so that no verdict
-    contradicts that of a gap. Intervals agree with them: they hold 0 exactly if chance explains the
-    difference.
+    contradicts that of a gap. Intervals agree with them: they hold 0 unless the difference is
+    significant.
     """
     tables = []
     for view in views:

@@ -83,7 +83,7 @@ def _words(value: Any, interval: Interval) -> str:
     ends = []
     if interval.left is not None:
         is_open = interval.closed in ("right", "neither")
-        # Of integers the ends are named as sklearn's users write them: above 0, not at least 1.
+        # The ends of integers are named as sklearn's users write them: above 0, not at least 1.
         is_count = interval.type is Integral and interval.left == 1
         low = interval.left - 1 if is_count else interval.left
         ends.append(f"above {low}" if is_open or is_count else f"at least {low}")

@@ -43,8 +43,8 @@ def align(**columns: Any) -> Partitions:
 
     Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
     unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
-    too. None stays away; a dict of columns is read as a dict. Rows are matched by position, so the
-    parts of a block that have an index must have the same one.
+    too. Columns that are None are left out; a dict of columns is read as a dict. Rows are matched
+    by position, so the parts of a block that have an index must have the same one.
     """
     from dask import delayed
 

@@ -118,7 +118,7 @@ def _by_name(body: str) -> dict[str, str]:
     paragraphs = {}
     for paragraph in filter(None, re.split(r"\n(?=\S)", body)):
         for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
-            paragraphs[name.lstrip("*")] = paragraph
+            paragraphs[name.lstrip("*")] = paragraph.rstrip()
     return paragraphs
 
 

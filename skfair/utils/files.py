@@ -53,7 +53,7 @@ def is_safe(status: os.stat_result) -> bool:
 
 
 def _other_writers(status: os.stat_result) -> set[tuple[str, int]]:
-    """Return who may write besides root and the user.
+    """Return who may write, apart from root and the user.
 
     In a folder with the sticky bit only the owner of a file may replace it.
     """

@@ -47,7 +47,7 @@ def fit_arguments(
     # What the meta-estimator reads itself, and hands on only if it is requested
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what the fit of an estimator inside another takes besides X and y."""
+    """Return the metadata with which an estimator inside another is fitted."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     takes_weights = bool(weights) and has_fit_parameter(inside, "sample_weight")
     if not get_config()["enable_metadata_routing"]:

@@ -336,7 +336,7 @@ def _made_by_threads(
         helpers.ask([partial(context.run, help_out) for context in contexts])
         own.run(work)
         wait()
-    except BaseException as error:  # an interrupt between two blocks: the others end theirs
+    except BaseException as error:  # an interrupt between two blocks: other threads end
         with lock:
             errors.append(error)
         wait()

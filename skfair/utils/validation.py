@@ -280,7 +280,7 @@ def check_numbers(values: Any, name: str) -> FloatArray:
 
 
 def check_names(values: Any, name: str) -> list[str]:
-    """Return a list of names as text; functions go by theirs."""
+    """Return a list of names as text; the name of a function is its own."""
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise TypeError(f"{name} must be a list of names, got {values!r}.")
     return [str(getattr(value, "__name__", value)) for value in values]

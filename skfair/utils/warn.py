@@ -38,8 +38,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def entrance(function: Function) -> Function:
     """Decorate a wrapper around code that may be somebody else's: its caller is the user.
 
-    An estimator outside this package has a ``fit`` of its own, which calls ours. Warnings must
-    point at the line that calls that ``fit``, not at a line of it.
+    An estimator outside this package has a ``fit`` of its own, which calls the one here. Warnings
+    must point at the line that calls that ``fit``, not at a line of it.
     """
     _ENTRANCES.add(cast(FunctionType, function).__code__)
     return function

@@ -45,8 +45,8 @@ class PathRows(NamedTuple):
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
     everyone: IntArray  # features of the groups of one attribute: the offsets of all rows
-    # Whether few rows are selected at the beginning, not few refused; in every fold alike. None if
-    # all steps are to select the same share
+    # Whether few rows are selected at the beginning, not few refused. It is the same in
+    # every fold, and None if all steps are to select the same share
     from_few: bool | None
     folds: IntArray  # (n_samples,): fold of each row: the path of a fold is found without these
     # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
@@ -85,7 +85,7 @@ class GapSolver:
         features = self.contrasts @ rows.directions()
         scale = np.abs(features).max(axis=1, initial=ROUNDING)
         self.features = features / np.maximum(scale, ROUNDING)[:, None]  # (n_gaps, n_features)
-        # From here on, rows that are alike are one.
+        # From here on, equal rows are one row.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
         place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
         n, n_folds = int(place.max()) + 1, self.totals.shape[0]

@@ -44,7 +44,7 @@ N_LAST = (N_NODES - 1) * N_PARTS + 1
 # Limits on several rates of each group need no shrink phase if the relax phase begins this many
 # standard errors below them: it certifies anyway, and a walk may end before. Equalized odds .05
 # gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single
-# rates gain nothing, and 4 of 105 lose theirs.
+# rates gain nothing, and 4 of 105 certificates are lost.
 _FAR = 2.4
 # The transition is made if gaps come nearer to their limits by this many standard errors.
 _NEARER = 1.0

@@ -33,7 +33,8 @@ _ROWS_AT_ONCE = 50_000
 _PRECISION = 1e-6  # of bounds
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
-# Of groups with this many rows, comparisons are tested whose score statistic is near the largest.
+# If groups have this many rows, only comparisons whose score statistic is near the largest are
+# tested.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
 
@@ -390,7 +391,8 @@ def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -
     """Return about how many people in all it would take to certify decisions without disparity.
 
     With that many the test succeeds in 80% of all samples, at the rates of these decisions. Where
-    rows belong together, each person is taken to have as many, as much alike.
+    rows belong together, each person is assumed to have as many rows, which resemble each other as
+    much.
     """
     share, size = rates.counts(decisions[:, None])
     n, needed = decisions.size, 0.0

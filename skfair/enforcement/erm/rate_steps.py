@@ -278,5 +278,5 @@ def _beyond(problem: ConstrainedERM, constraints: FloatArray) -> FloatArray:
 
 
 def _of_length_1(w: FloatArray) -> FloatArray:
-    """Return parameters that decide alike, with weights of length 1."""
+    """Return parameters that make the same decisions, with weights of length 1."""
     return w / (float(np.linalg.norm(w[:-1])) or 1.0)

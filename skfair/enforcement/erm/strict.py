@@ -66,7 +66,7 @@ def solve_strictly(
     **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds."""
-    # Of many rows the precision that was asked for is enough, and walks begin on a sample.
+    # With many rows the requested precision is enough, and walks begin on a sample.
     has_many_rows = solver.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
     step_tol = solve_params.get("tol") if has_many_rows else None
     path = Path(

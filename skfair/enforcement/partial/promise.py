@@ -356,7 +356,7 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
 
 
 def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
-    """Return the mean disparity of groups of these sizes whose scores are alike."""
+    """Return the mean disparity of groups of these sizes with one distribution of scores."""
     rng = np.random.RandomState(0)
     scores = np.linspace(-1, 1, promise.targets.size)
     values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
@@ -368,7 +368,7 @@ def alike_rows(
     counts: FloatArray,  # (n_groups, 2): rows of each group and class
     most: float = np.inf,
 ) -> tuple[GroupEncoding, FloatArray, float]:
-    """Return rows of groups that are alike, and what share of their noise all rows have at most.
+    """Return rows of groups that do not differ, and the most that all rows have of their noise.
 
     The rows are groups and targets, with as many of each group and class as counted. If these are
     more than ``most``, large groups are made smaller, but not small ones, which make most of the
@@ -439,7 +439,7 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
 
 
 def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None:
-    """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
+    """Warn of limits that equal groups of these sizes exceed on average: they ask to fit noise.
 
     ``limit`` is the one that was used in the end, and ``counts`` (n_groups, 2) the rows of each
     group and class. A few of them show whether all need to be simulated.

@@ -104,7 +104,7 @@ def band_maps(
 ) -> tuple[GroupMaps, float]:
     """Move scores as little as needed for the shares of all groups to agree at every score.
 
-    Returned besides is the tolerance that is kept, or the largest block of ties if that is more.
+    The tolerance that is kept is returned too, or the largest block of ties if that is more.
     O(n log n + n G).
     """
     owned = [

@@ -59,7 +59,7 @@ def rates_of(
 ) -> RowRates | None:
     """Return what rows add to the rates that constraints limit, None for none.
 
-    Of the two classes the positive one is the last.
+    The positive class is the last one of the two.
     """
     codes = (data.y == classes[1]).astype(np.int64)
     weights = data.groups.rate_weight(data.sample_weight)
@@ -128,7 +128,8 @@ def certified_means(
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means certifiably satisfy limits.
 
-    Linear models of folds are judged; of many rows, or other models, one of a part of the rows.
+    Linear models of folds are judged. With many rows, and for other models, one model of a part of
+    the rows is judged.
     """
     certificate, seed = estimator._certificate(), estimator.random_state
     if certificate.by == "cross" and not task.model.is_linear:

@@ -86,8 +86,8 @@ class Folds:
     rows: LabelledRows  # groups and classes
     splits: Sequence[Split]  # each row is in one test part
     models: Sequence[Any]  # of the folds, or one that was fitted before
-    chances: FloatArray  # (n_samples, n_classes): by models that have not seen the row
-    shares: Shares  # what rows are expected to add to rates, by models that have not seen them
+    chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
+    shares: Shares  # what rows are expected to add to rates, out-of-fold
     groups: GroupModels | None  # None if decisions may use the groups
     strict: StrictEvaluation  # the constraints, and the utility of decisions
     rates: RowRates  # of the constraints
@@ -112,7 +112,8 @@ class Folds:
     def decide(self, chances: FloatArray, shares: Shares, path: FloatArray) -> NDArray[Any]:
         """Return decisions at every step of a path (n_steps, n_features, n_classes).
 
-        They have the shape (n_rows, n_steps); of two classes, whether the second one is chosen.
+        They have the shape (n_rows, n_steps). With two classes they say whether the second one is
+        chosen.
         """
         if self.strict.n_classes == 2:
             selected = np.empty((len(chances), len(path)), bool)

@@ -61,7 +61,7 @@ class Judgement(NamedTuple):
     bound: float  # the smallest limit that can be shown
     quality: float  # the score of the model
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
-    is_constant: bool  # whether all rows are treated alike
+    is_constant: bool  # whether all rows get the same decision
     # More to report: "p_values_" and "certified_disparities_", by constraint
     by_constraint: Mapping[str, object] = {}
 
@@ -132,7 +132,7 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
 def refits(
     estimator: Certified,  # with the parameter ``confidence``; it is not changed
     rows: HeldOut,  # in one split
-    metadata: Mapping[str, Any],  # what ``fit`` takes besides: groups, strata, weights
+    metadata: Mapping[str, Any],  # what else ``fit`` takes: groups, strata, weights
 ) -> Iterator[list[Any]]:
     """Yield a model for each share of the limits; the shares rise up to 1."""
     fitted, _ = rows.splits[0]

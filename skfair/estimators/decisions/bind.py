@@ -59,7 +59,7 @@ class LabelledRows:
     classes: NDArray[Any]
     sample_weight: FloatArray | None
     strata: Strata | None  # levels of the control features
-    # The class of floors and budgets that do not name theirs; None if there is none
+    # The class of floors and budgets that name no class; None if there is none
     pos_label: Any = None
     heaviest: float = 1.0  # share of the weight that a row has at most; rows may stand for several
 
@@ -277,7 +277,7 @@ def in_order(
     """Return the distinct rows, in an order that names and the order of rows say nothing of.
 
     Searches for decisions are chaotic: rounding errors alone change what is found. Copies of a row
-    become one with their weight. Returned besides are the place of each row, and of each group.
+    become one with their weight. The place of each row and of each group is returned, too.
     """
     chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
     places = rows.groups.places(chances[:, -1], rows.sample_weight)

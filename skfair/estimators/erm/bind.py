@@ -123,9 +123,9 @@ def regression_task(
 
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
-    """Whether a loss stays what it is if scores and targets are moved alike, as Poisson's does not.
+    """Whether a loss stays what it is if scores and targets move by the same number.
 
-    Scores are tried that are other targets.
+    Poisson's loss changes. Scores are tried that are other targets.
     """
     targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
     scores = np.roll(targets, 2)
@@ -163,7 +163,7 @@ def active_constraints(
 ) -> list[Constraint]:
     """Return the constraints that limit something, and warn of those that do not.
 
-    With a single group these are the caps. Of equal constraints, the tightest remains.
+    With a single group these are the caps. The tightest of equal constraints remains.
     """
     groups = data.groups
     constraints = make_constraints(constraint, task)

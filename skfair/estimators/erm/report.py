@@ -45,7 +45,7 @@ MODEL_ATTRIBUTES = (
     *("coef_", "intercept_", "coefs_", "intercepts_"),
     *("model_", "parameters_", "score_scale_", "score_shift_", "decisions_"),
 )
-# What a solved problem leaves behind besides its model.
+# What a solved problem leaves behind, apart from its model.
 SOLUTION_ATTRIBUTES = (
     *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_", "_stream"),
     *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),

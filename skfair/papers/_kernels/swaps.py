@@ -233,7 +233,7 @@ def pick_swap(state, balances, rule):
     """
     counts = state[1]
     n_groups = counts.shape[1]
-    # Of one type from the start: a literal would have the functions below compiled once more.
+    # These have one type from the start: for a literal, the functions below are compiled once more.
     low = least = most = np.int64(0)
     nobody = np.int64(-1)
     for k in range(1, counts.shape[0]):

@@ -206,7 +206,7 @@ def _smallest(
     inner = np.linalg.inv(F.T @ solved)
 
     def inverse(columns: FloatArray) -> FloatArray:
-        # Of the shifted L, inside the null space of F'.
+        # The inverse of the shifted L, inside the null space of F'.
         solution = solve(columns)
         return np.asarray(solution - solved @ (inner @ (F.T @ solution)))
 

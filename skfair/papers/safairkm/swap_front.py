@@ -169,7 +169,7 @@ class SwapArchive:
     def _settle(
         self, keep: IntArray, n_parents: int, n_pairs: int, log: Any, lengths: IntArray
     ) -> None:
-        """Give every survivor a slot: parents keep theirs, children get free ones."""
+        """Give every survivor a slot: parents keep their slot, children get a free one."""
         from skfair.papers._kernels import swaps
 
         new = keep >= n_parents

@@ -88,7 +88,7 @@ class Constraints(NamedTuple):
         return float(missed[missed >= row * _ALMOST_ONE].sum())
 
     def with_sizes(self, sizes: FloatArray | None, groups: GroupEncoding) -> Constraints:
-        """Add bounds on the weight of each cluster, (2, n_clusters); None leaves sizes free."""
+        """Add bounds on the weight of each cluster, (2, n_clusters), unless they are None."""
         if sizes is None:
             return self
         size = 1.0 * (np.arange(groups.n_groups) < groups.offsets[1])  # groups of one attribute

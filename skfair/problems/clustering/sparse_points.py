@@ -16,7 +16,8 @@ from skfair.problems.clustering.points import (
     Units,
 )
 
-# k-means starts on all columns of this many numbers or fewer; of more, on the main directions.
+# k-means starts on all columns if these have this many numbers or fewer, else on the main
+# directions.
 _MAX_DENSE = 1 << 22
 # Directions for each cluster, and at least.
 _DIRECTIONS, _FEWEST_DIRECTIONS = 2, 40

@@ -351,7 +351,7 @@ def search_moves(
     is_touched = np.diff(effect.indptr) > 0
     rows, who = np.unique(row, return_inverse=True)
     once = sparse.csr_array((np.ones(size), (who, number)), (rows.size, size))
-    # Rows of a cell and a weight are alike: their number in each cluster has to be whole.
+    # Rows of a cell and a weight can be exchanged: their number in each cluster has to be whole.
     alike = np.stack([np.concatenate([giver, taker]), np.tile(cell, 2), np.abs(carried)])
     kinds, kind = np.unique(alike, axis=1, return_inverse=True)
     sums = sparse.csr_array(

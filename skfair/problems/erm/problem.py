@@ -251,7 +251,7 @@ class RiskEvaluation:
     def hessian_product(self, multipliers: FloatArray) -> tuple[Product, FloatArray]:
         """Return the second derivative of the Lagrangian as a function, and a diagonal like its.
 
-        That diagonal is positive, of standardised columns whose rows are all curved alike.
+        That diagonal is positive, of standardised columns whose rows all have one curvature.
         """
         p = self.penalty_gradient.size
         of_rows, curvature = self.measured.hessian_product(self.rows.pulls(multipliers))

@@ -77,7 +77,7 @@ def assign(
     """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under constraints.
 
     With ``search_counts`` a search for whole counts helps where single moves get stuck, with
-    ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
+    ``exact`` one on the undecided rows of small problems. If a problem is large, a sample finds
     the prices first.
     """
     multipliers = problem.no_multipliers()

@@ -114,7 +114,7 @@ def _on_all_rows(
     best: Clustering,  # of a sample
     settings: RunSettings,
 ) -> Clustering:
-    """Carry a clustering from a sample to all rows; of very many, by way of a larger sample."""
+    """Carry a clustering from a sample to all rows, by way of a larger sample if they are many."""
     rounds, middle = _FULL_ROUNDS, None
     status = best.status
     if status != "stopped" and problem.n_samples > 3 * _MIDDLE:

@@ -124,7 +124,7 @@ class FactorisedSystem(NewtonSystem):
             matrix += (self.rho - self.first_rho) * self._along
         diagonal = np.einsum("ii->i", matrix)  # a view
         diagonal += self.shift
-        # Parameters of very different curvature are made alike before the factorisation.
+        # Parameters of very different curvature are scaled before the factorisation.
         self._unit = 1 / np.sqrt(_lifted(np.abs(diagonal)))
         matrix *= np.outer(self._unit, self._unit)
         diagonal += 1e-12
