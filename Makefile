@@ -18,7 +18,7 @@ help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run every test and doctest"
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    style, types, layers, docstrings, spelling and words"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, ONLY=... for one of its tables, QUICK=1 for a short run"
 	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
@@ -77,12 +77,20 @@ fuzz: $(VENV)/.stamp-test
 	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \
 		$(BIN)/python -m pytest -n $(WORKERS) tests/fuzz --hypothesis-seed=$(or $(SEED),0)
 
+# What linters remember of the last run.
+CACHES := $(if $(WRITABLE),.,$(VENV))
+lint: export RUFF_CACHE_DIR = $(CACHES)/.ruff_cache
+lint: export MYPY_CACHE_DIR = $(CACHES)/.mypy_cache
 lint: $(VENV)/.stamp-lint,plot,report
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file= --strict --ignore-missing-imports --follow-imports=silent \
-		--cache-dir=.mypy_cache/calls tests/typed_calls.py
+		--cache-dir=$(CACHES)/.mypy_cache/calls tests/typed_calls.py
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/codespell .ci .github benchmarks conda doc examples skfair tests conftest.py Makefile *.cff *.cfg *.md *.toml
+	$(BIN)/python .ci/source_rules.py
+	$(BIN)/python .ci/docstrings.py
 
 # All pages are written anew (-a): the search forgets the entries of those that are not.
 doc: $(VENV)/.stamp-doc

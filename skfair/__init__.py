@@ -82,4 +82,4 @@ def show_versions() -> None:
     """
     from skfair.utils.versions import version_table
 
-    print(version_table())
+    print(version_table())  # noqa: T201 - it is asked to

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
+import time  # noqa: TID251 - seconds are only shown
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress

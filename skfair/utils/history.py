@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import time  # noqa: TID251 - seconds are only shown
 from contextvars import ContextVar
 from typing import Any
 
