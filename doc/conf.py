@@ -342,7 +342,7 @@ def read_markdown(app, path, docname, content):
     """Turn the little markdown that the change log uses into reStructuredText, while reading it."""
     if path.suffix != ".md":
         return
-    text = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", content[0])
+    text = re.sub(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)", r"``\1``", content[0])
     for marks, line in (("#", "="), ("##", "-"), ("###", "~")):
         text = re.sub(rf"^{marks} +(.+)$", lambda m, c=line: under(m[1], c), text, flags=re.M)
     text = re.sub(r"\[([^\]\n]+)\]\(([^)\n]+)\)", r"`\1 <\2>`__", text)

@@ -31,9 +31,9 @@ from skfair.classification import (
 )
 from skfair.cluster import FairAssignment
 from skfair.regression import FairDecisionRegressor
-from tests.house import discover_estimators, documented_parameters
 from tests.older import MIXED_UP, ROUTES_TO_SCORE
 from tests.prototypes import CentroidClassifier, SeedClusterer
+from tests.public import discover_estimators, documented_parameters
 
 # Every estimator of the package is tested without editing this file. Settings that make a check
 # fast, or that an estimator cannot do without, are added here, beside the class name.

@@ -35,9 +35,9 @@ from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.contracts import COLUMNS, REFUSALS, SUPPORTED, TABLE
-from tests.house import discover_estimators
 from tests.older import ScoringMonitor
 from tests.prototypes import QuietCallback
+from tests.public import discover_estimators
 
 RNG = np.random.default_rng(0)
 N = 240

@@ -45,7 +45,7 @@ from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import FairDecisionRegressor
 from skfair.report import audit
-from tests.house import public_objects
+from tests.public import public_objects
 
 RNG = np.random.default_rng(0)
 N = 800

@@ -1,4 +1,4 @@
-"""The rules of the pages of the site and the README beyond their code, which is run."""
+"""What the pages of the site and the README promise beyond their code, which is run."""
 
 import os
 import re
@@ -19,13 +19,12 @@ import skfair
 from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.utils.registry import has_papers
-from tests.house import option_objects, public_objects
+from tests.public import option_objects, public_objects
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 MADE = {"_build", "auto_examples", "generated"}  # by the site, from code
 PAGES = [path for path in sorted((ROOT / "doc").rglob("*.rst")) if not MADE & set(path.parts)]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What people search for who know the field, and not yet this library.
 SEARCHED = """four-fifths rule, 80 percent rule, disparate impact, disparate impact ratio, adverse
 impact, adverse impact ratio, equalised odds, equalized odds, calibration within groups,
@@ -56,28 +55,6 @@ def test_the_glossary_leads_from_each_word_of_the_field_to_a_page(searched):
     for page in pages:
         start = ROOT / "doc" if page.startswith("/") else GLOSSARY.parent
         assert (start / f"{page.lstrip('/')}.rst").exists()
-
-
-def tables_typed_by_hand(text):
-    """The cells of list-tables and csv-tables whose rows are on the page."""
-    blocks = re.findall(r"^\.\. list-table::.*\n((?:   .*\n|\n)+)", text, re.MULTILINE)
-    blocks += re.findall(r"^\.\. csv-table::.*\n((?:   (?!:file:).*\n|\n)+)", text, re.MULTILINE)
-    return re.findall(r"^ +(?:\* )?- (.*(?:\n {7,}(?![*-]).*)*)", "\n".join(blocks), re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_measurement_is_typed_into_a_table(page):
-    """Numbers come from records (``:file:``) or from code that is run; a cell has none of its own.
-
-    A share, a ratio or seconds in a cell is a measurement; names, code and whole numbers are not.
-    """
-    if page.stem == "concepts":  # its table shows how to word a result
-        return
-    cells = [
-        re.sub(r"``.*?``|:\w+:`.*?`", "", cell) for cell in tables_typed_by_hand(page.read_text())
-    ]
-    measured = r"^[+-]?\d*\.\d+(?:\s?%)?(?:[,;]|$)|^[+-]?\d+\s?%$|^\d[\d.]* s$"
-    assert [cell for cell in cells if re.search(measured, cell)] == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
@@ -113,14 +90,6 @@ def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch
     drawn = re.findall(r">women (\d+)%<.*?>men (\d+)%<", picture, re.DOTALL)
     assert drawn == printed
     assert len(drawn) == 2
-
-
-@pytest.mark.parametrize("page", ["README.md", "doc/quickstart.rst", "doc/user_guide/concepts.rst"])
-def test_first_pages_say_that_group_blind_decisions_estimate_the_group(page):
-    text = " ".join((ROOT / page).read_text().replace("`", "").split())
-    (sentence,) = [own for own in re.split(r"(?<=\.) ", text) if "group_estimators_" in own]
-    assert "estimate" in sentence
-    assert "from the other columns" in sentence
 
 
 @pytest.mark.slow
@@ -248,13 +217,10 @@ def test_the_plain_search_remains_where_sphinx_has_other_names(sphinx, ask, answ
     assert run.stdout.strip() == answer
 
 
-def test_the_readme_reads_well_on_an_index_page():
-    """A package index knows no other files of the checkout, and takes a whole line as a heading."""
+def test_the_links_of_the_readme_lead_somewhere_from_an_index_page():
+    """A package index knows no other files of the checkout."""
     text = re.sub(r"```.*?```", "", README.read_text(), flags=re.DOTALL)
     assert not re.findall(r"\]\((?!https?:)", text)
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    assert len(headings) > 5
-    assert max(map(len, headings)) < 40
 
 
 def test_the_page_of_the_api_lists_what_is_public():
@@ -268,12 +234,6 @@ def test_the_page_of_the_api_lists_what_is_public():
     assert (public | options) - set(listed) == set()
     assert set(listed) - (public | options) == set()
     assert len(listed) == len(set(listed))
-
-
-def test_code_in_the_changelog_ends_on_its_line():
-    """Code that goes on in the next line breaks the page of changes."""
-    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
-    assert [line for line in lines if line.count("`") % 2] == []
 
 
 def block(page, words):
@@ -317,25 +277,6 @@ def test_the_block_on_a_dask_cluster_runs(tmp_path, monkeypatch):
         exec(block("how_to/dask.rst", "LocalCluster"), names)
     assert names["model"].train_disparity_ <= 0.05 + 1e-9
     assert asked[0].keys() == {"n_workers", "threads_per_worker", "memory_limit"}
-
-
-@pytest.mark.parametrize("page", [README, *PAGES, *EXAMPLES], ids=lambda path: path.stem)
-def test_headings_have_lines_of_their_own(page):
-    assert not re.findall(r"^.*\w [-=~]{4,} [\w`].*$", page.read_text(), re.MULTILINE)
-    assert not re.findall(r"^# [-=~]{4,} \w.*$", page.read_text(), re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_directives_end_with_a_blank_line(page):
-    is_inside, last, breaches = False, "", []
-    for number, line in enumerate(page.read_text().splitlines(), start=1):
-        if is_inside and line and not line.startswith((" ", "..")):
-            is_inside = False
-            if last:
-                breaches.append(f"line {number}: {line}")
-        is_inside = is_inside or re.match(r"\.\. [\w-]+::", line) is not None
-        last = line
-    assert breaches == []
 
 
 def test_the_picture_of_the_house_can_be_drawn(monkeypatch):

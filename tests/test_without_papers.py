@@ -6,8 +6,8 @@ from pathlib import Path
 
 import skfair
 from tests import registries
-from tests.house import names_in
-from tests.test_house import run
+from tests.processes import run
+from tests.public import names_in
 
 ROOT = Path(skfair.__file__).parent
 HIDE_PAPERS = """
@@ -27,7 +27,7 @@ def test_everything_else_imports_and_fits():
     import importlib, warnings
     import numpy as np
     import skfair
-    from tests.house import discover_estimators, package_modules
+    from tests.public import discover_estimators, package_modules
 
     names = package_modules(but="papers")
     warnings.simplefilter("ignore")
@@ -87,5 +87,5 @@ def test_tests_of_the_core_name_no_algorithms_of_papers():
     kinds = "CLUSTERING_SOLVERS", "CONSTRAINTS", "EIGEN_SOLVERS", "INTERVAL_SOLVERS", "SOLVERS"
     names = {x for kind in kinds for x in names_in(getattr(registries, kind), of_papers=True)}
     names -= {"penalty", "sgd", "smooth"}  # words that mean other things, too
-    rules = {"house.py", "test_house.py", "test_without_papers.py"}
+    rules = {"public.py", "test_imports.py", "test_without_papers.py"}
     assert set(users_of_papers(Path(__file__).parent, names)) <= rules

@@ -36,7 +36,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skfair import Sensitive, classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
-from tests.house import discover_estimators
+from tests.public import discover_estimators
 
 MODELS = {
     "erm": classification.ConstrainedERMClassifier(),

@@ -30,8 +30,8 @@ from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.solvers import ALLBFGS
 from tests import naive
-from tests.house import documented_parameters
 from tests.naive.partial import step
+from tests.public import documented_parameters
 
 CONSTRAINT_NAMES = [
     "statistical_parity",

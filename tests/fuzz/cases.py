@@ -26,7 +26,7 @@ from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
-from tests.house import discover_estimators, public_packages
+from tests.public import discover_estimators, public_packages
 from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS
 
 # Cheap settings; everything else is the default.

@@ -16,7 +16,7 @@ from sklearn.base import is_clusterer
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_info
 
-from tests.house import discover_estimators
+from tests.public import discover_estimators
 
 # An interrupt that takes longer than this is felt.
 SOON = 0.3

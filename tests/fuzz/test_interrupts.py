@@ -12,7 +12,7 @@ import pytest
 
 import skfair
 from tests.fuzz.interrupts import run
-from tests.house import discover_estimators
+from tests.public import discover_estimators
 
 KERNELS = Path(skfair.__file__).parent / "_kernels"
 FILES = sorted(set(KERNELS.glob("*.py")) - {KERNELS / "declaring.py"})

@@ -4,7 +4,7 @@ import pytest
 
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.parameters import check_parameters
-from tests.house import names_in
+from tests.public import names_in
 from tests.solvers.test_contract import each_case, each_check, risk_subject
 
 # Solvers whose multipliers are none of the KKT conditions, and one that ignores the constraints.

@@ -8,7 +8,7 @@ import pytest
 
 from skfair.solvers import ALNewton
 from skfair.solvers.base import IterativeSolver, Step
-from tests.house import names_in
+from tests.public import names_in
 from tests.registries import SOLVERS
 from tests.small_problems import build, optimum, people
 from tests.solvers import contract

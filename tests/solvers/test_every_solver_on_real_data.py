@@ -24,8 +24,8 @@ from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
-from tests.house import names_in
 from tests.naive import ranking, spectral
+from tests.public import names_in
 from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 
 pytestmark = [

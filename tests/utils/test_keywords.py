@@ -14,7 +14,7 @@ from skfair.constraints import DemographicParity
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics import labels as of_labels
 from skfair.utils.keywords import NamedArguments, groups_by_name
-from tests.house import discover_estimators
+from tests.public import discover_estimators
 from tests.registries import CONSTRAINTS, LABEL_METRICS
 
 KINDS = [*discover_estimators().values(), *(CONSTRAINTS[name] for name in CONSTRAINTS), Sensitive]

@@ -14,7 +14,7 @@ import pytest
 import skfair
 from skfair.metrics import Report, fairness_report, group_report
 from skfair.utils.other_names import tables
-from tests.house import public_objects
+from tests.public import public_objects
 
 ROOT = Path(__file__).parents[2]
 SEX, Y = ["f", "m"] * 10, [0, 1, 1, 0] * 5

@@ -24,7 +24,7 @@ from skfair.solvers.clustering.base import (
     go_on,
     of_labels,
 )
-from tests.house import public_objects
+from tests.public import public_objects
 from tests.registries import CLUSTERING_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 
 each_solver = pytest.mark.parametrize("name", list(CLUSTERING_SOLVERS))

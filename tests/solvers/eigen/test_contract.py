@@ -32,8 +32,8 @@ from tests.eigen_problems import (
     run,
     weights_of,
 )
-from tests.house import names_in
 from tests.naive import spectral
+from tests.public import names_in
 from tests.registries import EIGEN_SOLVERS
 
 NAMES = names_in(EIGEN_SOLVERS, of_papers=False)
