@@ -245,11 +245,11 @@ def hurried(solve: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_order(fit: Fit, model: Any, rng: np.random.Generator) -> Iterator[Fault]:
-    """What belongs to rows has their index in their order, or is refused."""
+    """What belongs to rows has their index in their order, or is refused; y goes by position."""
     index = rng.permutation(fit.rows.n) + 100
     shuffled = np.roll(index, 1)
     X = pd.DataFrame(fit.rows.X, index=index).add_prefix("x")
-    for name, values in {**fit.given, **({} if fit.y is None else {"y": fit.y})}.items():
+    for name, values in fit.given.items():
         moved = {name: indexed(values, shuffled)}
         if not raises(ValueError, partial(fitted, fit, X=X, **moved)):
             yield "takes another order of rows", f"{name} in fit"

@@ -504,9 +504,8 @@ def test_a_peer_that_is_not_there_is_left_out_with_a_reason(capsys):
     assert all(list(peer.table([]).rows) == [] for peer in peers.PEERS)
 
 
-def test_the_readme_is_short_and_says_what_the_records_say():
+def test_the_readme_says_what_the_records_say():
     text = (DOC.parents[1] / "README.md").read_text()
-    assert len(text.split()) <= 700
     assert max(line.count("|") for line in text.splitlines()) <= 8  # seven columns
     decisions, results = import_module("benchmarks.decisions"), harness.read("decisions")["results"]
     (aware, _), threshold = decisions.OURS, "ThresholdOptimizer (random)"
