@@ -54,7 +54,7 @@ from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
-from skfair.utils.warn import warn_user
+from skfair.utils.warn import is_unwanted, warn_user
 
 if TYPE_CHECKING:
     from skfair.base import SensitiveFeaturesMixin
@@ -264,7 +264,7 @@ def _warn_of_repeats(
     sensitive_features: ColumnsLike | None,
 ) -> None:
     """Warn if people seem to have several rows, of whom a certificate would be too sure."""
-    if isinstance(rows, PartitionedRows):
+    if isinstance(rows, PartitionedRows) or is_unwanted(RepeatedRowsWarning):
         return
     n_rows, seen, columns = len(y), [], []
     with suppress(TypeError, ValueError):  # groups that were read before, or by probability
@@ -273,7 +273,13 @@ def _warn_of_repeats(
     if not sparse.issparse(rows):
         columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
+    # Among these rows eight pairs are expected to have the same value if people have two rows.
+    some = np.unique(np.random.RandomState(0).randint(0, n_rows, int(4 * n_rows**0.5)))
     for place, (name, values) in enumerate(columns):
+        if getattr(getattr(values, "dtype", None), "kind", "O") == "f":
+            sampled = _safe_indexing(values, some)
+            if np.unique(sampled).size == some.size:
+                continue
         with suppress(TypeError):  # of columns that hold lists
             codes, levels = factorize(values)
             if not _MOST_LEVELS < len(levels) <= n_rows / 2:

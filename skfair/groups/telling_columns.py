@@ -8,7 +8,7 @@ person if they always share the group as well, which rows of different people do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import factorize
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.text import listed_in
-from skfair.utils.warn import warn_user
+from skfair.utils.warn import is_unwanted, warn_user
 
 # A column tells a group if at least this share of its rows, or of those of all others if they are
 # fewer, is told rightly. A part of the rows may have a few more errors.
@@ -49,7 +49,7 @@ def warn_of_group_columns(
 ) -> None:
     """Warn if columns of a model that may not use the groups tell them."""
     is_elsewhere = isinstance(X, PartitionedRows) or is_lazy(X, sensitive_features)
-    if is_elsewhere or len(getattr(X, "shape", ())) != 2:
+    if is_elsewhere or len(getattr(X, "shape", ())) != 2 or is_unwanted(GroupColumnWarning):
         return
     attributes: Columns = []
     with suppress(TypeError, ValueError):  # groups by probability; others have been read before
@@ -121,10 +121,30 @@ def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
             is_near.append(counts >= _SHARE_OF_PART * np.maximum(total, inside.size))
         yield from np.flatnonzero(np.any(is_near, axis=0)).tolist()
         return
-    for j in range(X.shape[1]):
+    columns: Iterable[int] = range(X.shape[1])
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        columns = _promising(X[rows], codes[rows])
+    for j in columns:
         with suppress(TypeError, ValueError):
             if _tells(_safe_indexing(_column(X, j), rows), codes[rows], _SHARE_OF_PART):
                 yield j
+
+
+def _promising(X: NDArray[Any], codes: IntArray) -> Iterable[int]:
+    """Return the columns of numbers that have few values, or a range for each group.
+
+    All columns are compared at once: one at a time doubles the time of a fit of 1,000 rows.
+    """
+    n_values = 1 + np.count_nonzero(np.diff(np.sort(X, axis=0), axis=0), axis=0)
+    has_few = n_values <= min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=codes.min() - 1))
+    lowest, highest = (end.reduceat(X[order], starts) for end in (np.minimum, np.maximum))
+    by_size = np.argsort(lowest, axis=0)
+    lowest, highest = (np.take_along_axis(end, by_size, axis=0) for end in (lowest, highest))
+    # Missing values compare with nothing, so columns that have some are looked at.
+    is_apart = ~(lowest[1:] <= highest[:-1]).any(axis=0)
+    return np.flatnonzero(has_few | is_apart).tolist()
 
 
 def _column(X: Any, j: int) -> Any:
