@@ -257,7 +257,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         **{
             slug: Table(
                 title,
-                ["data (splits), constraint", "disparity", *(way.partition(",")[0] for way in own)],
+                ["data (splits), constraint", "disparity", *map(_heading, own)],
                 [
                     [_about(results, name, rule), target, *_row(run, own, rule, target)]
                     for name, rule, target in cells(results)
@@ -309,6 +309,11 @@ def _jobs(jobs: dict[str, list[dict[str, float]]]) -> Table:
         for name, found in jobs.items()
     ]
     return Table("Adult, sex within 0.05 and age band within 0.08 at once", ["skfair", *keys], rows)
+
+
+def _heading(way: str) -> str:
+    """Return a heading; mixed thresholds stand beside one threshold for each group."""
+    return "/ mixed thresholds" if way == MIXED else way.partition(",")[0]
 
 
 def _about(results: dict[str, Any], name: str, rule: str) -> str:

@@ -515,6 +515,12 @@ def test_the_readme_says_what_the_records_say():
     assert f"than OxonFair on COMPAS by {numbers['compas']:.1f}" in " ".join(text.split())
     external = harness.module_of("external").numbers(harness.read("external")["results"])
     assert abs(external["parity_smallest"].mean) < 2 * external["parity_smallest"].error  # "level"
+    tables = harness.module_of("external").tables(harness.read("external")["results"])
+    for limit, most in ((0.05, 0.2), (0.01, 1.5), (0.001, 5)):  # points that one threshold costs
+        rows = [row for row in tables["error_parity"].rows if row[1] == limit]
+        largest = 100 * max(max(row[2:4]) - row[4] for row in rows)
+        assert largest <= most + 0.15
+        assert limit == 0.05 or largest > 0.8 * most
     cpu = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
     assert cpu["OxonFair, group"] < cpu[f"skfair, {aware}"] < cpu[threshold]  # "faster", "slower"
     peers = import_module("benchmarks.peers")
