@@ -13,10 +13,10 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test test-all coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
-	@echo "make test    install the test extra and run every test and doctest"
+	@echo "make test    install the test extra and run the tests and doctests; make test-all, the slow ones too"
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    style, types, layers, docstrings, spelling and words"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
@@ -49,7 +49,10 @@ demo: $(VENV)/.stamp-plot,report
 # Kernels are compiled before the tests, or every worker would compile the same ones.
 test: $(VENV)/.stamp-test
 	$(if $(WRITABLE),$(BIN)/python -m skfair warm)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(WRITABLE),,-p no:cacheprovider)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(if $(WRITABLE),,-p no:cacheprovider)
+
+test-all: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.
 coverage: $(VENV)/.stamp-test
