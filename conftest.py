@@ -52,7 +52,7 @@ def pytest_runtest_call(item):
 def pytest_terminal_summary(terminalreporter):
     """Say how many seconds of a processor the tests took, and which took longest."""
     reports = [r for r in terminalreporter.getreports("passed") if r.when == "call"]
-    seconds = sorted(((dict(r.user_properties).get("cpu", 0.0), r.nodeid) for r in reports))[::-1]
+    seconds = sorted((dict(r.user_properties).get("cpu", 0.0), r.nodeid) for r in reports)[::-1]
     total, long = sum(own for own, _ in seconds), [own for own, _ in seconds if own > MOST_SECONDS]
     terminalreporter.write_line(
         f"{total:.0f} s of a processor; {len(long)} tests take more than {MOST_SECONDS} s, "
