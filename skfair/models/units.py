@@ -226,6 +226,8 @@ def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[Float
     d = X.shape[1]
     entry_weights = np.repeat(weights, np.diff(X.indptr))
     unstored = weights.sum() - np.bincount(X.indices, entry_weights, minlength=d)
+    # Rounding leaves a trace of weight, by which a constant column would seem to vary.
+    unstored[np.bincount(X.indices, minlength=d) >= X.shape[0]] = 0.0
     apart = X.data - origin[X.indices]
     first, second = (
         np.bincount(X.indices, entry_weights * apart**power, minlength=d)

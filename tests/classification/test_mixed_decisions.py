@@ -10,11 +10,12 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import equalized_odds_difference
+from tests.seeds import generator
 
 
 def people(n, seed):
     """Return rows of two groups whose ROC curves differ, so that thresholds must go far to meet."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups, truth = rng.choice(["a", "b"], n), rng.normal(size=n)
     noise = np.where(groups == "a", 0.3, 1.5)
     X = np.column_stack([truth + noise * rng.normal(size=n), rng.normal(size=n)])
@@ -102,7 +103,7 @@ def test_a_looser_limit_is_never_worth_less():
 
 def test_probabilities_are_corrected_where_groups_clearly_differ():
     """A model that does not know the group is off for both, also if no limit binds."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups = rng.choice(["a", "b"], 3000)
     X = rng.normal(size=(3000, 2))
     y = (X[:, 0] + np.where(groups == "a", 1.0, -1.0) + 0.5 * rng.normal(size=3000) > 0).astype(int)

@@ -9,6 +9,7 @@ from skfair.models import LinearScore
 from skfair.models.linear import BLOCK_ROWS
 from skfair.models.units import Units, column_sums
 from tests.python_kernels import compiled_and_python
+from tests.seeds import generator
 
 each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
 each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-5), (np.float64, 1e-12)])
@@ -19,7 +20,7 @@ SOME_ROWS = np.array([3, 3, 0, 58, 17, 3])
 
 def table(n=60, seed=0):
     """Columns of different means and scales, half of the entries zero, not mostly zero."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = rng.normal([0, 3, -1, 5, 0.5], [1, 0.5, 4, 2, 0.1], (n, 5))
     return X * (rng.random(X.shape) < 0.5)
 
@@ -31,7 +32,7 @@ def stored(X, storage, dtype=np.float64):
         return X
     if storage == "csr":
         return sparse.csr_array(X)
-    rng = np.random.default_rng(5)
+    rng = generator(5)
     columns = [rng.permutation(X.shape[1]) for _ in X]
     columns = [
         order[(row[order] != 0) | (order == 2)] for order, row in zip(columns, X, strict=True)
@@ -45,7 +46,7 @@ def stored(X, storage, dtype=np.float64):
 
 
 def weights_of(n, is_weighted):
-    return np.random.default_rng(9).uniform(0.1, 3, n) if is_weighted else None
+    return generator(9).uniform(0.1, 3, n) if is_weighted else None
 
 
 def standardised_rows(X, fit_intercept=True, weights=None):
@@ -58,7 +59,7 @@ def standardised_rows(X, fit_intercept=True, weights=None):
 
 
 def random_theta(model, seed=1):
-    return np.random.default_rng(seed).normal(size=model.n_parameters)
+    return generator(seed).normal(size=model.n_parameters)
 
 
 def close(found, expected, tol):
@@ -142,7 +143,7 @@ def test_pullback_is_the_derivative(storage, dtype, tol, fit_intercept, is_weigh
     model = LinearScore(X, fit_intercept=fit_intercept, sample_weight=weights)
     theta = random_theta(model)
     scores, tape = model.forward(theta, rows)
-    slopes = np.random.default_rng(2).normal(size=scores.size)
+    slopes = generator(2).normal(size=scores.size)
     # Scores are linear: differences over a long step are exact.
     steps = np.eye(theta.size)
     differences = [
@@ -158,7 +159,7 @@ def test_pullback_is_the_derivative(storage, dtype, tol, fit_intercept, is_weigh
 def test_pullback_by_cell(storage, dtype, tol, fit_intercept):
     X = table()
     model = LinearScore(stored(X, storage, dtype), fit_intercept=fit_intercept)
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     cells, slopes = rng.choice([0, 1, 3], 60), rng.normal(size=60)  # nobody is in cell 2
     slopes[:5] = 0
     expected = np.zeros((4, model.n_parameters))
@@ -194,7 +195,7 @@ def test_penalty_is_that_of_the_true_weights(fit_intercept, is_weighted):
 def test_gram(storage, dtype, tol, fit_intercept, sign):
     X = table()
     model = LinearScore(stored(X, storage, dtype), fit_intercept=fit_intercept)
-    weights = np.random.default_rng(4).normal(size=60)
+    weights = generator(4).normal(size=60)
     weights[:9] = 0
     weights = {"positive": np.abs(weights), "both": weights, "negative": -np.abs(weights)}[sign]
     Z = standardised_rows(X, fit_intercept)
@@ -205,7 +206,7 @@ def test_gram(storage, dtype, tol, fit_intercept, sign):
 @each_dtype
 def test_gram_of_several_blocks(dtype, tol):
     X = table(2 * BLOCK_ROWS + 3)
-    weights = np.random.default_rng(4).normal(size=len(X))
+    weights = generator(4).normal(size=len(X))
     weights[:BLOCK_ROWS] = np.abs(weights[:BLOCK_ROWS])
     Z = standardised_rows(X).astype(float)
     found = LinearScore(X.astype(dtype)).gram(weights)
@@ -230,7 +231,7 @@ def test_constant_columns_have_nothing_to_say(storage, dtype, tol, is_weighted, 
     assert np.isfinite(scores).all()
     constant = np.array([1, 2, 4])
     varying = np.array([0, 3, 5])
-    slopes = np.random.default_rng(0).normal(size=n)
+    slopes = generator(0).normal(size=n)
     gradient, gram = model.pullback(tape, slopes), model.gram(np.abs(slopes))
     Z = standardised_rows(X, True, weights)[:, varying].astype(float)
     size = 100 * 12345.678 * tol
@@ -245,8 +246,8 @@ def test_columns_far_from_zero(mean):
     """Rows are centred before they are squared; only the column's own digits limit the mean."""
     scales = np.array([1e-6, 1e-3, 1.0, 1e3, 1e6])
     scales = scales[scales * 1e10 > mean]  # else there are no digits left that differ
-    X = mean + scales * np.random.default_rng(0).normal(size=(400, scales.size))
-    weights = np.random.default_rng(1).normal(size=400)
+    X = mean + scales * generator(0).normal(size=(400, scales.size))
+    weights = generator(1).normal(size=400)
     model = LinearScore(X)
     Z = np.column_stack([(X - model.mean) / model.scale, np.ones(400)]).astype(np.longdouble)
     gram = model.gram(weights)
@@ -282,8 +283,8 @@ def test_columns_whose_scale_has_no_inverse_in_single_precision():
 def test_sparse_columns_far_from_zero():
     """Sparse rows are not centred: the square of mean / scale is lost."""
     scales = np.array([1e4, 1e5, 1e6])
-    X = 1e6 + scales * np.random.default_rng(0).normal(size=(400, 3))
-    weights = np.random.default_rng(1).normal(size=400)
+    X = 1e6 + scales * generator(0).normal(size=(400, 3))
+    weights = generator(1).normal(size=400)
     model, exact = LinearScore(sparse.csr_array(X)), standardised_rows(X)
     lost = 1e-13 * (1 + np.append(1e6 / scales, 0)) ** 2
     error = np.abs(model.gram(weights) - exact.T @ (weights[:, None] * exact))
@@ -303,7 +304,7 @@ def test_constant_columns_are_found_from_an_origin_far_off(n, far):
 
 def test_long_columns_of_single_precision():
     n, far = 300_000, np.array([3, 1e4])
-    X = (np.random.default_rng(0).normal(size=(n, 2)) + far).astype(np.float32)
+    X = (generator(0).normal(size=(n, 2)) + far).astype(np.float32)
     model = LinearScore(X)
     assert model.mean == pytest.approx(X.mean(axis=0, dtype=float), abs=1e-5)
     assert model.scale == pytest.approx(X.std(axis=0, dtype=float), rel=1e-5)
@@ -322,11 +323,11 @@ LAYOUTS = {
 def test_products_with_single_precision_are_of_double_precision(layout, rows):
     """A gradient has to vanish to 1e-9, among others: to less than single precision can tell."""
     n, far = 30_000, np.array([3, 100, 0])
-    X = (np.random.default_rng(0).normal(size=(n, 3)) + far).astype(np.float32)
+    X = (generator(0).normal(size=(n, 3)) + far).astype(np.float32)
     model = LinearScore(LAYOUTS[layout](X))
     some = X if rows is None else X[rows]
     Z = np.hstack([(some - model.mean) / model.scale, np.ones((len(some), 1))])
-    slopes = np.random.default_rng(1).normal(size=len(some)) / n + 1 / n
+    slopes = generator(1).normal(size=len(some)) / n + 1 / n
     theta = random_theta(model)
     scores, tape = model.forward(theta, rows)
     assert np.abs(scores - Z @ theta).max() <= 1e-12
@@ -342,7 +343,7 @@ kernel = compiled_and_python(kernels)
 @each_storage
 @each_dtype
 def test_kernels(kernel, storage, dtype, tol):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, weights, cells = (
         stored(table(20), storage, dtype),
         rng.normal(size=20),

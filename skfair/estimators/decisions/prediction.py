@@ -74,7 +74,12 @@ class Decider:
         if not self.offsets.any():
             return values
         shares = self._shares(rows, chances, groups, strata)
-        return margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
+        found = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
+        if self.mixture is not None:  # whose offsets are in units of draws, and not for other rows
+            assert groups is not None
+            is_unseen = groups[0] < 0
+            found[is_unseen] = values[is_unseen]
+        return found
 
     def _shares(
         self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
