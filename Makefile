@@ -13,7 +13,7 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-all coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test test-all test-seeds coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run the tests and doctests; make test-all, the slow ones too"
@@ -53,6 +53,10 @@ test: $(VENV)/.stamp-test
 
 test-all: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The same with other random numbers: SEEDS=20 for twenty seeds.
+test-seeds: $(VENV)/.stamp-test
+	SKFAIR_TESTS_SEED=1-$(or $(SEEDS),5) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.
 coverage: $(VENV)/.stamp-test

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import random
+import subprocess
 import sys
 import time
 
@@ -18,9 +20,44 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+# The seed of all that tests draw: a number, "any" for one drawn here, or a range such as 0-9. The
+# processes of a run inherit what was drawn.
+asked = os.environ.get("SKFAIR_TESTS_SEED", "0")
+if asked == "any":
+    os.environ["SKFAIR_TESTS_SEED"] = str(random.SystemRandom().randrange(100_000))
+
 # On a busy machine an input takes seconds to draw, which says nothing of the input.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=asked.isdigit(),  # else other inputs are drawn in each run
+)
 settings.load_profile("busy")
+
+
+def pytest_report_header():
+    """Print the seed, so that a failure can be repeated."""
+    return f"SKFAIR_TESTS_SEED={os.environ.get('SKFAIR_TESTS_SEED', '0')}"
+
+
+def pytest_cmdline_main(config):
+    """Run once for each seed of a range, each in a process of its own."""
+    first, is_range, last = os.environ.get("SKFAIR_TESTS_SEED", "0").partition("-")
+    if not is_range:
+        return None
+    codes = []
+    for seed in range(int(first), int(last) + 1):
+        environment = {**os.environ, "SKFAIR_TESTS_SEED": str(seed)}
+        command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
+        codes.append(subprocess.run(command, env=environment).returncode)
+    return max(codes)
+
+
+@pytest.fixture
+def global_random_seed():
+    """The seed of this run, for what draws no numbers by ``tests.seeds``."""
+    return int(os.environ.get("SKFAIR_TESTS_SEED", "0"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -35,13 +35,14 @@ from skfair.exceptions import MissingGroupsWarning
 from skfair.export import to_onnx
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
+from tests.seeds import generator
 
 pytest.importorskip("skl2onnx", reason="skl2onnx is not installed (extra onnx)")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 
 def people(n=300, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
     X = rng.normal(size=(n, 4))
     X[:, 0] += sex == "m"
@@ -148,7 +149,7 @@ def test_the_first_class_may_be_the_positive_one(name):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("inner", [DecisionTreeClassifier(), LogisticRegression()])
 def test_rows_that_are_even_are_decided_as_by_the_model(inner, dtype):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = np.repeat(rng.integers(0, 3, (300, 2)), 2, axis=0).astype(dtype)
     y, sex = np.tile([0, 1], 300), np.repeat(rng.choice(["f", "m"], 300), 2)
     model = clone(BLIND).set_params(estimator=inner, cv=KFold(3))  # pairs stay together
@@ -367,7 +368,7 @@ def test_what_has_no_graph_is_said():
 
 @pytest.mark.parametrize("kind", ["plain", "columns", "text", "regressor", "clusters"])
 def test_each_column_of_a_frame_is_an_input(kind):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     frame["c"] = rng.integers(0, 9, 200)  # of another type
     sex = rng.choice(["f", "m"], 200)
@@ -402,7 +403,7 @@ def test_a_graph_for_rows_without_the_sensitive_column():
 
 
 def test_rows_of_another_width_are_refused():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex, query = rng.normal(size=(200, 3)), rng.choice(["f", "m"], 200), np.arange(200) // 50
     rows = np.column_stack([query, X])
     ranker = FairRanker(1.0, query_column=0, random_state=0)

@@ -7,6 +7,7 @@ from sklearn.preprocessing import StandardScaler
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import DemographicParity
 from skfair.export import trusted_types
+from tests.seeds import generator
 from tests.test_release import DISCOVERED, fitted, predicted
 
 sio = pytest.importorskip("skops.io", reason="skops is not installed")
@@ -25,7 +26,7 @@ def test_skops_loads_what_has_the_trusted_types(name, tmp_path):
 
 
 def test_constraints_and_pipelines_are_read_too():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex = rng.normal(size=(100, 3)), rng.choice(["f", "m"], 100)
     constraint = DemographicParity(min_ratio=0.8)
     model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(constraint))

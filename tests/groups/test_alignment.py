@@ -25,8 +25,9 @@ from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit, audit
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 N = 240
 X = pd.DataFrame(RNG.normal(size=(N, 2)), columns=["a", "b"])
 Y = (X.a + RNG.normal(size=N) > 0).astype(int)

@@ -13,6 +13,7 @@ from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.preprocessing import Reweighing
 from skfair.report import audit, audit_data
+from tests.seeds import generator
 
 ASKED = "stand for missing values?"
 NAMES = ["nan", "NaN", "", " ", "None", "unknown", "Unknown", "NaT", "<NA>", "null", "-999", "-1"]
@@ -27,7 +28,7 @@ def asked_by(call):
 
 
 def sample(odd, seed=0, n=600):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups = rng.choice(np.array(["f", "m", odd], object), n, p=[0.4, 0.4, 0.2])
     X = rng.normal(size=(n, 2))
     return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), groups

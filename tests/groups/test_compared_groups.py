@@ -13,6 +13,7 @@ import skfair.metrics
 from skfair.metrics import get_scorer_names
 from tests.metrics.test_every_metric import measured
 from tests.registries import LABEL_METRICS, LARGEST_RATES
+from tests.seeds import generator
 
 METRICS = {
     name: metric
@@ -28,7 +29,7 @@ each_metric = pytest.mark.parametrize("name", METRICS)
 
 def case(seed, n=240):
     """Rows whose strata lack no group, class or prediction, and a generator."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     levels = {"y": [0, 1], "p": [0, 1], "g": list("ab"), "job": list("xyz")}
     every = pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
     more = every.sample(n, replace=True, random_state=rng)
@@ -236,7 +237,7 @@ def test_every_difference_has_a_ratio_and_scorers():
 
 def test_the_noise_floor_deals_groups_out_within_strata():
     """Groups that are alike within strata show no more than noise, however the strata differ."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     job = np.repeat(["x", "y"], 400)
     sex = np.where(rng.random(800) < np.where(job == "x", 0.8, 0.2), "f", "m")
     p = (rng.random(800) < np.where(job == "x", 0.2, 0.7)).astype(int)
@@ -261,7 +262,7 @@ def test_the_noise_floor_deals_groups_out_within_strata():
     "name", [*(one for one in METRICS if "partial" not in one), "pair_error_gap", "exposure_gap"]
 )
 def test_groups_in_the_order_of_neither_labels_nor_predictions_are_refused(name):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     metric, index = getattr(skfair.metrics, name), rng.permutation(60)
     y, pred = (pd.Series(rng.integers(0, 2, 60), index=index) for _ in range(2))
     groups = pd.Series(np.tile(["f", "m"], 30), index=index)

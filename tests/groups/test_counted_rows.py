@@ -7,6 +7,7 @@ import pytest
 
 from skfair import metrics
 from skfair.groups import weighted_rows
+from tests.seeds import generator
 
 LABEL_METRICS = [
     metrics.demographic_parity_difference,
@@ -31,7 +32,7 @@ def counted(monkeypatch, metric, *labels, **options):
 @pytest.mark.parametrize("metric", LABEL_METRICS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counted_rows_give_the_same_number(metric, dtype, monkeypatch):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y, predicted = rng.integers(2, size=(2, 3000)).astype(dtype)
     groups = (rng.integers(4, size=3000) - 2).astype(np.int8)
     expected = metric(y, predicted, sensitive_features=groups)
@@ -74,7 +75,7 @@ def test_what_is_no_small_integer_is_left_to_others(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*stand for missing values")
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_texts_are_counted(kind, monkeypatch):
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     y, predicted = rng.choice(["no", "yes"], (2, 3000)).astype(kind)
     groups = rng.choice(["a", "bb", "émile"[kind == "S" :], ""], 3000).astype(kind)
     options = {"sensitive_features": groups, "pos_label": y[y.argmax()]}
@@ -86,7 +87,7 @@ def test_texts_are_counted(kind, monkeypatch):
 
 @pytest.mark.parametrize("given", ["y_true", "none"])
 def test_a_report_of_counted_rows_is_that_of_the_rows(given, monkeypatch):
-    y, predicted = np.random.default_rng(2).integers(2, size=(2, 600))
+    y, predicted = generator(2).integers(2, size=(2, 600))
     groups = np.arange(600) % 7 % 3
     y = y if given == "y_true" else None
     for report in (metrics.group_report, metrics.fairness_report):
@@ -97,7 +98,7 @@ def test_a_report_of_counted_rows_is_that_of_the_rows(given, monkeypatch):
 
 
 def test_metrics_of_ones_own_get_the_rows(monkeypatch):
-    y, predicted = np.random.default_rng(2).integers(2, size=(2, 600))
+    y, predicted = generator(2).integers(2, size=(2, 600))
     options = {"sensitive_features": y, "metrics": {"size": lambda y_true, _: len(y_true)}}
     found, is_counted = counted(monkeypatch, metrics.group_report, y, predicted, **options)
     assert not is_counted
@@ -106,7 +107,7 @@ def test_metrics_of_ones_own_get_the_rows(monkeypatch):
 
 @pytest.mark.parametrize("metric", LABEL_METRICS[:2])
 def test_a_metric_of_many_labels_needs_little_memory(metric):
-    y, predicted, groups = np.random.default_rng(0).integers(2, size=(3, 1 << 21))
+    y, predicted, groups = generator(0).integers(2, size=(3, 1 << 21))
     metric(y, predicted, sensitive_features=groups)  # compiles
     tracemalloc.start()
     metric(y, predicted, sensitive_features=groups)

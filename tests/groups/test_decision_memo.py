@@ -10,6 +10,7 @@ from skfair.__main__ import main
 from skfair.groups.decision_memo import checksum
 from skfair.monitoring import DisparityMonitor
 from skfair.report import audit
+from tests.seeds import generator
 
 METRIC = "demographic_parity_difference"
 
@@ -119,7 +120,7 @@ def test_a_monitor_with_a_memo_is_that_with_its_limit(tmp_path, attributes):
     limit = 0.05 if attributes == [""] else dict.fromkeys(attributes, 0.05)
     watching = [DisparityMonitor(max_disparity=given) for given in (limit, path, str(path))]
     strict, loose = (DisparityMonitor(max_disparity=memo_of({"": x})) for x in (0.05, 0.3))
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for _ in range(30):
         decisions, groups = people(0.12, 200)
         drawn = rng.integers(0, decisions.size, decisions.size)

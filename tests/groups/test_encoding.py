@@ -12,6 +12,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
 from skfair.metrics import demographic_parity_difference
 from skfair.report import audit, audit_data
+from tests.seeds import generator
 
 SEX = ["m", "f", "f", "m", "m"]
 RACE = ["b", "a", "a", "a", "b"]
@@ -137,7 +138,7 @@ def test_intersections_and_separate_attributes_equal_counting(data):
 
 
 def test_many_attributes_do_not_overflow():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     table = rng.integers(0, 30, size=(50, 14))
     encoding = encode_groups(table)
     assert encoding.n_groups == 50
@@ -156,7 +157,7 @@ def test_unused_categories_are_no_groups():
 @pytest.mark.parametrize("empty", [["z"], ["A", "m", "z"], []])
 def test_a_declared_category_without_rows_is_named(empty, is_lazy):
     """By a metric, and on the pages of audits of predictions and of data."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     levels = [*empty[:1], "b", *empty[1:], "c"]
     frame = pd.DataFrame({"race": pd.Categorical(rng.choice(["b", "c"], 400), levels)})
     frame["p"] = rng.integers(0, 2, 400)

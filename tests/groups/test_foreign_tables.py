@@ -7,6 +7,7 @@ from sklearn.base import clone
 from skfair.classification import ConstrainedERMClassifier
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference
+from tests.seeds import generator
 from tests.test_wrappers import MODELS, NEED_GROUPS
 
 SEX, REGION = ["f", "m", "f", "m"], ["n", "n", "s", "s"]
@@ -28,7 +29,7 @@ def test_a_pyarrow_table_is_read_like_a_dict_of_its_columns():
 @pytest.mark.parametrize("name", ["erm", "decisions", "numbers aware", "k-means", "weights"])
 def test_tables_and_columns_of_pyarrow_are_read_as_those_of_pandas(name):
     pyarrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     rows = pandas.DataFrame({"x": rng.normal(size=80), "z": rng.normal(size=80), "sex": SEX * 20})
     y = pandas.Series(np.where(rows["x"] + rows["z"] > 0, "yes", "no"))
     y = rows["x"] + rows["z"] if name == "numbers aware" else y

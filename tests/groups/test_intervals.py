@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from tests import naive
+from tests.seeds import generator
 
 LEVELS = encode_groups(list("abc")).levels
 few = settings(deadline=None, max_examples=60)
@@ -43,7 +44,7 @@ def both_ranks(pairs, shares):
 @few
 @by_seed
 def test_ranks_are_where_the_share_begins_and_ends(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     pairs = random_pairs(rng)
     intervals, shares = Intervals(pairs, LEVELS), shares_to_try(rng, pairs)
     low, high = both_ranks(pairs, shares)
@@ -61,7 +62,7 @@ def test_ranks_are_where_the_share_begins_and_ends(seed):
 @few
 @by_seed
 def test_shares_by_counting(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     given = {name: random_pairs(rng) for name in "cab"}
     intervals, ranks = Intervals(given, LEVELS), rng.random(20)
     for g, name in enumerate("abc"):
@@ -75,7 +76,7 @@ def test_shares_by_counting(seed):
 @few
 @by_seed
 def test_widened_covers_what_is_near_any_interval_of_any_group(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     intervals = Intervals({name: random_pairs(rng) for name in "abc"}, LEVELS)
     margin = rng.choice([0.0, 0.03, 0.2])
     wide = intervals.widened(margin)

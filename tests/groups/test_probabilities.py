@@ -26,6 +26,7 @@ from skfair.metrics import (
     make_group_metric,
     noise_floor,
 )
+from tests.seeds import generator
 
 N = 400
 COMPARING = [
@@ -41,7 +42,7 @@ CLUSTERS = ["balance_score", "share_deviation", "share_ratio", "kl_fairness_erro
 
 @pytest.fixture
 def people():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     return {
         "groups": rng.choice(["a", "b", "c"], N),
         "table": rng.dirichlet([1, 1, 1], N),

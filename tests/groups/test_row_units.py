@@ -8,12 +8,13 @@ from skfair.groups.labels import count_labels
 from skfair.groups.rates import CellMeans, effective_size
 from skfair.groups.row_units import read_units
 from skfair.metrics import disparity_test, disparity_upper_bound
+from tests.seeds import generator
 
 RATES = ("selection_rate", "true_positive_rate", "positive_predictive_value", "accuracy")
 
 
 def rows(seed=0, n=400, n_units=60):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     units = rng.integers(0, n_units, n)
     weights = rng.choice([0.5, 1.0, 3.0], n)
     groups = np.where(units % 3 == 0, "f", "m")
@@ -61,7 +62,7 @@ def test_a_rate_is_worth_what_its_units_are(rate, is_weighted):
 
 def test_units_of_one_row_each_change_nothing():
     true, predicted, groups, weights, _ = rows()
-    each = np.random.default_rng(1).permutation(true.size)
+    each = generator(1).permutation(true.size)
     assert read_units(each, true.size) is None
     for own in (None, weights):
         plain = count_labels(true, predicted, (groups, None, own, True))
@@ -97,7 +98,7 @@ def test_repeating_every_row_adds_nothing_if_units_say_so():
     ],
 )
 def test_copies_of_scores_add_nothing_either(metric):
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     scores, true, groups = rng.normal(size=200), rng.integers(0, 2, 200), np.arange(200) % 2
     k, options = 5, {"max_disparity": 0.3}
     once = disparity_test(metric, true, scores, sensitive_features=groups, **options)
@@ -112,7 +113,7 @@ def test_copies_of_scores_add_nothing_either(metric):
 
 def test_the_order_of_rows_and_the_names_of_units_change_nothing():
     true, predicted, groups, _, units = rows()
-    order = np.random.default_rng(2).permutation(true.size)
+    order = generator(2).permutation(true.size)
     options = {"max_disparity": 0.2}
     one = disparity_test(
         "equal_opportunity", true, predicted, sensitive_features=groups, units=units, **options
@@ -181,7 +182,7 @@ def test_people_who_repeat_mislead_no_more_than_others():
     """At a disparity that equals the limit few samples pass; row by row many do."""
     passed = np.zeros(2, int)
     for seed in range(60):
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         person = np.repeat(np.arange(150), 10)
         selected = np.repeat(rng.random(150) < 0.3 + 0.1 * (np.arange(150) % 2), 10)
         options = {"sensitive_features": person % 2, "max_disparity": 0.1}

@@ -32,9 +32,10 @@ from skfair.metrics import (
     wasserstein_gap,
 )
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
+from tests.seeds import generator
 
 N = 600
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 SEX, AGE = RNG.choice(["f", "m"], N), RNG.choice(["old", "young"], N)
 Z = RNG.normal(size=(N, 3)) + np.outer(SEX == "m", [1, 0, 0.5])
 NUMBERS = Z[:, 0] + Z[:, 1] + RNG.normal(size=N)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from skfair.groups.score_bins import joined_sketches, sketch_of
+from tests.seeds import generator
 
 each_seed = pytest.mark.parametrize("seed", range(4))
 
 
 def scores_of(seed, n=2000):
     """Scores of which some are shared by many rows, and weights."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     scores = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n) / 2, rng.random(n))
     return scores, rng.uniform(0.1, 2, n)
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from skfair.groups.labels import count_labels
+from tests.seeds import generator
 
 RATES = ("selection_rate", "true_positive_rate")
 
@@ -13,7 +14,7 @@ RATES = ("selection_rate", "true_positive_rate")
 @pytest.mark.parametrize("is_crossed", [False, True])
 @pytest.mark.parametrize("has_strata", [False, True])
 def test_parts_add_up(is_weighted, is_crossed, has_strata):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y_true, y_pred = rng.integers(0, 2, (2, 600))
     people = pd.DataFrame({name: rng.choice(list("abc"), 600) for name in ("x", "y", "stratum")})
     weights = rng.uniform(0.1, 3, 600) if is_weighted else None

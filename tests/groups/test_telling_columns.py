@@ -19,6 +19,7 @@ from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning
 from skfair.groups.telling_columns import columns_that_tell
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
+from tests.seeds import generator
 
 BLIND = {
     "decisions": FairDecisionClassifier(max_disparity=0.5),
@@ -35,7 +36,7 @@ AWARE = {
 
 
 def people(n=400, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
     table = pd.DataFrame({"x": rng.normal(size=n), "z": rng.integers(0, 3, n)})
     return table, (table["x"] + rng.logistic(size=n) > 0).astype(int), sex
@@ -76,7 +77,7 @@ def test_models_that_may_use_the_group_are_not_warned_of(model, recwarn):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_tells_a_group_and_what_does_not(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = 3000
     race = rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])
     age = rng.integers(18, 90, n)
@@ -113,7 +114,7 @@ def test_what_tells_a_group_and_what_does_not(seed):
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array])
 def test_columns_of_sparse_rows(kind):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     race = rng.integers(0, 3, 900)
     dense = np.column_stack([rng.random((900, 4)) < 0.1, np.eye(3)[race], np.zeros((900, 1))])
     told = columns_that_tell(kind(dense), np.arange(8), [("race", race)])
@@ -122,7 +123,7 @@ def test_columns_of_sparse_rows(kind):
 
 def test_each_attribute_is_compared_and_rows_without_a_group_are_left_out(recwarn):
     X, y, sex = people()
-    old = np.random.default_rng(1).integers(0, 2, 400)
+    old = generator(1).integers(0, 2, 400)
     both = {"sex": sex, "old": old}
     FairDecisionClassifier(max_disparity=0.5).fit(X.assign(aged=old), y, sensitive_features=both)
     assert "aged tells old" in named(recwarn)[0]
@@ -150,7 +151,7 @@ def test_audits_of_models_name_the_column(recwarn):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_column_of_people_is_named_whatever_it_is_called(seed, recwarn):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     person = rng.integers(0, 300, 1200)
     sex, x = rng.choice(["f", "m"], 300)[person], rng.normal(size=1200)
     y = (x + rng.logistic(size=1200) > 0).astype(int)

@@ -10,13 +10,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfair.inspection import GroupCalibrationDisplay
+from tests.seeds import generator
 
 few = settings(deadline=None, max_examples=10)
 by_seed = given(seed=st.integers(0, 2**31))
 
 
 def people(seed, n=200):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])
     p = rng.random(n)
     return (rng.random(n) < np.where(group == "a", p, p**2)).astype(int), p, group, rng

@@ -4,11 +4,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.inspection import CCDFCurveDisplay
+from tests.seeds import generator
 
 
 @pytest.fixture
 def sample():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.repeat(["a", "b", "c"], [50, 40, 30])
     scores = np.round(rng.normal(size=120) + (group == "a"), 1)  # ties within and across groups
     return scores, group
@@ -57,7 +58,7 @@ def test_curves_equal_plain_counts(sample, legend_of):
 
 def test_weights(sample):
     scores, group = sample
-    weights = np.random.default_rng(1).integers(1, 4, 120)
+    weights = generator(1).integers(1, 4, 120)
     display = draw(scores, group, sample_weight=weights)
     repeated = draw(np.repeat(scores, weights), np.repeat(group, weights))
     for one, other in zip(display.lines_, repeated.lines_, strict=True):
@@ -120,7 +121,7 @@ def test_the_diagonal_and_equal_intervals_are_drawn_once(sample):
 
 @pytest.mark.parametrize(("shift", "corner"), [(3.0, "lower right"), (-3.0, "upper left")])
 def test_legend_stands_in_the_free_corner(shift, corner):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.repeat(["a", "b"], [60, 40])
     scores = rng.normal(size=100) + shift * (group == "b")
     display = draw(scores, group)

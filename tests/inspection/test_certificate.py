@@ -14,6 +14,7 @@ from skfair.constraints import DemographicParity, EqualOpportunity
 from skfair.inspection import CertificateDisplay, MonitorDisplay
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import ConstrainedERMRegressor
+from tests.seeds import generator
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from skfair.regression import ConstrainedERMRegressor
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_certificates_of_all_estimators_are_drawn(model):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
     target = X[:, 0] + 0.3 * (sex == "m")
     is_regressor = isinstance(model, ConstrainedERMRegressor)
@@ -60,7 +61,7 @@ def test_certificates_of_all_estimators_are_drawn(model):
 )
 def test_the_limit_that_is_drawn_is_that_of_the_constraints(constraint, limit):
     """Beside constraints with limits of their own the default of the estimator was drawn."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
     model = ConstrainedERMClassifier(constraint, confidence=0.8)
     if "demographic_parity" in constraint if not isinstance(constraint, DemographicParity) else ():
@@ -76,7 +77,7 @@ def test_a_monitor_is_drawn_over_time():
     monitor = DisparityMonitor()
     with pytest.raises(ValueError, match="not read a batch"):
         MonitorDisplay.from_monitor(monitor)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for _ in range(12):
         sex = rng.choice(["f", "m"], 1000)
         monitor.update(None, (rng.random(1000) < 0.2 + 0.3 * (sex == "m")).astype(int), sex)

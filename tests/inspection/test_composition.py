@@ -11,11 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfair.inspection import ClusterCompositionDisplay
+from tests.seeds import generator
 
 
 @pytest.fixture
 def sample():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     labels = rng.choice(["x", "y", "z", "w"], 200)
     return labels, rng.choice(["a", "b", "c"], 200)
 
@@ -128,7 +129,7 @@ def test_no_label_is_clipped_or_overlaps_another():
 
 def test_fitted_clusterers(sample):
     _, group = sample
-    X = np.random.default_rng(1).normal(size=(200, 2))
+    X = generator(1).normal(size=(200, 2))
     clusterer = KMeans(3, n_init=1, random_state=0).fit(X)
     display = ClusterCompositionDisplay.from_estimator(clusterer, sensitive_features=group)
     assert_allclose(display.shares[0, 2], np.mean(group[clusterer.labels_ == 2] == "a"))

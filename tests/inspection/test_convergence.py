@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skfair.classification import ConstrainedERMClassifier
 from skfair.inspection import ConvergenceDisplay
 from skfair.utils.history import History
+from tests.seeds import seed_of
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_fitted_estimators():
 
 
 def test_iterations_and_passes_are_those_of_the_solver():
-    X, y = make_classification(600, random_state=0)
+    X, y = make_classification(600, random_state=seed_of(0))
     sex = np.arange(600) % 2
     model = ConstrainedERMClassifier(solver="alm", max_iter=100, enforce="surrogate")
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from skfair.metrics import (
     equalized_odds_difference,
 )
 from tests import naive
+from tests.seeds import generator
 
 COSTS = [5.0, 1.0, 3.0, 2.0, 4.0]
 BALANCES = [0.9, 0.1, 0.8, 0.5, 0.6]
@@ -36,7 +37,7 @@ def test_clusterings(legend_of):
 @pytest.mark.parametrize("x_better", ["lower", "higher"])
 @pytest.mark.parametrize("y_better", ["lower", "higher"])
 def test_every_direction(x_better, y_better):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     x, y = np.round(rng.random((2, 40)), 1)
     display = FairnessFrontDisplay(
         x=x, y=y, x_label="u", y_label="v", x_better=x_better, y_better=y_better
@@ -79,7 +80,7 @@ def test_classifiers_by_difference_and_by_ratio():
     "metric", [demographic_parity_difference, demographic_parity_ratio, equalized_odds_difference]
 )
 def test_predictions_of_several_models(metric):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y, p, sex, w = *rng.integers(0, 2, (2, 200)), rng.choice(["f", "m"], 200), rng.random(200)
     y_preds = {"all": np.ones(200, int), "true": y, "drawn": p}
     given = {"sensitive_features": sex, "sample_weight": w}

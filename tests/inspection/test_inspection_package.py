@@ -24,6 +24,7 @@ from skfair.inspection import (
 )
 from skfair.inspection import _style as style
 from skfair.inspection._display import fitted_attribute
+from tests.seeds import generator
 
 SEX = ["f", "m", "f", "m"]
 
@@ -160,7 +161,7 @@ def test_fitted_attributes_of_wrapped_estimators():
 def of_groups(names):
     """Make a display of each kind that shows the names of groups."""
     group = np.array(names, dtype=object)[np.arange(40 * len(names)) % len(names)]
-    numbers = np.random.default_rng(0).normal(size=group.size)
+    numbers = generator(0).normal(size=group.size)
     y, given = (numbers > 0).astype(int), {"sensitive_features": group}
     return {
         "rates": GroupRatesDisplay.from_predictions(y, y, **given),
@@ -226,7 +227,7 @@ def test_lines_of_one_point_are_seen():
         assert line.get_marker() not in ("", "None")
 
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 SCORES = np.round(RNG.normal(size=80), 1)
 GROUPS = {"sensitive_features": np.tile(SEX, 20)}
 # Displays that can be drawn on the axes of another one, and the lines of each

@@ -6,8 +6,9 @@ import pytest
 from skfair.inspection import FairnessPathDisplay
 from skfair.metrics import group_report
 from skfair.model_selection import FairnessPath
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 GROUP = np.repeat(["a", "b", "c"], [60, 50, 40])
 X, Y = RNG.random((150, 1)), RNG.integers(0, 2, 150)
 SHARES = ({"a": 0.9, "b": 0.5, "c": 0.2}, {"a": 0.7, "b": 0.5, "c": 0.4})

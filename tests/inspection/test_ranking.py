@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 
 from skfair.inspection import RankingGapDisplay
 from tests.naive import ranking as naive
+from tests.seeds import generator
 
 
 def sample(seed=0, n=200):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     query_id = rng.integers(0, 8, n)
     query_id[0] = 8  # alone: its disparity is undefined
     return rng.integers(0, 3, n), rng.normal(size=n), query_id, rng.choice(["f", "m"], n)

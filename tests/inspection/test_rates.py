@@ -9,6 +9,7 @@ from skfair.inspection import GroupRatesDisplay
 from skfair.inspection._style import look
 from skfair.metrics import group_report
 from tests import naive
+from tests.seeds import generator
 
 ALL_RATES = [
     "selection_rate",
@@ -23,7 +24,7 @@ ALL_RATES = [
 
 @pytest.fixture
 def sample():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = rng.choice(["a", "b", "c"], 300)
     y_true = rng.integers(0, 2, 300)
     y_pred = np.where(rng.random(300) < 0.7, y_true, group == "a").astype(int)

@@ -8,11 +8,12 @@ from sklearn.linear_model import LogisticRegression
 from skfair.inspection import GroupScoreDisplay
 from skfair.inspection import _scores as module
 from skfair.inspection._scores import interval_text, score_ranges
+from tests.seeds import generator
 
 
 @pytest.fixture
 def sample():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.repeat(["a", "b"], [60, 40])
     return rng.normal(size=100) + 1.5 * (group == "a"), group
 
@@ -61,7 +62,7 @@ def test_bins_are_spread_over_scores_that_count(sample):
 
 
 def test_large_samples_are_counted_first_and_look_the_same():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     scores = rng.normal(size=2 * module._N_BINS)
     display = GroupScoreDisplay(scores=[scores], group_names=["all"]).plot()
     x, heights = display.curves_[0].get_data()
@@ -77,7 +78,7 @@ def test_large_samples_are_counted_first_and_look_the_same():
 
 
 def test_probabilities_do_not_leak():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     scores = rng.beta(0.5, 0.5, 500)
     display = GroupScoreDisplay(scores=[scores], group_names=["all"], bounds=(0, 1)).plot()
     x, heights = display.curves_[0].get_data()
@@ -130,7 +131,7 @@ def naive_range(scores, low, high):
 @pytest.mark.parametrize("interval", [(0.05, 0.3), (0.4, 0.6), (0.1, 0.11), (1 / 3, 2 / 3)])
 @pytest.mark.parametrize("n", [1, 2, 7, 10, 40])
 def test_interval_covers_the_rows_that_own_its_ranks(n, interval):
-    rng = np.random.default_rng(n)
+    rng = generator(n)
     scores = np.round(rng.normal(size=n), 1)  # ties
     found = score_ranges(scores, np.ones(n), np.array([interval]))
     assert_array_equal(found[0], naive_range(scores, *interval))

@@ -16,6 +16,7 @@ from skfair.metrics.clusters import (
     share_ratio,
 )
 from tests import naive
+from tests.seeds import generator
 
 RELATIVE = partial(naive.cluster_balances, relative=True)
 # A metric, its options, and what a naive twin makes of labels, attributes and weights.
@@ -43,7 +44,7 @@ few = settings(deadline=None, max_examples=30)
 
 def random_case(seed, n_attributes=1):
     """Draw a small sample; the groups depend on the cluster, some cells are empty."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = int(rng.integers(2, 30))
     labels = rng.integers(0, rng.integers(1, 5), n)
     groups = np.stack(
@@ -114,7 +115,7 @@ def test_noise_is_a_cluster():
 
 
 def test_equal_shares_never_give_a_negative_error():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     weight = rng.random(6)
     for n_clusters in range(1, 12):
         labels = np.repeat(np.arange(n_clusters), 6)

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from skfair.metrics import clusters as module
 from skfair.metrics.clusters import kmeans_cost, normalized_cut, price_of_fairness
 from tests import naive
+from tests.seeds import generator
 
 few = settings(deadline=None, max_examples=30)
 
@@ -29,7 +30,7 @@ def container(request, chunk):
 
 
 def random_data(seed, n=40, d=3):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = np.where(rng.random((n, d)) < 0.5, 0.0, rng.normal(size=(n, d)))
     X[0] = 0.0  # an empty sparse row
     labels = rng.integers(0, 4, n)
@@ -59,7 +60,7 @@ def test_kmeans_cost_equals_naive_twin(container, seed):
 
 
 def test_kmeans_cost_far_from_the_origin(container):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     labels = rng.integers(0, 3, 200)
     X = rng.normal(size=(200, 2)) + 1e6
     weight = rng.random(200)  # weights that do not add up exactly
@@ -78,7 +79,7 @@ def test_kmeans_cost_far_from_the_origin(container):
 
 
 def test_kmeans_cost_sums_float32_in_float64(container):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = (rng.normal(size=(5000, 2)) + 1e3).astype(np.float32)
     labels = rng.integers(0, 3, 5000)
     expected = kmeans_cost(X.astype(np.float64), labels)
@@ -138,7 +139,7 @@ def graph(request, chunk):
 
 
 def random_graph(seed, n=12):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     W = np.where(rng.random((n, n)) < 0.6, 0.0, rng.random((n, n)))
     W += W.T
     W[:2] = W[:, :2] = 0.0  # isolated nodes
@@ -173,7 +174,7 @@ def test_normalized_cut_of_components_is_zero(graph):
 
 
 def test_normalized_cut_allows_rounding_errors(graph):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(20, 3)).astype(np.float32)
     W = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1))
     W[0, 1] *= 1 + 1e-6

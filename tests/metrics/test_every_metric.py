@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.scorers import SCORERS
+from tests.seeds import generator
 
 OF_CLUSTERS = ["balance_score", "share_deviation", "share_ratio", "kl_fairness_error"]
 OF_QUERIES = ["pair_error_gap", "exposure_gap", "rank_gap", "ndcg"]
@@ -32,7 +33,7 @@ by_seed = given(seed=st.integers(0, 2**31))
 
 def random_rows(seed):
     """Rows of which every group has each class and prediction, and scores of few values."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n_groups = int(rng.integers(2, 5))
     cells = np.repeat(np.arange(4 * n_groups), rng.integers(2, 7, 4 * n_groups))
     rng.shuffle(cells)

@@ -7,6 +7,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.metrics.fronts import hypervolume, nondominated
 from tests import naive
+from tests.seeds import generator
 
 # Few different values, so that ties and duplicates are common.
 coarse = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
@@ -62,7 +63,7 @@ def test_hypervolume_closed_form():
 
 
 def test_normalised_hypervolume_never_exceeds_one():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for _ in range(200):
         low, high = np.sort(rng.random((2, 2)), axis=0)
         costs = np.append(low[0] + (high[0] - low[0]) * rng.random(5), low[0])

@@ -14,11 +14,12 @@ from skfair.metrics import (
     make_fairness_scorer,
     make_group_metric,
 )
+from tests.seeds import generator
 
 
 @pytest.fixture
 def people():
-    rng = np.random.default_rng(4)
+    rng = generator(4)
     n = 600
     groups = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
     y = rng.integers(0, 2, n)
@@ -50,7 +51,7 @@ def test_each_comparison_equals_counting(people):
         {},
         {"reference": "overall"},
         {"agg": "mean"},
-        {"sample_weight": np.random.default_rng(1).random(600)},
+        {"sample_weight": generator(1).random(600)},
         {"control_features": np.arange(600) % 2},
         {"control_features": np.arange(600) % 2, "reference": "overall"},
     ],

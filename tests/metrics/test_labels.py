@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 import skfair.metrics
 from skfair.metrics.labels import LABEL_METRICS
 from tests import naive
+from tests.seeds import generator
 
 METRICS = {name: getattr(skfair.metrics, name) for name in LABEL_METRICS}
 each_metric = pytest.mark.parametrize("name", METRICS)
@@ -13,7 +14,7 @@ each_metric = pytest.mark.parametrize("name", METRICS)
 
 def random_case(seed, n_groups=None):
     """Labels in which every rate is defined and positive: each cell has at least one row."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n_groups = n_groups or int(rng.integers(2, 5))
     cells = np.repeat(np.arange(4 * n_groups), rng.integers(1, 6, 4 * n_groups))
     rng.shuffle(cells)

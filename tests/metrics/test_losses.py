@@ -23,6 +23,7 @@ from skfair.metrics import (
 from tests import naive
 from tests.metrics.test_scores import random_case as random_scores
 from tests.naive.erm import EXACT_LOSSES
+from tests.seeds import generator
 
 few = settings(deadline=None, max_examples=8)
 by_seed = given(seed=st.integers(0, 2**31))
@@ -242,7 +243,7 @@ def test_a_loss_that_takes_something_else():
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups = np.repeat(["f", "m"], 60)
     X = rng.normal(size=(120, 2)) + (groups == "m")[:, None]
     target = X @ [1.0, 0.5] + rng.normal(size=120)

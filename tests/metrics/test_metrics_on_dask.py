@@ -22,6 +22,7 @@ from skfair.groups.weighted_rows import LazyRows
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
 from skfair.utils.history import bytes_exchanged
+from tests.seeds import generator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -50,12 +51,13 @@ OF_SUMS = ["loss_parity_difference", "largest_group_loss", "excess_loss", "mean_
 
 def people(n=600, seed=0):
     """Rows in five blocks; one lacks a group and a class, one is empty."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n, p=[0.3, 0.7])
     sex[: n // 4] = "m"
     score = rng.normal(size=n) + 0.4 * (sex == "m")
     score[::7] = score[0]  # ties
-    y = rng.choice([0, 1], n)
+    # The score tells classes apart: models of it predict both in each group.
+    y = (score + rng.normal(size=n) > 0).astype(int)
     y[n // 4 : n // 3] = 0
     return pd.DataFrame(
         {
@@ -218,7 +220,7 @@ def test_the_score_of_a_bin_is_the_mean_of_its_scores(monkeypatch):
     """Weighted, so that sums over the bins of a group are nearly those over its rows."""
     monkeypatch.setattr(score_bins, "N_BINS", 10)
     frame = people(3000)
-    frame["w"] = np.random.default_rng(1).choice([0.1, 10.0], 3000)
+    frame["w"] = generator(1).choice([0.1, 10.0], 3000)
     lazy = lazy_frame(frame)
     rows = LazyRows({}, {"s": lazy.score}, (lazy.sex, None, lazy.w, True)).binned("s")
     for number, (low, high) in enumerate(zip(rows.bins.low, rows.bins.high, strict=True)):
@@ -275,7 +277,7 @@ def test_losses(loss, task, given):
     frame = people()
     if given == "regression":
         given, task = "all", given
-        frame["y"] = np.random.default_rng(1).normal(size=len(frame))
+        frame["y"] = generator(1).normal(size=len(frame))
     lazy = lazy_frame(frame)
     extra = {"loss": loss, "task": task, "subset": given, "zero_division": np.nan}
     for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
@@ -308,7 +310,7 @@ def test_group_report(columns, interval):
 
 @each_kind_of_report
 def test_fairness_report(columns):
-    found, expected = reports_of_both(metrics.fairness_report, "sex", columns, n_bootstrap=150)
+    found, expected = reports_of_both(metrics.fairness_report, "sex", columns, n_bootstrap=400)
     assert_allclose(found["value"], expected["value"], rtol=1e-11)
     of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
     assert_allclose(found.loc[of_labels], expected.loc[of_labels], rtol=1e-11, atol=1e-12)
@@ -318,7 +320,7 @@ def test_fairness_report(columns):
 
 def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
     monkeypatch.setattr(score_bins, "N_BINS", 100)
-    frame, given = people(3000), {"random_state": 0, "n_bootstrap": 100}
+    frame, given = people(3000), {"random_state": 0, "n_bootstrap": 400}
     found, expected = (
         metrics.fairness_report(None, None, y_score=of.score, sensitive_features=of.sex, **given)
         for of in (lazy_frame(frame), frame)
@@ -338,25 +340,28 @@ def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
 def test_noise_floor(name, is_weighted, control):
     frame = people(1000)
     lazy, metric = lazy_frame(frame), getattr(metrics, name)
+    # A gap of two groups varies more than the largest of many.
+    n = 1000 if (name, control) == ("demographic_parity_difference", None) else 300
 
     def floor(of):
         weights = {"sample_weight": of.w} if is_weighted else {}
         weights |= {} if control is None else {"control_features": of[control]}
         second = of.score if name == "statistical_parity_gap" else of.pred
-        given = {"sensitive_features": of.sex, "n_permutations": 200, "random_state": 0}
+        given = {"sensitive_features": of.sex, "n_permutations": n, "random_state": 0}
         return metrics.noise_floor(metric, None, second, **given, **weights)
 
     found, expected = floor(lazy), floor(frame)
-    assert found.values.shape == (200,)
-    assert_allclose(found.mean, expected.mean, rtol=0.15)
-    assert_allclose(found.upper, expected.upper, rtol=0.2)
+    assert found.values.shape == (n,)
+    # The two differ by 0.04 each: these are five standard errors and more.
+    assert_allclose(found.mean, expected.mean, rtol=0.2)
+    assert_allclose(found.upper, expected.upper, rtol=0.25)
 
 
 @pytest.mark.parametrize("centers", [False, True])
 @pytest.mark.parametrize("mean", [False, True])
 def test_kmeans_cost(centers, mean):
     frame = people()
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(len(frame), 3)) + 1e4
     table = pd.concat([pd.DataFrame(X, columns=["a", "b", "c"]), frame], axis=1)
     table["label"] += 1
@@ -467,7 +472,7 @@ def test_errors_name_partition_and_argument():
 
 def test_intervals_are_listed_in_the_order_of_rows_in_memory():
     """Gaps that differ by rounding alone decided which came first."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     frame = pd.DataFrame({"sex": rng.choice(["f", "m", "x"], 900, p=[0.4, 0.5, 0.1])})
     frame["score"] = (rng.normal(size=900) + 0.5 * (frame["sex"] == "m")).round(2)
     lazy = dd.from_pandas(frame, npartitions=4)

@@ -7,6 +7,7 @@ import pytest
 
 from skfair import metrics
 from skfair.metrics import noise_floor
+from tests.seeds import generator
 
 N_SAMPLES = 50
 MOST = 0.05 + 2 * np.sqrt(0.05 * 0.95 / N_SAMPLES)
@@ -16,7 +17,7 @@ def share_above_the_floor(metric):
     n_above = 0
     group = np.repeat(["a", "b"], [400, 100])
     for seed in range(N_SAMPLES):
-        y, s = decided(np.random.default_rng(seed), np.where(group == "a", 0.5, 0.1))
+        y, s = decided(generator(seed), np.where(group == "a", 0.5, 0.1))
         floor = noise_floor(
             metric, y, s, n_permutations=40, random_state=seed, sensitive_features=group
         )
@@ -60,7 +61,7 @@ def test_metrics_of_all_rows_are_dealt_out_over_all_rows():
 )
 def test_classes_within_which_groups_are_compared_keep_their_rows(metric, given):
     """A group of one row of each class would lack one in every second deal over all rows."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     kept = np.append(rng.integers(0, 2, 40), [0, 1])
     other = np.append(rng.integers(0, 2, 40), [1, 0])
     of_predictions = metric in (metrics.predictive_parity_difference, metrics.sufficiency_gap)
@@ -74,7 +75,7 @@ def test_classes_within_which_groups_are_compared_keep_their_rows(metric, given)
 
 def test_classes_are_dealt_out_within_strata_and_in_dask_collections():
     da = pytest.importorskip("dask.array")
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group, job = rng.choice(["a", "b"], 600, p=[0.8, 0.2]), rng.choice(["x", "y"], 600)
     y, s = decided(rng, np.where(group == "a", 0.6, 0.2))
     floors = []

@@ -16,8 +16,9 @@ from sklearn.metrics import (
 from skfair import metrics
 from skfair.metrics import group_report, make_group_metric
 from skfair.metrics.labels import LABEL_METRICS
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 N = 400
 Y, SCORE = RNG.integers(0, 2, N), RNG.random(N)
 PRED = (SCORE > 0.4).astype(int)
@@ -152,7 +153,7 @@ def test_what_does_not_work_is_said():
 
 def test_intervals_of_many_rows_are_as_wide_as_formulas_say():
     """Beyond 20,000 rows resamples are smaller than the group; their errors are scaled to it."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 90_000
     sex, y = np.where(np.arange(n) < 70_000, "f", "m"), rng.normal(size=n)
     predicted, drawn = y + rng.normal(size=n), []

@@ -24,6 +24,7 @@ from skfair.metrics import (
 )
 from tests import naive
 from tests.metrics.test_scores import random_case
+from tests.seeds import generator
 
 few = settings(deadline=None, max_examples=25)
 by_seed = given(seed=st.integers(0, 2**31))
@@ -150,7 +151,7 @@ def positional(s, g, low, high):
 @few
 @by_seed
 def test_equals_the_positional_convention_when_the_ends_fall_on_rows(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     g = np.repeat(list("abc"), 20)
     s = rng.normal(size=60) if seed % 2 else rng.integers(0, 6, 60).astype(float)
     low, high = np.sort(rng.choice(np.arange(21), 2, replace=False)) / 20
@@ -276,7 +277,7 @@ def test_decisions_have_no_ranks(metric):
 
 def test_noise_floor_matches_the_theory():
     """For two samples of one law the expected Kolmogorov-Smirnov distance is known."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     s, g = rng.normal(size=800), np.repeat(["a", "b"], 400)
     floor = noise_floor(
         statistical_parity_gap, None, s, sensitive_features=g, n_permutations=300, random_state=1
@@ -289,7 +290,7 @@ def test_noise_floor_matches_the_theory():
 
 def test_noise_floor_reads_every_container():
     """The index of the scores does not matter where groups have none."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     scores, sex = pd.Series(rng.random(90), rng.permutation(90)), rng.choice(["f", "m"], 90)
     frame = pd.DataFrame({"g": sex, "h": sex}, index=scores.index)
     forms = [sex, list(sex), {"sex": sex}, frame["g"].array, pd.Categorical(sex)]
@@ -305,7 +306,7 @@ def test_noise_floor_reads_every_container():
 
 @pytest.mark.parametrize("intersectional", [True, False])
 def test_noise_floor_reads_shuffled_tables(intersectional):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     frame = pd.DataFrame(
         {"s": rng.random(90), "sex": rng.choice(["f", "m"], 90), "dept": rng.integers(0, 3, 90)},
         index=rng.permutation(90),
@@ -334,7 +335,7 @@ def test_noise_floor_needs_a_metric_that_returns_a_number():
 
 
 def test_suggest_interval_lists_the_worst_first():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     s, g = rng.normal(size=400), np.repeat(["a", "b"], 200)
     s[g == "b"] -= 0.3
     w = rng.uniform(0.5, 2, 400)

@@ -11,6 +11,7 @@ from skfair import GroupProbabilities
 from skfair.constraints import DemographicParity
 from skfair.groups.rates import RATES
 from skfair.metrics import demographic_parity_difference, disparity_bounds
+from tests.seeds import generator
 
 PARITY = "demographic_parity"
 FEW = {"n_bootstrap": 20, "random_state": 0}
@@ -25,7 +26,7 @@ RATES_OF = {
 
 def drawn(seed, n_groups=2, n=1200, n_cells=4):
     """Rows of some cells, and the probabilities of groups in each."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     of_cells = rng.dirichlet(np.full(n_groups, 0.6), n_cells)
     cells = np.arange(n) % n_cells
     y_pred = (rng.random(n) < rng.uniform(0.1, 0.9, n_cells)[cells]).astype(int)
@@ -127,7 +128,7 @@ def test_both_ends_of_a_difference_are_reached_together(rate, n_groups):
 
 def simulated(seed, n=2000):
     """Rows of eight places, and the true difference of their population."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     q, p = rng.beta(0.6, 0.6, 8), rng.uniform(0.1, 0.9, 8)
     both = joint_share(q, p, ["least", "none", "most"][seed % 3])
     true = both.sum() / q.sum() - (p - both).sum() / (1 - q).sum()
@@ -145,7 +146,7 @@ def test_bounds_and_corrected_rates_hold_for_the_population(has_known):
     found = []
     for seed in range(60 if has_known else 100):
         table, groups, y_pred, true = simulated(seed)
-        is_known = np.random.default_rng(seed).random(y_pred.size) < 0.3
+        is_known = generator(seed).random(y_pred.size) < 0.3
         known = {"known_groups": np.where(is_known, groups, None)} if has_known else {}
         given = {"sensitive_features": table, "random_state": seed, **known}
         n_bootstrap = 100 if has_known else 40
@@ -175,7 +176,7 @@ def test_certain_groups_leave_nothing_open():
 
 
 def test_better_guesses_make_narrower_bounds():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups, y_pred = rng.choice(["a", "b"], 2000), rng.integers(0, 2, 2000)
     widths = []
     for accuracy in (0.7, 0.9, 0.99):
@@ -193,7 +194,7 @@ def test_better_guesses_make_narrower_bounds():
 
 
 def test_finer_proxies_make_narrower_bounds_and_few_rows_are_merged():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     place = rng.integers(0, 8, 4000)
     q, p = np.array([0.1, 0.9] * 4), np.array([0.02, 0.02, 0.98, 0.98] * 2)
     table = GroupProbabilities({"a": q[place], "b": 1 - q[place]})
@@ -208,7 +209,7 @@ def test_finer_proxies_make_narrower_bounds_and_few_rows_are_merged():
 
 
 def test_many_probabilities_are_put_into_cells():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     q = rng.random(3000)
     y_pred = (rng.random(3000) < q).astype(int)
     for table in ({"a": q, "b": 1 - q}, {"a": q / 2, "b": q / 2, "c": 1 - q}):
@@ -224,7 +225,7 @@ def test_many_probabilities_are_put_into_cells():
 
 def test_weights_count_rows():
     cells, of_cells, y_true, y_pred = drawn(4)
-    weights = np.random.default_rng(0).integers(1, 4, cells.size)
+    weights = generator(0).integers(1, 4, cells.size)
     found = []
     for rows, w in (
         (np.arange(cells.size), weights),
@@ -277,7 +278,7 @@ def test_rates_without_rows_are_open():
     ],
 )
 def test_bad_input_is_refused(options, message):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     given = {
         "metric": PARITY,
         "y_true": None,
@@ -293,6 +294,6 @@ def test_bad_input_is_refused(options, message):
 )
 def test_rows_in_dask_collections_are_refused(function):
     da = pytest.importorskip("dask.array")
-    table = GroupProbabilities(np.random.default_rng(0).dirichlet([1, 1], 200))
+    table = GroupProbabilities(generator(0).dirichlet([1, 1], 200))
     with pytest.raises(TypeError, match="in memory"):
         function(None, da.ones(200, chunks=50), sensitive_features=table)

@@ -6,6 +6,7 @@ import pytest
 
 from skfair.metrics import exposure_gap, ndcg, pair_error_gap, rank_gap
 from tests.naive import ranking as naive
+from tests.seeds import generator
 
 GAPS = {
     pair_error_gap: naive.pair_error_gaps,
@@ -17,7 +18,7 @@ each = pytest.mark.parametrize("metric", GAPS, ids=lambda metric: metric.__name_
 
 def sample(seed, n=60, n_groups=2, n_scores=None):
     """Rows in mixed order, with queries of one group, of one grade and of one row."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     query_id = np.array(["q1", "q2", "q3", "one group", "one grade"])[rng.integers(0, 5, n)]
     query_id[0] = "alone"
     groups = np.array(list("fmx"))[rng.integers(0, n_groups, n)]
@@ -62,7 +63,7 @@ def test_ndcg_is_the_mean_over_queries():
 
 def test_several_attributes_are_pooled_or_crossed():
     y, scores, query_id, groups = sample(4)
-    other = np.random.default_rng(1).choice(["old", "young"], y.size)
+    other = generator(1).choice(["old", "young"], y.size)
     both = np.column_stack([groups, other])
     options = {"query_id": query_id, "aggregate": "max"}
     for metric in GAPS:

@@ -24,11 +24,12 @@ from skfair.metrics import (
 )
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import audit
+from tests.seeds import generator
 
 
 @pytest.fixture(scope="module")
 def people():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     frame = pd.DataFrame({"sex": rng.choice(["f", "m", "x"], 900, p=[0.5, 0.4, 0.1])})
     frame["age"] = rng.choice(["old", "young"], 900)
     frame["y"] = rng.integers(0, 2, 900)

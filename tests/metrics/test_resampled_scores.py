@@ -10,10 +10,11 @@ from skfair.metrics.intervals import SCORE_METRICS, SortedRows
 from skfair.metrics.scores import scored_rows
 from skfair.utils.threads import BLOCK
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 
 def people(seed, n=90):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     scores = rng.normal(size=n).round(6 if seed % 2 else 0)
     groups = np.c_[rng.choice(["f", "m"], n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])]
     return rng.integers(0, 2, n), scores, groups, rng.choice([0, 0.5, 1, 3.0], n), rng

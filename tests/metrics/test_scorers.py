@@ -28,6 +28,7 @@ from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
 from skfair.report import Audit
 from tests.older import ScoringMonitor, needs_callbacks
 from tests.prototypes import GroupAwareClassifier, SeedClusterer
+from tests.seeds import generator
 
 GAP = "neg_demographic_parity_difference"
 
@@ -35,7 +36,7 @@ GAP = "neg_demographic_parity_difference"
 @pytest.fixture(scope="module")
 def numbers():
     """Numeric features whose first column gives the group away."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups = np.repeat(["f", "m"], [80, 120])
     X = np.column_stack(((groups == "m") + rng.normal(size=200), rng.normal(size=200)))
     y = (X.sum(axis=1) + rng.normal(size=200) > 0.5).astype(int)
@@ -240,7 +241,7 @@ def test_control_columns_need_no_routing(jobs):
 
 def test_sample_weight_can_be_requested(numbers):
     X, y, groups = numbers
-    weights = np.random.default_rng(0).uniform(0.1, 3, y.size)
+    weights = generator(0).uniform(0.1, 3, y.size)
     scorer = get_scorer(GAP).set_score_request(sample_weight=True)
     model = LogisticRegression().fit(X, y)
     expected = -metrics.demographic_parity_difference(

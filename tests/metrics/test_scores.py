@@ -19,6 +19,7 @@ from skfair.metrics import (
 )
 from skfair.report import audit
 from tests import naive
+from tests.seeds import generator
 
 few = settings(deadline=None, max_examples=25)
 by_seed = given(seed=st.integers(0, 2**31))
@@ -34,7 +35,7 @@ each_metric = pytest.mark.parametrize("metric", METRICS)
 
 def random_case(seed, n=40):
     """Scores, half of the time with many ties; every group has both classes."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n_groups = int(rng.integers(2, 5))
     groups = np.concatenate((np.tile(np.arange(n_groups), 2), rng.integers(0, n_groups, n)))
     y = np.concatenate((np.repeat([0, 1], n_groups), rng.integers(0, 2, n)))
@@ -187,7 +188,7 @@ def test_calibration_errors_equal_a_naive_twin(seed):
 
 
 def test_calibration_is_that_of_probabilities_and_the_number_of_an_audit():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     p, g = rng.random(3000), rng.choice(["f", "m"], 3000)
     y = (rng.random(3000) < np.where(g == "f", p**2, p)).astype(int)
     rates = audit(y, p > 0.5, p, sensitive_features={"sex": g}, n_simulations=5).rates

@@ -6,12 +6,13 @@ from scipy import stats
 
 from skfair.metrics import impact_ratios, selection_tests
 from skfair.metrics.selection import Counts, mantel_haenszel
+from tests.seeds import generator
 
 
 @pytest.fixture(scope="module")
 def tables():
     """A thousand pairs of groups; half of them are equally large, where tables tie."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n1, n0 = rng.integers(1, 200, (2, 1000))
     n0 = np.where(np.arange(1000) % 2, n1, n0)
     return rng.binomial(n1, rng.random(1000)), n1, rng.binomial(n0, rng.random(1000)), n0

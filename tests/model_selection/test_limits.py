@@ -12,6 +12,7 @@ from skfair.classification import (
 from skfair.constraints import FalsePositiveParity
 from skfair.inspection import FairnessPathDisplay
 from skfair.model_selection import fairness_path
+from tests.seeds import generator
 
 LIMITS = {"sex": 0.05, "age": 0.1}
 STEPS = (3, 1, 2)
@@ -19,7 +20,7 @@ STEPS = (3, 1, 2)
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups = pd.DataFrame(
         {"sex": rng.choice(["f", "m"], 600), "age": rng.choice(["young", "middle", "old"], 600)}
     )

@@ -27,6 +27,7 @@ from skfair.metrics import (
 )
 from skfair.model_selection import FairnessPath, fairness_path
 from tests import naive
+from tests.seeds import generator
 
 
 class Rival(ClassifierMixin, BaseEstimator):
@@ -77,7 +78,7 @@ class Blind(Rival):
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     is_second = rng.integers(0, 2, 400)
     X = np.column_stack([rng.normal(size=400) + 1.2 * is_second - 0.4, is_second])
     y = (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int)
@@ -158,7 +159,7 @@ def test_random_splits_show_how_much_the_path_varies(data, by_column):
 
 def test_weights_reach_fits_and_training_scores(data):
     X, y, *_ = data
-    weights = np.random.default_rng(1).uniform(0, 3, y.size)
+    weights = generator(1).uniform(0, 3, y.size)
     path = path_of(data, sample_weight=weights)
     for model, score in zip(path.estimators, path.train_scores, strict=True):
         assert model.weight_sum_ == pytest.approx(weights.sum())
@@ -359,7 +360,7 @@ def test_no_model_within_the_limit():
 
 
 def test_nondominated_models():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     gaps, scores, test_gaps, test_scores = np.round(rng.random((4, 30)), 1)
     expected = naive.nondominated(gaps, scores)
     assert made_path(gaps, scores).nondominated.tolist() == expected
@@ -420,7 +421,7 @@ def test_mistakes_are_explained_before_the_first_fit(data, options, error, messa
 @pytest.mark.parametrize("constraint", ["demographic_parity", "accuracy_parity"])
 @pytest.mark.parametrize("classes", [["a", "b", "c"], [0, 1, 2], [1, 2, 3], [-1, 0, 1]])
 def test_of_several_classes_the_largest_disparity_counts(constraint, classes):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups, y = rng.integers(0, 2, 900), rng.choice(classes, 900)
     X = rng.normal(size=(900, 3)) + np.stack([y == classes[0], y == classes[1], 0 * groups], axis=1)
     X[:, 1] += 2 * ((y == classes[1]) & (groups == 0))
@@ -437,7 +438,7 @@ def test_of_several_classes_the_largest_disparity_counts(constraint, classes):
 
 @pytest.mark.parametrize("classes", [[-3, 1], [1, 7], ["no", "yes"]])
 def test_predictions_may_all_be_the_negative_class(classes):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups, y = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
     X = np.column_stack([y + groups, rng.normal(size=300)])
     model = ConstrainedERMClassifier("bounded_selection_rate", pos_label=classes[1])

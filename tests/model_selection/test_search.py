@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from skfair.exceptions import LooseLimitWarning, NoFeasibleModelWarning
 from skfair.metrics import get_scorer
 from skfair.model_selection import best_within
+from tests.seeds import generator
 
 RESULTS = {
     "mean_test_accuracy": np.array([0.9, 0.8, 0.7, np.nan]),
@@ -101,7 +102,7 @@ def test_mistakes_are_explained(score, limit, message):
 
 def test_a_limit_for_each_attribute():
     """Selection by the second column differs by age, by the third by sex; by the first by none."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     sex, age = rng.integers(0, 2, (2, 2000))
     y = rng.integers(0, 2, 2000)
     noise = rng.normal(size=(3, 2000))

@@ -9,10 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skfair.model_selection import StratifiedSensitiveKFold, StratifiedSensitiveShuffleSplit
+from tests.seeds import generator
 
 
 def random_case(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = int(rng.integers(20, 120))
     groups = rng.choice(list("abc"), n, p=[0.7, 0.25, 0.05])
     return np.zeros((n, 1)), rng.integers(0, 2, n), groups, rng
@@ -105,7 +106,7 @@ def test_strings_and_several_attributes():
     ],
 )
 def test_in_cross_validation(splitter):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 120
     groups = rng.choice(["f", "m"], n)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 2, n)

@@ -6,6 +6,7 @@ from skfair.groups.rates import CellMeans
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.comparison import shares_worth
 from skfair.monitoring.windows import Windows
+from tests.seeds import generator
 
 
 def batch(rng, gap, n=1000, base=0.3):
@@ -15,7 +16,7 @@ def batch(rng, gap, n=1000, base=0.3):
 
 def stream(rates, n_batches=40, seed=0, n=1000, **options):
     """Watch groups with the rates, which may depend on the batch."""
-    rng, monitor = np.random.default_rng(seed), DisparityMonitor(**options)
+    rng, monitor = generator(seed), DisparityMonitor(**options)
     for number in range(n_batches):
         now = rates(number) if callable(rates) else rates
         group = rng.choice(list(now), n)
@@ -34,7 +35,7 @@ def side_by_side(rates, sizes, limit, n_batches, min_rows=50, n_streams=200, lag
     Returned are the shares of streams with an alarm, and of those that are ever shown to keep the
     limit, and the windows.
     """
-    rng, windows = np.random.default_rng(0), Windows(n_streams, 50, lag, ratio)
+    rng, windows = generator(0), Windows(n_streams, 50, lag, ratio)
     pairs, is_alarm, is_kept = np.arange(n_streams), False, False
     for number in range(n_batches):
         windows.start(number)
@@ -64,7 +65,7 @@ def persons_side_by_side(rates, n_persons, rows, likeness, limit, n_batches, n_s
 
     Returned is the batch of the first alarm of each, -1 if there is none.
     """
-    rng, windows = np.random.default_rng(0), Windows(n_streams, n_batches)
+    rng, windows = generator(0), Windows(n_streams, n_batches)
     before = CellMeans(np.zeros((3, 3, 2 * n_streams)), is_share=True)
     found = np.full(n_streams, -1)
     for number in range(n_batches):

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from skfair.monitoring import DisparityMonitor
+from tests.seeds import generator
 
 _CHANGE = 45
 
 
 def watched_by_two(is_read, **options):
     """Return monitors of two workers, and one of the rows of both; ``is_read(worker, batch)``."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     left, right, both = (DisparityMonitor(groups=["f", "m"], **options) for _ in range(3))
     for number in range(60):
         parts = []

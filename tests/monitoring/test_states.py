@@ -11,6 +11,7 @@ import pytest
 
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.state import VERSION, check_sum
+from tests.seeds import generator
 
 # What takes the place of a part of a state.
 ODD = [
@@ -27,7 +28,7 @@ def people(rng, n=200):
 
 def states():
     """Monitors of every kind: waiting rows, attributes, a reference, times, an alarm, nothing."""
-    rng, made = np.random.default_rng(0), []
+    rng, made = generator(0), []
     for rule, options in (
         ("demographic_parity", {"horizon": 4}),
         ("equalized_odds", {"max_disparity": {"sex": 0.05, "age": 0.2}}),
@@ -120,20 +121,20 @@ def test_a_damaged_state_is_refused_or_goes_on(which):
     whole = states()[which].to_json()
     n_accepted = 0
     for seed in range(60):
-        rng, state = np.random.default_rng([which, seed]), json.loads(whole)["state"]
+        rng, state = generator([which, seed]), json.loads(whole)["state"]
         damage(state, rng)
         monitor = read(signed(state))
         n_accepted += monitor is not None
         if monitor is not None and monitor.pos_label in (0, 1):  # those of the batches
             goes_on(monitor, rng)
     assert n_accepted > 0
-    goes_on(DisparityMonitor.from_json(whole), np.random.default_rng(0))
+    goes_on(DisparityMonitor.from_json(whole), generator(0))
 
 
 @pytest.mark.parametrize("which", range(5))
 def test_a_text_that_was_changed_is_refused(which):
     whole = states()[which].to_json()
-    rng = np.random.default_rng(which)
+    rng = generator(which)
     for _ in range(40):
         at, digit = int(rng.integers(len(whole))), str(rng.integers(10))
         start, end = whole[:at], whole[at + 1 :]
@@ -193,7 +194,7 @@ def test_a_positive_class_is_stored(label):
 
 
 def test_a_day_with_one_group_does_not_end_the_job():
-    rng, late, now = np.random.default_rng(0), DisparityMonitor(), DisparityMonitor()
+    rng, late, now = generator(0), DisparityMonitor(), DisparityMonitor()
     with pytest.warns(UserWarning, match="rows of 'f' only. Nothing is compared"):
         late.update(None, [0, 1], ["f", "f"])
     assert (late.evidence_, late.alarm_, late.n_rows_) == (0.0, None, 2)
@@ -229,7 +230,7 @@ def test_a_refused_batch_leaves_no_groups_behind():
 @pytest.mark.parametrize("seed", range(5))
 def test_groups_are_compared_as_one_by_one(seed):
     """The numbers of all pairs at once are those of loops over rates and groups."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     names = np.array([f"g{k}" for k in rng.permutation(6)])
     monitor = DisparityMonitor("equalized_odds", 0.1, min_rows=2)
     y, y_pred = rng.integers(0, 2, (2, 300))

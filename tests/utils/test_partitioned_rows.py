@@ -8,10 +8,11 @@ from scipy import sparse
 from skfair.utils import partitions
 from skfair.utils.dask_collections import align
 from skfair.utils.partitioned_rows import PartitionedRows
+from tests.seeds import generator
 
 da = pytest.importorskip("dask.array")
 
-X = np.random.default_rng(0).normal(size=(60, 3))
+X = generator(0).normal(size=(60, 3))
 v = np.arange(60.0)
 
 

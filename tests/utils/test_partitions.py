@@ -17,6 +17,7 @@ from skfair.utils import partitions
 from skfair.utils.dask_collections import align
 from skfair.utils.history import bytes_exchanged
 from skfair.utils.partition_tasks import Sealed, run_blocks
+from tests.seeds import generator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -30,7 +31,7 @@ class Reader(SensitiveFeaturesMixin, BaseEstimator):
 
 
 def people(n=400, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return pd.DataFrame(
         {
             "a": rng.normal(size=n),
@@ -111,7 +112,7 @@ def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
 
 def test_many_lists_for_each_thread(monkeypatch):
     monkeypatch.setattr(partitions, "LIST_BYTES", 100)
-    numbers = np.random.default_rng(0).normal(size=1000)
+    numbers = generator(0).normal(size=1000)
     rows = align(X=da.from_array(numbers, chunks=30)).hold().pack()
     shared = np.zeros(partitions.SMALL_BYTES)
     for given in ((), (shared,)):

@@ -14,8 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import FairDecisionClassifier
 from skfair.cluster import FairAssignment
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 N = 240
 SEX = RNG.choice(["f", "m"], N)
 X = RNG.normal(size=(N, 2)) + (SEX == "m")[:, None]

@@ -9,12 +9,13 @@ import pytest
 from scipy import sparse, stats
 
 from skfair.utils.row_hash import row_draws
+from tests.seeds import generator
 
 NAMES = ["age", "income"]
 
 
 def table(n=500, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return rng.normal(size=(n, 2)).astype(np.float32).astype(np.float64)
 
 

@@ -19,6 +19,7 @@ from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
 from skfair.utils.response import get_response, takes_groups
 from skfair.utils.validation import check_labels
+from tests.seeds import generator
 
 
 def test_history_lines_up_columns():
@@ -204,7 +205,7 @@ def test_a_list_in_place_of_a_label_is_named():
 @pytest.mark.parametrize("kind", ["U", "S", ">U"])
 def test_texts_of_many_rows_have_the_codes_of_numpy(kind, monkeypatch):
     """Also those that begin, or end, as others do, and those that only one row has."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     alike = ["ab", "abc", "b", "", "a b", "xbc", "abd", "abcdefghij"]
     several = [f"{i:03}" for i in range(200)]
     monkeypatch.setattr(module, "_FEW", 64)

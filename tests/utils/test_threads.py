@@ -34,6 +34,7 @@ from skfair.utils import pieces
 from skfair.utils import threads as module
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
+from tests.seeds import generator
 
 # The libraries are found once: that takes a millisecond, and fits ask a thousand times.
 LIBRARIES = ThreadpoolController().lib_controllers
@@ -118,7 +119,7 @@ def test_an_interrupt_leaves_the_limits_and_no_threads(of, two_threads):
     usual = time.perf_counter() - start
     before, n_interrupted = signal.signal(signal.SIGALRM, signal.default_int_handler), 0
     try:
-        for part in np.random.default_rng(0).uniform(0.01, 1.5, 400):
+        for part in generator(0).uniform(0.01, 1.5, 400):
             try:
                 signal.setitimer(signal.ITIMER_REAL, part * usual)
                 limited()
@@ -225,7 +226,7 @@ def test_a_model_inside_uses_one_thread_where_the_table_is_small(
 ):
     monkeypatch.setattr(module, "FEW_VALUES", few)
     monkeypatch.setattr(module, "FEWER_VALUES", fewer)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     inner = WatchedKMeans(2) if outer is FairAssignment else WatchedRegression()
@@ -271,7 +272,7 @@ def test_limits_are_enforced_on_one_thread(model, home, name, two_threads, monke
         return original(*args, **kwargs)
 
     monkeypatch.setattr(home, name, watched)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, sex = rng.normal(size=(300, 2)), rng.choice(["f", "m"], 300)
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
     model.fit(X, y, sensitive_features=sex)
@@ -420,7 +421,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "ROWS", 64)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 1100 if name == "spectral" else 600
     X, sex = rng.normal(size=(n, 4)).astype(dtype), rng.choice(["f", "m"], n)
     X[rng.random(n) < 0.3] = X[0]  # equal rows: ties
@@ -441,7 +442,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64, bool])
 @pytest.mark.parametrize("levels", [[0, 1], [1, 0, 100]])
 def test_codes_of_many_rows_are_those_of_numpy(dtype, levels, monkeypatch):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     start = 0 if dtype is bool else np.iinfo(dtype).max - 100
     values = rng.choice(levels, 400_000).astype(dtype)
     values[:200_000] = values[0]  # most levels are in no row of the first blocks
@@ -460,7 +461,7 @@ def test_codes_of_many_rows_are_those_of_numpy(dtype, levels, monkeypatch):
 
 
 def test_metrics_are_the_same_bits_with_any_number_of_threads(monkeypatch):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y, predicted, sex = rng.integers(2, size=(3, 1 << 20))
     values = []
     for n_threads in (1, 4):

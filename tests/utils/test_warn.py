@@ -31,15 +31,16 @@ from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import Lanczos
 from skfair.utils.warn import hidden, unwanted, warn_user
 from tests.prototypes import CentroidClassifier
+from tests.seeds import generator, seed_of
 
 N = 240
-rng = np.random.default_rng(0)
+rng = generator(0)
 SEX = rng.choice(["f", "m"], N)
 FEW = np.where(np.arange(N) % 12, "many", "few")
 X = rng.normal(size=(N, 3)) + 2 * (SEX == "m")[:, None] * [1, 0, 0]
 Y = (X[:, 0] + rng.normal(size=N) > 1).astype(int)
 W = rng.random(N) + 0.5
-GRAPH, _, BLOCKS = make_fair_sbm(N, n_clusters=4, n_groups=2, random_state=0)
+GRAPH, _, BLOCKS = make_fair_sbm(N, n_clusters=4, n_groups=2, random_state=seed_of(0))
 GRAPH = np.asarray(GRAPH.todense())
 BY_SEX, BY_FEW, ALONE, BY_BLOCK = (
     {"sensitive_features": groups} for groups in (SEX, FEW, ["all"] * N, BLOCKS)
