@@ -206,7 +206,8 @@ class FairDecisionClassifier(
     method_ : str
         Method that found the decisions.
 
-        - "none": The decisions of the classifier satisfy the limits, so they do not change.
+        - "none": The best decisions for ``objective`` without limits satisfy the limits, so the
+          limits change nothing.
         - "windows": Each group has its best threshold.
         - "mixtures": A group has several thresholds, and a hash of the row chooses between them.
           This only occurs with ``group_aware="mixed"``.

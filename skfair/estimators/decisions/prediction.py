@@ -74,12 +74,14 @@ class Decider:
         if not self.offsets.any():
             return values
         shares = self._shares(rows, chances, groups, strata)
-        found = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
-        if self.mixture is not None:  # whose offsets are in units of draws, and not for other rows
+        result = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
+        if self.mixture is not None:
+            # Offsets of a mixture are subtracted from draws. Rows of unknown groups have no draw,
+            # but the usual threshold.
             assert groups is not None
-            is_unseen = groups[0] < 0
-            found[is_unseen] = values[is_unseen]
-        return found
+            is_unknown = groups[0] < 0
+            result[is_unknown] = values[is_unknown]
+        return result
 
     def _shares(
         self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
