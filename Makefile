@@ -13,7 +13,7 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-all test-seeds coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test test-all test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run the tests and doctests; make test-all, the slow ones too"
@@ -57,6 +57,11 @@ test-all: $(VENV)/.stamp-test
 # The same with other random numbers: SEEDS=20 for twenty seeds.
 test-seeds: $(VENV)/.stamp-test
 	SKFAIR_TESTS_SEED=1-$(or $(SEEDS),5) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+# A tenth of them, drawn anew, with a seed drawn anew, which pytest prints first.
+test-tenth: $(VENV)/.stamp-test
+	SKFAIR_TESTS_SEED=any $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --share 0.1 \
+		$(if $(WRITABLE),,-p no:cacheprovider)
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.
 coverage: $(VENV)/.stamp-test

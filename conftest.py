@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from zlib import crc32
 
 # Before numpy is imported: tests run in parallel processes, each with one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -34,6 +35,22 @@ settings.register_profile(
     derandomize=asked.isdigit(),  # else other inputs are drawn in each run
 )
 settings.load_profile("busy")
+
+
+def pytest_addoption(parser):
+    """Add the choice of a part of the tests, drawn anew for each seed."""
+    parser.addoption("--share", type=float, default=1.0, help="share of the tests that are run")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the share that is asked for: each test is drawn by its name and the seed."""
+    share, seed = config.getoption("share"), os.environ.get("SKFAIR_TESTS_SEED", "0")
+
+    def is_drawn(item):
+        return crc32(f"{seed} {item.nodeid}".encode()) < share * 2**32
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_drawn(item)])
+    items[:] = filter(is_drawn, items)
 
 
 def pytest_report_header():

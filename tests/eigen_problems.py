@@ -12,6 +12,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
 from tests.naive import spectral
 from tests.registries import EIGEN_SOLVERS
+from tests.seeds import generator
 
 # Below this, arpack and lanczos hand over to the dense solver.
 N_ITERATED = 120
@@ -44,7 +45,7 @@ def ring(rng, n):
 
 def equal_parts(n_parts, size, seed=0):
     """Copies of one graph, whose eigenvalues all have as many copies; groups of each alike."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     block = rng.random((size, size))
     W = np.kron(np.eye(n_parts), block + block.T)
     return W, [np.tile(rng.integers(0, 2, size), n_parts)]

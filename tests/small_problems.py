@@ -16,11 +16,12 @@ from skfair.models import LinearScore
 from skfair.problems.erm.problem import LinearConstrainedERM
 from tests.naive import erm as naive
 from tests.registries import CONSTRAINTS, LOSSES
+from tests.seeds import generator, seed_of
 
 
 def loans(seed, n=2000, bias=2.0):
     """Points, classes and groups where demographic parity costs several points of accuracy."""
-    data = make_loans(n, bias=bias, missing_rate=0.0, random_state=seed)
+    data = make_loans(n, bias=bias, missing_rate=0.0, random_state=seed_of(seed))
     columns = ["income", "loan_amount", "employment_years", "age"]
     sex = data.sensitive_features["sex"].to_numpy(str)
     return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
@@ -102,7 +103,7 @@ class People(NamedTuple):
 
 def people(seed=0, n=80, n_levels=(2,), d=3, weighted=False):
     """Draw people whose groups differ in everything and all have both classes."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     codes = [rng.permutation(np.arange(n) // 2 % levels) for levels in n_levels]
     X = rng.normal(size=(n, d))
     X[:, 0] += codes[0]
@@ -195,11 +196,11 @@ def optimum(problem, start=None):
 
 
 def random_point(problem, seed=0):
-    return np.random.default_rng(seed).normal(0, 0.7, problem.n_parameters)
+    return generator(seed).normal(0, 0.7, problem.n_parameters)
 
 
 def random_multipliers(problem, seed=1):
-    return np.random.default_rng(seed).normal(size=problem.n_constraints)
+    return generator(seed).normal(size=problem.n_constraints)
 
 
 def central(function, x, h=1e-6):

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from tests.seeds import generator
+
 
 def naive_p_value(selected, groups, limit, n_draws=200_000, precision=1.0):
     """P-value of "two groups differ by the limit or more", the larger one of both ways."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     names = np.unique(groups)
     k = [precision * int(selected[groups == name].sum()) for name in names]
     n = [precision * int((groups == name).sum()) for name in names]

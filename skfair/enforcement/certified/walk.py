@@ -65,7 +65,7 @@ class RowRates:
     classes: IntArray  # (n_samples,): the true classes
     weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
     precision: float = 1.0  # as how many rows each counts in a test
-    # Share of the people who count in each rate that may be replaced by any others
+    # Share of the people who count in each rate that others may replace, if drawn at random
     shift: float = 0.0
     units: RowUnits | None = None  # which rows belong together
 

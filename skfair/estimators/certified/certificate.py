@@ -54,12 +54,13 @@ class Certificate:
         Fraction of the rows that are used for the test if rows are split. It is the same in each
         group, and in each class if there are classes.
     shift : float, default=0.0
-        Fraction of each group (and class) that may be replaced by any other people without
-        violating the limits. This protects against a shift of the population, and the limits become
-        stricter in return. A limit on means is tightened by about this fraction of the range of the
-        predictions, and the new people must not leave this range. A limit within an interval is
-        tightened by this fraction divided by the length of the interval, or by twice as much for
-        constraints other than "statistical_parity".
+        Fraction of each group (and class) that people from elsewhere may make up without violating
+        the limits: anybody may come, and those who were there before leave at random. This protects
+        against a shift of the population, and the limits become stricter in return. It does not
+        cover people who leave because of their predictions. A limit on means is tightened by about
+        this fraction of the range of the predictions, and the new people must not leave this range.
+        A limit within an interval is tightened by this fraction divided by the length of the
+        interval, or by twice as much for constraints other than "statistical_parity".
 
     See Also
     --------
