@@ -22,7 +22,7 @@ from scipy import stats
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.row_units import RowUnits, UnitParts, share_of_few
 from skfair.groups.score_bins import bincount
-from skfair.utils.rounding import ROUNDING
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 
 class CellMeans(NamedTuple):
@@ -162,6 +162,8 @@ def effective_size(sums: FloatArray, is_share: bool = True) -> FloatArray:
     The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
     on the value: its variance over the linearised variance of the mean. Rows that count once are
     worth themselves. With units, sums of shape (3, 3, ...), it is at most what they are worth.
+    What is a whole number but for rounding is one: ten people copied are not fewer than ten, and
+    simulations of them draw the same numbers.
     """
     (weight, first, second), (squares, of_first, of_second) = sums[:2]
     mean = first / np.where(weight > 0, weight, 1.0)
@@ -171,9 +173,10 @@ def effective_size(sums: FloatArray, is_share: bool = True) -> FloatArray:
         kish = weight**2 / np.where(squares > 0, squares, 1.0)
         linear = _over_variance(weight, mean, second, (squares, of_first, of_second))
         rows = np.minimum(kish, linear)
-    if len(sums) == 2:
-        return rows
-    return np.asarray(np.minimum(rows, _size_of_units(weight, mean, second, sums[2], is_share)))
+    if len(sums) > 2:
+        rows = np.minimum(rows, _size_of_units(weight, mean, second, sums[2], is_share))
+    whole = np.rint(rows)
+    return np.asarray(np.where(np.abs(rows - whole) <= SUM_ROUNDING * whole, whole, rows))
 
 
 def _over_variance(

@@ -620,7 +620,7 @@ def _further_gain(
     lowest, most = lowest[:-1], -lowest[-1]
     lowest = np.sort(np.where(may_be_kept[:-1], lowest, np.inf)[1:])
     places = [k - 1, max(k - 1, int(chance / 2 * n_models))]
-    could_gain, of_rows = np.clip(-lowest[places], 0.0, most).tolist()
+    could_gain, of_rows = (np.clip(-lowest[places], 0.0, most) + 0.0).tolist()  # no -0.0
     if not could_gain > gain > 0:
         return could_gain, of_rows, np.nan
     # Errors shrink with the square root of the number of rows, and so do differences of the
