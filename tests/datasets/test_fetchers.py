@@ -1,6 +1,5 @@
 """The fetchers, without a network: fakes shaped like OpenML's tables, and a cached copy of one."""
 
-import inspect
 import socket
 from http.client import IncompleteRead
 from importlib import resources
@@ -105,15 +104,11 @@ def openml(monkeypatch):
     return calls
 
 
-@pytest.fixture(params=SPECS)
-def name(request):
-    return request.param
-
-
 def fetch(name, **arguments):
     return getattr(datasets, f"fetch_{name}")(**arguments)
 
 
+@pytest.mark.parametrize("name", SPECS)
 def test_what_every_fetcher_returns(name, openml):
     dataset, spec = fetch(name, data_home="somewhere", cache=False), SPECS[name]
     assert openml == [
@@ -129,11 +124,8 @@ def test_what_every_fetcher_returns(name, openml):
     removed = set(dataset.frame.columns) - set(dataset.feature_names)
     assert removed == {*dataset.dropped_columns, dataset.target.name}
     assert str(spec.data_id) in dataset.DESCR
-
-
-def test_triples(name, openml):
-    parts, dataset = fetch(name, return_X_y=True), fetch(name)
     whole = (dataset.data, dataset.target, dataset.sensitive_features)
+    parts = fetch(name, return_X_y=True)
     assert all(part.equals(one) for part, one in zip(parts, whole, strict=True))
 
 
@@ -261,19 +253,15 @@ def test_a_table_that_changed_is_an_error(monkeypatch, change, message):
         IncompleteRead(b""),
     ],
 )
-def test_without_a_network_the_error_says_what_to_do(monkeypatch, name, error):
+def test_without_a_network_the_error_says_what_to_do(monkeypatch, error):
     def fail(**_):
         raise error
 
     monkeypatch.setattr(_openml, "fetch_openml", fail)
-    spec = SPECS[name]
-    with pytest.raises(
-        ConnectionError, match=rf"data set {spec.data_id} \('{spec.name}'\)"
-    ) as info:
-        fetch(name)
+    said = r"data set 1590 \('adult'\).*network connection.*data_home.*load_local"
+    with pytest.raises(ConnectionError, match=said) as info:
+        datasets.fetch_adult()
     assert info.value.__cause__ is error
-    for advice in ("network connection", "data_home", "load_local"):
-        assert advice in str(info.value)
 
 
 def test_trouble_with_the_cache_folder_is_left_as_it_is(monkeypatch, tmp_path):
@@ -282,18 +270,6 @@ def test_trouble_with_the_cache_folder_is_left_as_it_is(monkeypatch, tmp_path):
     with pytest.raises(OSError, match="no_folder") as info:
         datasets.fetch_adult(data_home=file)
     assert not isinstance(info.value, ConnectionError)
-
-
-@pytest.mark.parametrize("bad", [{"data_home": 3}, {"cache": "yes"}, {"return_X_y": None}])
-def test_bad_arguments_are_named(name, bad):
-    with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of fetch_{name}"):
-        fetch(name, **bad)
-
-
-def test_all_fetchers_take_the_same_arguments(name):
-    signature = inspect.signature(getattr(datasets, f"fetch_{name}"))
-    assert list(signature.parameters) == ["data_home", "cache", "return_X_y"]
-    assert all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values())
 
 
 @needs_new_cache

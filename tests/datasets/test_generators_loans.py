@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.api.types import is_numeric_dtype
+from scipy.stats import binomtest, chi2_contingency, ttest_ind
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfair.datasets import make_loans
+from tests.seeds import seed_of
 
 NUMERIC = ["age", "income", "loan_amount", "employment_years"]
 WORDS = ["credit_history", "housing", "purpose"]
@@ -37,8 +38,8 @@ def model():
     )
 
 
-def test_shapes_names_and_types():
-    loans = make_loans(500, random_state=0)
+def test_columns_and_their_values():
+    loans = make_loans(2000, random_state=seed_of())
     assert loans.data.columns.tolist() == NUMERIC + WORDS + SENSITIVE
     assert all(is_numeric_dtype(loans.data[c]) for c in NUMERIC)
     assert not any(is_numeric_dtype(loans.data[c]) for c in WORDS + SENSITIVE)
@@ -47,10 +48,7 @@ def test_shapes_names_and_types():
     assert loans.target.name == "granted"
     assert loans.target.dtype == np.int64
     assert set(loans.target) == {0, 1}
-
-
-def test_levels_of_the_words():
-    data = make_loans(2000, random_state=0).data
+    data = loans.data
     assert set(data["credit_history"].dropna()) == {"good", "short", "late payments"}
     assert set(data["housing"].dropna()) == {"own", "rent", "family"}
     assert set(data["purpose"]) == {"car", "home", "business", "education"}
@@ -59,15 +57,13 @@ def test_levels_of_the_words():
     assert not (data["employment_years"] > data["age"] - 18).any()
 
 
-def test_default_group_sizes_are_exact():
-    groups = make_loans(1000, random_state=0).sensitive_features
+def test_group_sizes_are_exact():
+    """Shares may be given for one attribute only, and leave out a level."""
+    groups = make_loans(1000, random_state=seed_of()).sensitive_features
     assert groups["sex"].value_counts().to_dict() == {"male": 550, "female": 450}
     assert groups["ethnicity"].value_counts().to_dict() == {"A": 700, "B": 200, "C": 100}
-
-
-def test_group_shares_change_one_attribute_and_may_leave_out_a_level():
     shares = {"ethnicity": {"A": 0.25, "B": 0.75}}
-    groups = make_loans(1001, group_shares=shares, random_state=0).sensitive_features
+    groups = make_loans(1001, group_shares=shares, random_state=seed_of()).sensitive_features
     assert abs(groups["ethnicity"].value_counts()["B"] - 750.75) < 1
     assert "C" not in set(groups["ethnicity"])
     assert groups["sex"].value_counts()["female"] == 450
@@ -75,7 +71,7 @@ def test_group_shares_change_one_attribute_and_may_leave_out_a_level():
 
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.3])
 def test_missing_cells_are_where_and_as_many_as_asked(rate):
-    loans = make_loans(1000, missing_rate=rate, random_state=0)
+    loans = make_loans(1000, missing_rate=rate, random_state=seed_of())
     missing = loans.data.isna().mean()
     assert missing[INCOMPLETE].tolist() == pytest.approx([rate] * 4)
     assert missing.drop(INCOMPLETE).max() == 0
@@ -83,7 +79,7 @@ def test_missing_cells_are_where_and_as_many_as_asked(rate):
 
 
 def test_bias_raises_the_gap_and_only_takes_grants_away():
-    tables = [make_loans(4000, bias=bias, random_state=0) for bias in (0, 0.5, 1, 2, 4)]
+    tables = [make_loans(40_000, bias=bias, random_state=seed_of()) for bias in (0, 0.5, 1, 2)]
     for name in SENSITIVE:
         gaps = [gap(t.target, t.sensitive_features[name]) for t in tables]
         assert (np.diff(gaps) > 0.02).all()
@@ -94,20 +90,18 @@ def test_bias_raises_the_gap_and_only_takes_grants_away():
         assert weaker.target[untouched].equals(stronger.target[untouched])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_without_bias_sex_and_ethnicity_do_not_matter(seed):
-    loans = make_loans(8000, bias=0, missing_rate=0, random_state=seed)
-    # 4 standard errors of a difference of two rates; the smallest ethnic group has 800 rows.
-    assert gap(loans.target, loans.sensitive_features["sex"]) < 4 * 0.5 * 2 / np.sqrt(8000)
-    assert gap(loans.target, loans.sensitive_features["ethnicity"]) < 4 * 0.5 / np.sqrt(700)
-    income = loans.data.groupby(loans.sensitive_features["sex"])["income"].agg(["mean", "sem"])
-    difference = income["mean"]["male"] - income["mean"]["female"]
-    assert abs(difference) < 4 * np.hypot(*income["sem"])
+def test_without_bias_sex_and_ethnicity_do_not_matter():
+    loans = make_loans(8000, bias=0, missing_rate=0, random_state=seed_of())
+    for name in SENSITIVE:
+        counts = pd.crosstab(loans.sensitive_features[name], loans.target)
+        assert chi2_contingency(counts).pvalue > 1e-7
+    log_income, is_male = np.log(loans.data["income"]), loans.data["sex"] == "male"
+    assert ttest_ind(log_income[is_male], log_income[~is_male]).pvalue > 1e-7
 
 
 def test_a_logistic_regression_learns_the_decision_and_the_bias():
-    X, y, groups = make_loans(4000, random_state=0)
-    train, test = train_test_split(np.arange(4000), random_state=0)
+    X, y, groups = make_loans(20_000, random_state=seed_of())
+    train, test = slice(4000), slice(4000, None)
     prediction = model().fit(X.iloc[train], y.iloc[train]).predict(X.iloc[test])
     assert 0.75 < (prediction == y.iloc[test]).mean() < 0.9
     assert 0.15 < gap(prediction, groups["sex"].iloc[test]) < 0.4
@@ -118,7 +112,7 @@ def test_a_logistic_regression_learns_the_decision_and_the_bias():
 
 
 def test_what_the_decision_asks_for():
-    X, y, _ = make_loans(8000, bias=0, missing_rate=0, random_state=0)
+    X, y, _ = make_loans(8000, bias=0, missing_rate=0, random_state=seed_of())
     signs = {
         "income": np.log(X["income"]),
         "request": -np.log(X["loan_amount"] / X["income"]),
@@ -132,28 +126,12 @@ def test_what_the_decision_asks_for():
 
 
 def test_amounts_and_homes_are_those_of_the_purpose_the_age_and_the_income():
-    data = make_loans(8000, bias=0, missing_rate=0, random_state=0).data
+    data = make_loans(8000, bias=0, missing_rate=0, random_state=seed_of()).data
     assert data["age"].dtype == np.int64
     typical = data.groupby("purpose")["loan_amount"].median()
     assert typical.sort_values().index.tolist() == ["education", "car", "business", "home"]
-    rates = data["purpose"].value_counts(normalize=True)
-    assert rates["car"] == pytest.approx(0.35, abs=4 * np.sqrt(0.23 / 8000))
+    assert binomtest((data["purpose"] == "car").sum(), 8000, 0.35).pvalue > 1e-7
     owners = data.groupby("housing")[["age", "income"]].mean()
     assert (owners.loc["own"] > owners.drop("own") * 1.02).all(axis=None)
     rich = data["income"] > data["income"].median()
     assert data["loan_amount"][rich].median() > 1.1 * data["loan_amount"][~rich].median()
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ({"age": {"young": 1.0}}, "the attribute 'age', which make_loans does not have"),
-        ({"sex": {"other": 1.0}}, "names the level 'other'. The levels are"),
-        ({"sex": {"female": 0.5, "male": 0.6}}, "are no shares: they sum to 1.1"),
-        ({"sex": {"female": -0.5, "male": 1.5}}, "are no shares"),
-        ({"sex": [0.5, 0.5]}, "is no dict"),
-    ],
-)
-def test_bad_group_shares_are_explained(shares, message):
-    with pytest.raises(ValueError, match=message):
-        make_loans(group_shares=shares)

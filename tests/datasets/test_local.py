@@ -78,14 +78,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_names_come_in_the_order_of_the_file(folder):
-    assert local_datasets(folder) == ["people", "scored", "points", "graph"]
-    assert local_datasets(str(folder)) == local_datasets(folder)
-
-
 def test_the_environment_variable_names_the_folder(folder, monkeypatch):
     monkeypatch.setenv("SKFAIR_DATA", str(folder))
-    assert local_datasets() == list(INDEX)
+    assert local_datasets() == local_datasets(folder) == list(INDEX)
     assert load_local("people").data.shape == (5, 2)
 
 
@@ -105,9 +100,7 @@ def test_a_table(folder):
     for text in ("people", "Made up.", "Licence: none", "as on the form"):
         assert text in people.DESCR
     assert "adjacency" not in people
-
-
-def test_a_target_constraint_goes_before_the_label(folder):
+    # A target rule goes before the label.
     scored = load_local("scored", folder)
     assert scored.target.tolist() == [0, 0, 0, 0, 1]
     assert "age" not in scored.feature_names
@@ -144,30 +137,20 @@ def test_an_edge_to_nowhere_is_an_error(folder, bad):
         load_local("graph", folder)
 
 
-def test_no_folder_named(monkeypatch):
-    monkeypatch.delenv("SKFAIR_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"SKFAIR_DATA is not set\. Pass folder=, or set"):
-        local_datasets()
-    with pytest.raises(FileNotFoundError, match="folder is ''"):
-        local_datasets("")
-
-
-def test_the_folder_is_absent_or_empty(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"folder names '.*nowhere', which is no folder"):
-        load_local("people", tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"which holds no datasets\.json"):
-        load_local("people", tmp_path)
-    monkeypatch.setenv("SKFAIR_DATA", str(tmp_path / "nowhere"))
+def test_what_is_not_there_is_named(folder, monkeypatch):
+    for wrong, said in (
+        (folder / "nowhere", r"folder names '.*nowhere', which is no folder"),
+        (folder.parent, r"which holds no datasets\.json"),
+        (None, r"SKFAIR_DATA is not set\. Pass folder=, or set"),
+    ):
+        monkeypatch.delenv("SKFAIR_DATA", raising=False)
+        with pytest.raises(FileNotFoundError, match=said):
+            load_local("people", wrong)
+    monkeypatch.setenv("SKFAIR_DATA", str(folder / "nowhere"))
     with pytest.raises(FileNotFoundError, match="the environment variable SKFAIR_DATA names"):
         load_local("people")
-
-
-def test_unknown_name_lists_the_names(folder):
     with pytest.raises(ValueError, match=r"no data set 'peple' .* It holds people, scored, points"):
         load_local("peple", folder)
-
-
-def test_a_missing_file_is_named(folder):
     (folder / "people.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"datasets\.json names 'people\.parquet', but"):
         load_local("people", folder)
@@ -190,10 +173,7 @@ def test_without_pyarrow_the_error_says_what_to_install(folder, monkeypatch):
         ({"sensitive": [{"column": "sex"}]}, "each of it with a 'name'"),
         ({"sensitive": [{"name": "sex"}]}, "a 'column' or a 'rule'"),
         ({"sensitive": [{"name": "sex", "column": "gender"}]}, "column 'gender', which is not in"),
-        (
-            {"sensitive": [{"name": "old", "rule": "years > 3"}]},
-            "years.*cannot be evaluated",
-        ),
+        ({"sensitive": [{"name": "old", "rule": "years > 3"}]}, "years.*cannot be evaluated"),
         ({"sensitive": [{"name": "old", "rule": "age + 1"}]}, "not true or false for each row"),
         ({"sensitive": [{"name": "old", "rule": "age > 1", "labels": {"True": "o"}}]}, "labels of"),
         ({"target": "result"}, "column 'result', which is not in"),
@@ -230,13 +210,6 @@ def test_what_is_missing_makes_no_group_and_no_positive_answer(folder):
     assert people.target.tolist() == [1, 0, 1, 0, 0]
     assert people.sensitive_features["sex"].isna().tolist() == [False, True, False, False, False]
     assert people.sensitive_features["adult"].iloc[1] == "not"
-
-
-def test_bad_arguments_are_named(folder):
-    with pytest.raises(ValueError, match="'name' parameter of load_local"):
-        load_local(3, folder)
-    with pytest.raises(ValueError, match="'folder' parameter of local_datasets"):
-        local_datasets(3)
 
 
 # The facts below are those of the folder's README, written down by hand: rows, columns that are
