@@ -22,7 +22,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering
@@ -32,9 +31,9 @@ from skfair.constraints.rates import RateParity
 from skfair.inspection import GroupCalibrationDisplay
 from skfair.metrics import (
     demographic_parity_difference,
-    demographic_parity_ratio,
     disparity_test,
     disparity_upper_bound,
+    equal_opportunity_difference,
     fairness_report,
     get_scorer,
     group_report,
@@ -45,9 +44,10 @@ from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import FairDecisionRegressor
 from skfair.report import audit
-from tests.public import public_objects
+from tests.messages import messages
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 N = 800
 FRAME = pd.DataFrame(RNG.normal(size=(N, 3)), columns=list("abc"))
 PEOPLE = pd.DataFrame(
@@ -58,6 +58,100 @@ FRAME["a"] += SEX == "m"
 Y = (FRAME["a"] + FRAME["b"] + RNG.normal(size=N) > 0.5).astype(int)
 PERSON = np.arange(N) // 2
 WITH_SEX = FRAME.assign(sex=(SEX == "m").astype(int))
+
+
+THREE = np.where(FRAME["a"] > 0.5, "late", np.where(FRAME["b"] > 0, "mid", "early"))
+OF_SEX = {"sensitive_features": SEX}
+RENAMED = ColumnTransformer([("sex", "passthrough", ["sex"]), ("rest", "passthrough", ["a"])])
+RENAMED.set_output(transform="pandas")
+
+
+def fit(kind, X=FRAME, y=Y, groups=SEX, **options):
+    """Return a call that fits."""
+    return lambda: kind(**options).fit(X, y, sensitive_features=groups)
+
+
+def of(function, *columns, **options):
+    """Return a call with groups."""
+    return lambda: function(*columns, **OF_SEX | options)
+
+
+ERM, DECISIONS = ConstrainedERMClassifier, FairDecisionClassifier
+DATA = [
+    (ValueError, "Pass X first", (Y, FRAME)),
+    (ValueError, r"y.argmax\(axis=1\)", (FRAME, np.eye(2)[Y])),
+    (ValueError, "Drop the rows whose target is missing", (FRAME, Y.where(Y > 0))),
+    (ValueError, "Add rows of another class", (FRAME, np.ones(N))),
+    (TypeError, "DictVectorizer", ([{"a": 1.0}] * N, Y)),
+]
+MISSPELT = [
+    (ERM, "constraint", "equalised_odds", "equalized_odds"),
+    (ERM, "constraint", "demographic_parity_difference", "demographic_parity"),
+    (ERM, "solver", "al_newtn", "al_newton"),
+    (ERM, "loss", "logloss", "log_loss"),
+    (DECISIONS, "constraint", "equal_oportunity", "equal_opportunity"),
+    (PartialParityClassifier, "constraint", "equal_oportunity", "equal_opportunity"),
+    (PartialParityClassifier, "solver", "al_newtn", "al_newton"),
+    (FairKMeans, "solver", "pricess", "prices"),
+    (FairSpectralClustering, "solver", "lanczo", "lanczos"),
+    (FairSpectralClustering, "affinity", "nearest_neighbors_graph", "nearest_neighbors"),
+]
+test_wrong_calls_say_what_to_do = messages(
+    *(
+        (error, words, fit(kind, *columns))
+        for kind in (ERM, DECISIONS)
+        for error, words, columns in DATA
+    ),
+    (ValueError, "FairDecisionClassifier limits the disparity of each", fit(ERM, y=THREE)),
+    (TypeError, "'sensitive_features'", lambda: DECISIONS().fit(FRAME, Y, sensitive_feature=SEX)),
+    (ValueError, "takes columns of X: set sensitive=", fit(DECISIONS, groups=SEX[:9])),
+    (ValueError, r"set sensitive=\['sex'\] of the", fit(ERM, WITH_SEX, groups=["sex"])),
+    (TypeError, "its name to the estimator, sensitive=", fit(ERM, WITH_SEX, groups="sex")),
+    (
+        ValueError,
+        "no column 'sex'. Did you mean 'sex__sex'",
+        lambda: make_pipeline(RENAMED, ERM(sensitive="sex")).fit(WITH_SEX, Y),
+    ),
+    # A metric has no X.
+    (
+        ValueError,
+        "has 1 rows but the other data have 800",
+        of(demographic_parity_difference, None, Y, sensitive_features=["sex"]),
+    ),
+    *(
+        (ValueError, f"Did you mean '{meant}'", fit(kind, **{name: wrong}))
+        for kind, name, wrong, meant in MISSPELT
+    ),
+    (ValueError, "Did you mean 'equalized_odds'", lambda: DisparityMonitor("equalised_odds")),
+    (
+        ValueError,
+        "mean 'equalized_odds'",
+        of(disparity_test, "equalised_odds", Y, Y, max_disparity=1),
+    ),
+    (ValueError, "Did you mean 'hinge'", of(largest_group_loss, Y, Y, loss="hing")),
+    (ValueError, "Did you mean 'neg_group_auc_gap'", lambda: get_scorer("group_auc_gap")),
+    (TypeError, "mean 'interval'", lambda: get_scorer("neg_partial_ccdf_gap", intervall=(0, 1))),
+    (TypeError, "no argument 'attribute'", lambda: get_scorer("neg_group_auc_gap", attribute="a")),
+    (
+        ValueError,
+        "are both a limit",
+        of(disparity_test, "demographic_parity", None, Y, min_ratio=0.8, max_disparity=0.1),
+    ),
+    (ValueError, "min_ratio must be", lambda: sample_size(min_ratio=80)),
+    (ValueError, "There is no limit", sample_size),
+    (
+        ValueError,
+        "pass the decisions by these as y_pred",
+        of(audit, Y, y_score=FRAME["a"], threshold={"f": 0.4, "m": 0.5}),
+    ),
+)
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
+@pytest.mark.parametrize("kind", [ERM, DECISIONS, FairKMeans])
+def test_people_that_are_sensitive_attributes_are_told_where_they_go(kind):
+    with pytest.raises((TypeError, ValueError), match="passed as sensitive_features="):
+        kind().fit(FRAME, Y, groups=SEX)
 
 
 @pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityClassifier])
@@ -76,33 +170,16 @@ def test_folds_that_are_a_generator_survive_copies_files_and_a_second_fit():
         assert np.array_equal(other.train_predictions_, model.train_predictions_)
 
 
-def test_a_splitter_by_people_gets_them_from_fit_and_by_routing():
-    by_list = FairDecisionClassifier(cv=list(GroupKFold(4).split(FRAME, Y, groups=PERSON)))
-    by_list.fit(FRAME, Y, sensitive_features=SEX)
+def test_a_splitter_by_people_gets_them_by_routing():
     model = FairDecisionClassifier(cv=GroupKFold(4))
     model.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
-    assert np.array_equal(model.train_predictions_, by_list.train_predictions_)
     with config_context(enable_metadata_routing=True):
         piped = make_pipeline(model)
         piped.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
         params = {"groups": PERSON, "sensitive_features": SEX}
         scores = cross_validate(model, FRAME, Y, cv=GroupKFold(2), params=params)["test_score"]
     assert np.isfinite(scores).all()
-    assert np.array_equal(piped[-1].train_predictions_, by_list.train_predictions_)
-
-
-def test_wrong_names_and_numbers_of_groups_say_what_to_do():
-    with pytest.raises(TypeError, match="'sensitive_feature'.*Did you mean 'sensitive_features'"):
-        FairDecisionClassifier().fit(FRAME, Y, sensitive_feature=SEX)
-    with pytest.raises(ValueError, match="takes columns of X: set sensitive="):
-        FairDecisionClassifier().fit(FRAME, Y, sensitive_features=SEX[:9])
-
-
-def test_scorers_refuse_wrong_arguments_when_they_are_made():
-    with pytest.raises(TypeError, match="'intervall'. Did you mean 'interval'"):
-        get_scorer("neg_partial_ccdf_gap", intervall=(0, 0.3))
-    with pytest.raises(TypeError, match="no argument 'attribute'"):
-        get_scorer("neg_demographic_parity_difference", attribute="sex")
+    assert np.array_equal(piped[-1].train_predictions_, model.train_predictions_)
 
 
 def test_reports_stay_reports():
@@ -112,17 +189,6 @@ def test_reports_stay_reports():
         assert str(changed.compact())
     table = group_report(Y, Y, sensitive_features=SEX)
     assert type(table[["accuracy", "n"]]) is type(table)
-
-
-def test_the_four_fifths_rule_is_said_as_people_say_it():
-    constraint = DemographicParity(min_ratio=0.8)
-    model = FairDecisionClassifier(constraint=constraint, cv=3).fit(
-        FRAME, Y, sensitive_features=SEX
-    )
-    decided = model.train_predictions_
-    assert demographic_parity_ratio(Y, decided, sensitive_features=SEX) >= 0.8
-    free = FairDecisionClassifier(max_disparity=1.0, cv=3).fit(FRAME, Y, sensitive_features=SEX)
-    assert demographic_parity_ratio(Y, free.train_predictions_, sensitive_features=SEX) < 0.8
 
 
 def test_a_smallest_ratio_is_tested_as_the_limit_of_a_constraint_is():
@@ -137,12 +203,6 @@ def test_a_smallest_ratio_is_tested_as_the_limit_of_a_constraint_is():
     bound = disparity_upper_bound("demographic_parity", None, Y, comparison="ratio", **given)
     assert asked.is_within == (bound <= 0.6)
     assert np.array_equal(sample_size(min_ratio=0.8), sample_size(1 - 0.8, comparison="ratio"))
-    with pytest.raises(ValueError, match="are both a limit"):
-        disparity_test("demographic_parity", None, Y, min_ratio=0.8, max_disparity=0.1, **given)
-    with pytest.raises(ValueError, match="min_ratio must be"):
-        sample_size(min_ratio=80)
-    with pytest.raises(ValueError, match="There is no limit"):
-        sample_size()
 
 
 def test_selection_rates_need_no_true_labels():
@@ -177,23 +237,6 @@ def test_certificates_say_what_is_shown_of_each_attribute():
     assert not hasattr(alone, "p_values_")
 
 
-def test_gauges_of_a_monitor_are_disparities_of_their_attribute():
-    monitor = DisparityMonitor("demographic_parity", {"sex": 0.05, "age": 0.5})
-    for _ in range(12):
-        monitor.update(None, Y, PEOPLE)
-    gauges = dict(
-        re.findall(r'skfair_disparity\{.*attribute="(\w+)"\} (\S+)', monitor.to_prometheus())
-    )
-    for name in ("sex", "age"):
-        by_hand = demographic_parity_difference(None, Y, sensitive_features=PEOPLE[name])
-        assert float(gauges[name]) == pytest.approx(by_hand, abs=1e-9)
-
-
-def test_nothing_is_deprecated_before_a_release():
-    for name, thing in public_objects():
-        assert "deprecated" not in (getattr(thing, "__doc__", "") or ""), name
-
-
 @pytest.mark.parametrize(
     ("options", "is_there"),
     [
@@ -210,13 +253,6 @@ def test_partial_fit_is_there_if_it_works(options, is_there):
     if is_there:
         model.partial_fit(FRAME, Y, sensitive_features=SEX)
         assert model.predict(FRAME).shape == (N,)
-
-
-def test_names_of_columns_go_to_the_estimator():
-    with pytest.raises(ValueError, match=r"set sensitive=\['sex'\] of the estimator"):
-        ConstrainedERMClassifier().fit(WITH_SEX, Y, sensitive_features=["sex"])
-    with pytest.raises(TypeError, match="give its name to the estimator, sensitive="):
-        ConstrainedERMClassifier().fit(WITH_SEX, Y, sensitive_features="sex")
 
 
 def test_paths_take_pipelines():
@@ -237,73 +273,28 @@ def test_paths_take_pipelines():
     assert routed.train_disparities == pytest.approx(direct.train_disparities)
 
 
-def test_probabilities_have_logarithms():
-    model = FairDecisionClassifier(cv=3).fit(FRAME, Y, sensitive_features=SEX)
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(FRAME)), model.predict_proba(FRAME))
-
-
-@pytest.mark.parametrize(
-    ("fit", "meant"),
-    [
-        (lambda: ConstrainedERMClassifier("equalised_odds"), "equalized_odds"),
-        (lambda: ConstrainedERMClassifier("demographic_parity_difference"), "demographic_parity"),
-        (lambda: ConstrainedERMClassifier(solver="al_newtn"), "al_newton"),
-        (lambda: ConstrainedERMClassifier(loss="logloss"), "log_loss"),
-        (lambda: FairDecisionClassifier(constraint="equal_oportunity"), "equal_opportunity"),
-        (lambda: PartialParityClassifier(constraint="equal_oportunity"), "equal_opportunity"),
-        (lambda: PartialParityCalibrator(constraint="equal_oportunity"), "equal_opportunity"),
-        (lambda: FairKMeans(solver="pricess"), "prices"),
-        (lambda: FairSpectralClustering(solver="lanczo"), "lanczos"),
-        (lambda: FairSpectralClustering(affinity="nearest_neighbors_graph"), "nearest_neighbors"),
-        (lambda: PartialParityClassifier(solver="al_newtn"), "al_newton"),
-    ],
-)
-def test_misspelt_names_are_guessed(fit, meant):
-    with pytest.raises(ValueError, match=f"Did you mean '{meant}'"):
-        fit().fit(FRAME, Y, sensitive_features=SEX)
-
-
-class OfTheOld:
-    """Rows whose third column is above 0, as the page for developers says how to write it."""
+class OfThePositive:
+    """The rows of the positive class, as the page for developers says how to write it."""
 
     def parts(self, rows):
-        counts = np.where(rows.groups.codes[0] >= 0, (FRAME["c"] <= 0).astype(int), 1)
-        return Parts(counts, (" among some",))
+        return Parts((rows.targets <= 0).astype(int), (" among the positive",))
 
 
-class AmongSome(RateParity):
+class AmongThePositive(RateParity):
     """Selection rates among some of the rows."""
 
-    given = OfTheOld()
+    subset = OfThePositive()
 
 
-def test_rows_that_count_may_be_split_by_an_object_of_ones_own():
-    model = FairDecisionClassifier(constraint=AmongSome(), max_disparity=0.02, cv=3)
-    model.fit(FRAME, Y, sensitive_features=SEX)
-    decided, some = model.train_predictions_[FRAME["c"] > 0], SEX[FRAME["c"] > 0]
-    assert abs(decided[some == "f"].mean() - decided[some == "m"].mean()) <= 0.02 + 1e-9
-
-
-def test_misspelt_names_are_guessed_where_nothing_is_fitted():
-    with pytest.raises(ValueError, match="Did you mean 'equalized_odds'"):
-        DisparityMonitor("equalised_odds")
-    with pytest.raises(ValueError, match="Did you mean 'neg_demographic_parity_difference'"):
-        get_scorer("neg_demographic_parity")
-    with pytest.raises(ValueError, match="Did you mean 'equalized_odds'"):
-        disparity_test("equalised_odds", Y, Y, sensitive_features=SEX, max_disparity=0.1)
-    with pytest.raises(ValueError, match="Did you mean 'hinge'"):
-        largest_group_loss(Y, Y, sensitive_features=SEX, loss="hing")
-
-
-def test_metrics_do_not_speak_of_an_X_that_there_is_not():
-    for given in (SEX[:-1], ["sex"]):
-        with pytest.raises(ValueError, match=rf"has {len(given)} rows but the other data have 800"):
-            demographic_parity_difference(None, Y, sensitive_features=given)
-
-
-def test_the_summary_says_which_decisions_limits_hold_for():
-    words = " ".join(FairDecisionClassifier.__doc__.split())
-    assert "``predict(X_train)`` may differ, because its models have seen these rows" in words
+def test_rows_that_count_may_be_told_by_an_object_of_ones_own():
+    own, known = (
+        FairDecisionClassifier(constraint=constraint, max_disparity=0.02, cv=3)
+        .fit(FRAME, Y, sensitive_features=SEX)
+        .train_predictions_
+        for constraint in (AmongThePositive(), "equal_opportunity")
+    )
+    assert np.array_equal(own, known)
+    assert equal_opportunity_difference(Y, own, sensitive_features=SEX) <= 0.02 + 1e-9
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -347,13 +338,6 @@ def test_the_target_among_groups_or_columns_is_said(kind, labels):
         model.fit(FRAME.assign(paid=np.roll(Y, 1)), y, sensitive_features=SEX)
 
 
-def test_a_column_that_a_transformer_has_renamed_is_found():
-    columns = ColumnTransformer([("sex", "passthrough", ["sex"]), ("rest", "passthrough", ["a"])])
-    model = ConstrainedERMClassifier(sensitive="sex")
-    with pytest.raises(ValueError, match="no column 'sex'. Did you mean 'sex__sex'"):
-        make_pipeline(columns.set_output(transform="pandas"), model).fit(WITH_SEX, Y)
-
-
 def test_weights_reach_the_last_step_of_a_pipeline_as_the_warning_says():
     plain = FairDecisionClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
     weights, given = np.where(Y, 3.0, 1.0), {"sensitive_features": SEX}
@@ -381,37 +365,6 @@ def test_numbers_whose_squares_overflow_are_named(dtype):
     assert not getattr(caught.value, "__notes__", [])
 
 
-THREE = np.where(FRAME["a"] > 0.5, "late", np.where(FRAME["b"] > 0, "mid", "early"))
-MISSING = Y.astype(float).where(np.arange(N) > 0)
-OF_SEX = {"sensitive_features": SEX}
-
-
-@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier])
-@pytest.mark.parametrize(
-    ("columns", "remedy"),
-    [
-        ((Y, FRAME), "Pass X first"),
-        ((FRAME, np.eye(2)[Y]), r"y.argmax\(axis=1\)"),
-        ((FRAME, MISSING), "Drop the rows whose target is missing"),
-        ((FRAME, np.ones(N)), "Add rows of another class"),
-        (([{"a": 1.0}] * N, Y), "DictVectorizer"),
-    ],
-    ids=["swapped", "one-hot", "missing", "one class", "dicts"],
-)
-def test_errors_about_the_data_of_a_fit_say_what_to_do(kind, columns, remedy):
-    with pytest.raises((TypeError, ValueError)) as caught:
-        kind().fit(*columns, **OF_SEX)
-    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    assert re.search(remedy, said)
-
-
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
-@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier, FairKMeans])
-def test_people_that_are_sensitive_attributes_are_told_where_they_go(kind):
-    with pytest.raises((TypeError, ValueError), match="passed as sensitive_features="):
-        kind().fit(FRAME, Y, groups=SEX)
-
-
 @pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier, FairKMeans])
 def test_attributes_before_the_fit_ask_for_it(kind):
     model = kind()
@@ -426,21 +379,9 @@ def test_attributes_before_the_fit_ask_for_it(kind):
         fitted.no_such_name_  # noqa: B018
 
 
-def test_several_classes_are_sent_to_the_estimator_that_takes_them():
-    with pytest.raises(ValueError, match="FairDecisionClassifier limits the disparity of each"):
-        ConstrainedERMClassifier().fit(FRAME, THREE, **OF_SEX)
-    FairDecisionClassifier(max_disparity=1, cv=2).fit(FRAME, THREE, **OF_SEX)
-
-
-def test_thresholds_of_groups_are_passed_as_decisions():
-    score = 1 / (1 + np.exp(-FRAME["a"]))
-    with pytest.raises(ValueError, match="pass the decisions by these as y_pred"):
-        audit(Y, y_score=score, threshold={"f": 0.4, "m": 0.5}, **OF_SEX)
-
-
 def test_the_auc_of_groups_is_one_step_from_each_shorter_form():
     score = 1 / (1 + np.exp(-FRAME["a"]))
-    asked = {"metrics": {"auc": roc_auc_score}, "random_state": 0, **OF_SEX}
+    asked = {"metrics": {"auc": roc_auc_score}, "n_bootstrap": 5, **OF_SEX}
     form = re.escape("group_report(y_true, y_score > 0.5, y_score=y_score, metrics=")
     for columns in (
         {"y_pred": score},

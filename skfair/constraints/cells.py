@@ -59,7 +59,10 @@ class Parts(NamedTuple):
 
 
 class Subset(Protocol):
-    """Says which rows count, and splits them into parts."""
+    """Says which rows count, and splits them into parts.
+
+    The rows may be those of ``fit`` in another order, so parts depend on what ``rows`` holds only.
+    """
 
     def parts(self, rows: TrainingRows) -> Parts:
         """Return the parts; raise if a rate in them would be that of no rows."""
