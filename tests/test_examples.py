@@ -37,11 +37,3 @@ def test_the_gallery_shows_every_example_once():
     names = sorted(name for part in listed.values() for name in part)
     assert names == [path.stem.removeprefix("plot_") for path in EXAMPLES]
     assert len(names) >= 24
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_has_a_title_and_an_introduction(path):
-    title, line, blank, text = ast.get_docstring(ast.parse(path.read_text())).split("\n", 3)
-    assert line == "=" * len(title)
-    assert not blank
-    assert len(text) > 80
