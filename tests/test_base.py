@@ -6,22 +6,23 @@ import pytest
 from scipy import sparse
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair import Sensitive
 from skfair.base import fit_method, report_iterations
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from skfair.read import read_rows
+from tests.messages import messages
 from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
 from tests.prototypes import CentroidClassifier, GroupAwareClassifier, QuietCallback, SeedClusterer
+from tests.seeds import generator, seed_of
 
 
 @pytest.fixture
 def data():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 150
     groups = np.repeat(["f", "m"], n // 2)
     X = rng.normal(size=(n, 3))
@@ -36,14 +37,6 @@ def frame(data):
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     table.insert(1, "sex", groups)
     return table, y
-
-
-def test_groups_are_read_at_fit(data):
-    X, y, groups = data
-    model = CentroidClassifier().fit(X, y, sensitive_features=groups)
-    assert model.groups_.tolist() == ["f", "m"]
-    assert model.n_features_in_ == 3
-    assert model.model_features_.tolist() == [0, 1, 2]
 
 
 def test_missing_groups_warn_at_the_callers_line(data):
@@ -91,14 +84,6 @@ def test_named_columns_of_arrays_lists_and_sparse_matrices(data):
         CentroidClassifier(sensitive=3).fit(sparse.csr_array(table), y)
 
 
-def test_named_columns_may_stay_in_the_model(data):
-    X, y, groups = data
-    table = np.column_stack((X, groups == "m"))
-    kept = CentroidClassifier(sensitive=Sensitive(3, keep=True)).fit(table, y)
-    assert kept.centers_.shape[1] == 4
-    assert kept.model_features_.tolist() == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize("columns", ["sex", 1])
 def test_a_table_without_the_sensitive_column_is_enough_to_predict(frame, columns):
     table, y = frame
@@ -121,67 +106,6 @@ def test_numbered_columns_of_a_table_are_no_names(frame):
         model.predict(table[model.model_features_.tolist()])
 
 
-def test_two_attributes(data, frame):
-    table, y = frame
-    table["old"] = np.arange(150) % 2
-    crossed = CentroidClassifier(sensitive=["sex", "old"]).fit(table, y)
-    assert len(crossed.groups_) == 4
-    apart = CentroidClassifier(sensitive=Sensitive(["sex", "old"], crossed=False))
-    assert apart.fit(table, y).groups_.tolist() == ["sex=f", "sex=m", "old=0", "old=1"]
-
-
-@pytest.mark.parametrize(
-    ("columns", "error", "message"),
-    [
-        ("gender", ValueError, "X has no column 'gender'. Its columns are 'a', 'sex', 'b', 'c'"),
-        ([7], ValueError, "position 7, but X has 4 columns"),
-        ([], ValueError, "sensitive is empty"),
-        (["sex", 1], ValueError, "names a column twice"),
-        ([True], ValueError, "no column True"),
-        (1.5, InvalidParameterError, "sensitive"),
-        (["a", "sex", "b", "c"], ValueError, "only sensitive columns"),
-    ],
-)
-def test_bad_columns_are_explained(frame, columns, error, message):
-    table, y = frame
-    table = table.round()  # so that its numbers may be groups
-    with pytest.raises(error, match=message):
-        CentroidClassifier(sensitive=columns).fit(table, y)
-
-
-def test_bad_combinations_are_explained(data, frame):
-    X, y, groups = data
-    table, _ = frame
-    with pytest.raises(ValueError, match="Use one of the two"):
-        CentroidClassifier(sensitive="sex").fit(table, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="without column names.*set_output"):
-        CentroidClassifier(sensitive="sex").fit(X, y)
-    with pytest.raises(ValueError, match="must be 2-dimensional"):
-        CentroidClassifier(sensitive=0).fit(y, y)
-    with pytest.raises(ValueError, match="has 149 rows but the other data have 150"):
-        CentroidClassifier().fit(X, y, sensitive_features=groups[1:])
-    with pytest.raises(ValueError, match="missing value"):
-        CentroidClassifier().fit(X, y, sensitive_features=[None, *groups[1:]])
-    with pytest.raises(ValueError, match="sample_weight has negative"):
-        CentroidClassifier().fit(X, y, -np.ones(150), sensitive_features=groups)
-    shuffled = pd.Series(groups, index=np.arange(150)[::-1])
-    with pytest.raises(ValueError, match="different order"):
-        CentroidClassifier().fit(pd.DataFrame(X), y, sensitive_features=shuffled)
-    with pytest.raises(ValueError, match="sample_weight and the data .* different order"):
-        CentroidClassifier().fit(
-            pd.DataFrame(X), y, pd.Series(1.0, shuffled.index), sensitive_features=groups
-        )
-
-
-def test_prediction_checks_the_columns(frame):
-    table, y = frame
-    model = CentroidClassifier(sensitive="sex").fit(table, y)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(table.drop(columns="a"))
-    with pytest.raises(ValueError, match="NaN"):
-        model.predict(table.assign(a=np.nan))
-
-
 def test_groups_at_prediction(data, frame):
     X, y, groups = data
     table, _ = frame
@@ -191,38 +115,62 @@ def test_groups_at_prediction(data, frame):
     assert not (predicted[groups == "m"] == 1).all()
     from_columns = GroupAwareClassifier(sensitive="sex").fit(table, y)
     assert np.array_equal(from_columns.predict(table), predicted)
-    with pytest.raises(ValueError, match="did not occur at fit: 'x'"):
-        model.predict(X[:1], sensitive_features=["x"])
-    with pytest.raises(ValueError, match="has 2 rows but the other data have 1"):
-        model.predict(X[:1].tolist(), sensitive_features=["f", "m"])
-    named = GroupAwareClassifier().fit(table[["a", "b", "c"]], y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="different order"):
-        named.predict(
-            table[["a", "b", "c"]].iloc[:3],
-            sensitive_features=pd.Series(["f", "m", "f"], index=[2, 1, 0]),
-        )
 
 
-@pytest.mark.parametrize("is_on", [False, True])
-def test_metadata_routing(data, is_on):
-    X, y, groups = data
-    with config_context(enable_metadata_routing=is_on), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        grid = GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2)
-        grid.fit(X, y, sensitive_features=groups)
-        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
-        name = "sensitive_features" if is_on else "centroidclassifier__sensitive_features"
-        pipeline.fit(X, y, **{name: groups})
-        assert pipeline[-1].groups_.tolist() == ["f", "m"]
-        model = pipeline if is_on else CentroidClassifier()
-        cross_validate(model, X, y, params={"sensitive_features": groups}, cv=2)
+X, GROUPS, Y = np.tile([1.0, 2, 3], (150, 1)), np.array(["f", "m"] * 75), np.arange(150) % 3 % 2
+TABLE = pd.DataFrame(X, columns=list("abc"))
+TABLE.insert(1, "sex", GROUPS)
+BACKWARDS = pd.Series(GROUPS, index=np.arange(150)[::-1])
+OF_GROUPS = {"sensitive_features": GROUPS}
+
+
+def fit(sensitive=None, X=TABLE, *weights, **given):
+    """Return a call that fits."""
+    return lambda: CentroidClassifier(sensitive=sensitive).fit(X, Y, *weights, **given)
+
+
+def predict(X, groups=None, fitted_to=TABLE):
+    """Return a call that predicts, by a column or else by groups that are passed."""
+    model = GroupAwareClassifier(sensitive="sex" if groups is None else None)
+    model.fit(fitted_to, Y, **({} if groups is None else OF_GROUPS))
+    given = {} if groups is None else {"sensitive_features": groups}
+    return lambda: model.predict(X, **given)
+
+
+test_wrong_groups_and_columns_are_explained = messages(
+    (ValueError, "no column 'gender'. Its columns are 'a', 'sex', 'b', 'c'", fit("gender")),
+    (ValueError, "position 7, but X has 4 columns", fit([7])),
+    (ValueError, "sensitive is empty", fit([])),
+    (ValueError, "names a column twice", fit(["sex", 1])),
+    (ValueError, "no column True", fit([True])),
+    (InvalidParameterError, "sensitive", fit(1.5)),
+    (ValueError, "only sensitive columns", fit(["a", "sex", "b", "c"])),
+    (ValueError, "Use one of the two", fit("sex", **OF_GROUPS)),
+    (ValueError, "without column names.*set_output", fit("sex", X)),
+    (ValueError, "must be 2-dimensional", fit(0, Y)),
+    (ValueError, "has 149 rows but the other data", fit(None, X, sensitive_features=GROUPS[1:])),
+    (ValueError, "different order", fit(None, TABLE[["a"]], sensitive_features=BACKWARDS)),
+    (
+        ValueError,
+        "sample_weight and the data .* different order",
+        fit(None, TABLE[["a"]], pd.Series(1.0, BACKWARDS.index), **OF_GROUPS),
+    ),
+    (ValueError, "feature names should match", predict(TABLE.drop(columns="a"))),
+    (ValueError, "NaN", predict(TABLE.assign(a=np.nan))),
+    (ValueError, "has 2 rows but the other data have 1", predict([[1.0] * 3], ["f", "m"], X)),
+    (
+        ValueError,
+        "different order",
+        predict(TABLE[["a"]][:3], BACKWARDS[-3:], TABLE[["a"]]),
+    ),
+)
 
 
 def test_metadata_routing_to_a_clusterer(data):
     X, _, groups = data
     with config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("error")
-        clusters = make_pipeline(StandardScaler(), SeedClusterer(3, random_state=0))
+        clusters = make_pipeline(StandardScaler(), SeedClusterer(3, random_state=seed_of(0)))
         labels = clusters.fit_predict(X, sensitive_features=groups)
         assert np.array_equal(labels, clusters[-1].labels_)
         assert clusters[-1].groups_.tolist() == ["f", "m"]
