@@ -14,10 +14,11 @@ from sklearn.svm import LinearSVC
 
 from skfair.metrics import demographic_parity_difference
 from skfair.preprocessing import Reweighing
+from tests.seeds import generator
 
 
 def people(n=600, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n, p=[0.3, 0.7])
     X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(int), sex
@@ -30,7 +31,7 @@ def table(y, group, weights):
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_group_and_class_are_independent_under_the_weights(is_weighted):
     X, y, sex = people()
-    own = np.random.default_rng(1).random(y.size) if is_weighted else np.ones(y.size)
+    own = generator(1).random(y.size) if is_weighted else np.ones(y.size)
     given = own if is_weighted else None
     model = Reweighing().fit(X, y, given, sensitive_features=sex)
     found, before = table(y, sex, model.train_weights_), table(y, sex, own)
@@ -48,7 +49,7 @@ def test_group_and_class_are_independent_under_the_weights(is_weighted):
 def test_groups_become_more_alike():
     X, _, sex = people(3000)
     X[:, 0] = sex == "m"
-    y = (X @ [1.5, 1, 0] + np.random.default_rng(1).normal(size=3000) > 0.5).astype(int)
+    y = (X @ [1.5, 1, 0] + generator(1).normal(size=3000) > 0.5).astype(int)
     gaps = [
         demographic_parity_difference(y, model.predict(X), sensitive_features=sex)
         for model in (
