@@ -6,6 +6,6 @@ data, :mod:`tests.fuzz.parameters` knows arguments by their names, :mod:`tests.f
 calls, and :mod:`tests.fuzz.verdict` judges them.
 
 The attack has hard but valid cases, and checks all that a fit promises:
-:mod:`tests.fuzz.hard_rows` draws rows, :mod:`tests.fuzz.hard_fits` draws fits and counts what they
+:mod:`tests.fuzz.hard_rows` draws rows, :mod:`tests.fuzz.families` draws fits and counts what they
 keep, :mod:`tests.fuzz.attack` checks.
 """

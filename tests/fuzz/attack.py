@@ -29,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from tests.fuzz.cases import Case
-from tests.fuzz.hard_fits import EXACT, FITS, Fit
+from tests.fuzz.hard_fits import EXACT, Fit, fits
 from tests.fuzz.hard_rows import pick
 from tests.fuzz.verdict import OURS, Breach
 
@@ -48,7 +48,7 @@ def attack_case(name: str, seed: int, number: int) -> Case:
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed, number])
     with warnings.catch_warnings():  # of models that are fitted beforehand
         warnings.simplefilter("ignore")
-        fit = FITS[name](rng)
+        fit = fits()[name](rng)
     arrays = [fit.rows.X, fit.y, fit.rows.weights]
     names = {*fit.estimator.get_params(), *fit.given, "X", "y", "predict_proba"}
     return Case(fit.title, names, arrays, lambda: attack(fit, rng), n_calls=N_FITS)

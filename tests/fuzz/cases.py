@@ -20,30 +20,14 @@ from sklearn.utils._param_validation import (
     make_constraint,
 )
 
-from skfair import inspection, metrics, model_selection, monitoring, report
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, FairSpectralClustering
+from skfair import inspection, metrics, model_selection, report
+from skfair.classification import ConstrainedERMClassifier
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
+from tests.fuzz.families import collected
 from tests.fuzz.values import JUNK, samples
 from tests.public import discover_estimators, public_packages
-from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS
 
-# Cheap settings; everything else is the default.
-SETTINGS: dict[str, dict] = {
-    "FairKMeans": {"n_clusters": 2, "n_init": 1, "max_iter": 4},
-    "ParetoFairKMeans": {"n_clusters": 2, "balances": 3, "n_init": 1, "max_iter": 4},
-    "FairAssignment": {},
-    "FairSpectralClustering": {"n_clusters": 2, "n_init": 1},
-    "ConstrainedERMClassifier": {"max_iter": 8},
-    "ConstrainedERMRegressor": {"max_iter": 8},
-    "FairRanker": {"max_iter": 8},
-    "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
-    "FairDecisionClassifier": {"cv": 2, "max_disparity": 0.3},
-    "FairDecisionRegressor": {"cv": 2, "max_disparity": 0.3},
-    "Reweighing": {},
-    "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
-}
 CHEAP = {
     "n_samples": 40,
     **dict.fromkeys(["n_simulations", "n_bootstrap", "n_permutations"], 5),
@@ -157,12 +141,10 @@ def used(result, sample):
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)
     elif type(result).__name__ == "BestWithin":
         return result({"mean_test_accuracy": [0.9, 0.8], "mean_test_gap": [-0.2, -0.04]})
-    elif isinstance(result, monitoring.DisparityMonitor):
-        result.update(sample.y, sample.predicted, sample.groups)
-        return monitoring.DisparityMonitor.from_json(result.to_json()).to_prometheus()
     elif isinstance(result, model_selection.FairnessPath):
         return result.select(max_disparity=0.1)
-    return result
+    use = collected("USES").get(type(result))
+    return result if use is None else use(result, sample)
 
 
 def display_case(draw, name: str, display: type) -> Case:
@@ -216,7 +198,7 @@ def method_names(estimator_class) -> list[str]:
 def odd_parameter(draw, name: str, parameter: str, constraints):
     """Draw an odd or valid value of a constructor's parameter."""
     kind = draw(st.sampled_from(["valid", "invalid", "special", "special", "junk"]))
-    entry = parameters.ARGUMENTS.get(f"{name}.{parameter}", parameters.ARGUMENTS.get(parameter))
+    entry = parameters.known(name, parameter)
     if kind == "special" and entry is not None and isinstance(entry[1], list):
         pool = [*(entry[0] if isinstance(entry[0], list) else []), *entry[1]]
         return draw(st.sampled_from(pool))
@@ -235,7 +217,7 @@ def odd_parameter(draw, name: str, parameter: str, constraints):
 def estimator_case(draw, name: str, estimator_class: type, preset=None, told: str = "") -> Case:
     """Fit and, if that works, methods of the fitted estimator."""
     sample = draw(samples())
-    settings = SETTINGS.get(name, {}) | (preset or {})
+    settings = collected("SETTINGS").get(name, {}) | (preset or {})
     odd = n_odd(draw)
     n_settings = draw(st.integers(0, odd)) if preset is None else 0
     known = estimator_class._parameter_constraints
@@ -295,11 +277,7 @@ def component_case(draw, name: str, component: type) -> Case:
 
 def owner_of(component: type) -> type:
     """The estimator that takes a solver or a constraint."""
-    for registry, owner in (
-        (INTERVAL_SOLVERS, PartialParityClassifier),
-        (EIGEN_SOLVERS, FairSpectralClustering),
-        (CLUSTERING_SOLVERS, FairKMeans),
-    ):
+    for owner, registry in collected("OWNERS").items():
         if component in [registry[name] for name in registry]:
             return owner
     tasks = getattr(component, "tasks", ["classification"])

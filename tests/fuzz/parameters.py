@@ -2,8 +2,9 @@
 
 An entry of :data:`ARGUMENTS` is (good, odd): a function of the sample or a list to choose from,
 and the odd values that are tried besides :data:`~tests.fuzz.values.JUNK` (a dict spoils the good
-value instead). ``"function.argument"`` goes before ``"argument"``. A public function with an
-argument that is not here has no strategy, and ``test_fuzz.py`` fails.
+value instead). ``"function.argument"`` goes before ``"argument"``. Those of a family are in its
+file in :mod:`tests.fuzz.families`. A public function with an argument that is nowhere has no
+strategy, and ``test_fuzz.py`` fails.
 """
 
 import numpy as np
@@ -19,12 +20,11 @@ from sklearn.preprocessing import StandardScaler
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.cluster import FairKMeans
 from skfair.constraints import DemographicParity
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
-from skfair.monitoring import DisparityMonitor
+from tests.fuzz.families import collected
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
-from tests.registries import CONSTRAINTS, INTERVAL_SOLVERS, LOSSES, SOLVERS
+from tests.registries import CONSTRAINTS, LOSSES, SOLVERS
 
 REPORT = metrics.group_report([1, 0], [1, 0], sensitive_features=["a", "b"])
 BOOLEAN = ([True, False], [2, "yes", np.True_])
@@ -33,12 +33,6 @@ COUNT = ([1, 2, 3, 5], [-3, 0, 2.0, np.int8(2), 40])
 WORD = ([None, "a name"], ["", "$x_1$"])
 SEED = ([0, 1], [None, -1, np.random.RandomState(0), np.random.default_rng(0), 2**40])
 ROUTE = ([None], ["sex", 0, [0], [0, 1], 99, -1, ["zz"], [[0]], 1.5, [True, False, True], "0"])
-INTERVALS = [
-    *((0.3, 0.1), (0, 0), (0, 1), (-0.1, 0.5), (0.2, 0.2), (0.2, 0.2 + 1e-12), (0.1,)),
-    *({"g0": (0, 0.3), "g1": (0.1, 0.5)}, {"zzz": (0, 0.3)}, {"g0": 0.3, "g1": None}, {}),
-    *([(0.0, 0.2), (0.5, 0.7)], [(0.0, 0.3), (0.2, 0.7)], [[0.0, 0.2], [0.5]]),
-    *((float("nan"), 0.5), ("a", "b")),
-]
 
 
 def labels_of(sample):
@@ -52,25 +46,12 @@ def fitted(sample):
     return LogisticRegression().fit(X, y) if sample.n > 1 else LogisticRegression()
 
 
-def fitted_clusters(sample):
-    return FairKMeans(1, min_balance=0.0, n_init=1, max_iter=2).fit(
-        np.clip(sample.X, -9, 9), sensitive_features=sample.groups
-    )
-
-
 def certified(sample):
     """A classifier with a path, made of few rows."""
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(300, 2)), np.arange(300) % 2
     model = FairDecisionClassifier(max_disparity=0.5, confidence=0.5, cv=3, group_aware=True)
     return model.fit(X, X[:, 0] > 0, sensitive_features=sex)
-
-
-def watched(sample):
-    """A monitor that has read a batch."""
-    monitor = DisparityMonitor()
-    monitor.update(None, np.arange(200) % 3 == 0, np.arange(200) % 2)
-    return monitor
 
 
 def path_of(sample):
@@ -131,15 +112,8 @@ ARGUMENTS = {
     "loss": (sorted(LOSSES), ["nonsense", LOSSES["log_loss"](), LOSSES["log_loss"]]),
     "task": options("classification", "regression"),
     "sum_classes": ([True, False, "absolute"], [2, "yes", np.True_]),
-    "members_only": BOOLEAN,
     "subset": options("all", "positive", "negative", "class"),
-    "interval": ([(0.0, 0.3), (0.2, 0.8)], INTERVALS),
-    "normalize": BOOLEAN,
     "threshold": ([0.0, 0.5, -1], [1e300]),
-    "rank_within": options("group", "class"),
-    "rate": ([None, 0.3], [-0.1, 1.2]),
-    "step": ([0.05, 0.2], [1e-3, 3.0]),
-    "min_width": ([0.1, 0.5], [1.0, 2.0]),
     "relative": BOOLEAN,
     "mean": BOOLEAN,
     "cost": ([2.0], [0.0]),
@@ -223,28 +197,10 @@ ARGUMENTS = {
     "correlation": ([1.0, 0.3, 0], [-0.1, 2, "a", float("nan")]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
-    "DisparityMonitor.constraint": (["demographic_parity", "equalized_odds"], ["nonsense", 3]),
-    "DisparityMonitor.reference_batches": ([None, 5], [0, -1, 2.5, "a"]),
-    "DisparityMonitor.min_ratio": ([None, 0.8], [0, 1, -1, "a", {}, {"sex": None}, {"sex": 2}]),
-    "DisparityMonitor.reference": ([None, "g0"], ["zz", {}, {"zz": 1}, ["g0"]]),
-    "DisparityMonitor.max_disparity": (
-        [None, 0.05, {"sensitive_feature": 0.1}],
-        [0.0, -1, "a", {}, {"sex": None}, {"sex": 2}],
-    ),
-    "DisparityMonitor.groups": ([None, ["g0", "g1"]], [[], ["g0"], "ab", 3]),
-    "horizon": ([1000, 10], [0, -1, 2.5]),
-    "min_rows": ([50, 5], [0, 1, 2.5]),
     "CertificateDisplay.bounds": (pairs(4), ODD_VECTORS),
     "n_certified": ([2, 0], [-1, 99]),
     "CertificateDisplay.from_estimator.estimator": (certified, MODELS),
     "standard_errors": (pairs(4), ODD_VECTORS),
-    "MonitorDisplay.min_ratio": ([None, 0.8], [0, -1, 2, "a"]),
-    "MonitorDisplay.reference": ([None, "g0"], []),
-    "MonitorDisplay.attribute": ([None, "sex"], [3, ["sex"]]),
-    "MonitorDisplay.from_monitor.attribute": ([None, ""], ["sex", 3, ["sex"]]),
-    "alarm_at": ([None, 2], [-1, 99]),
-    "batches": ([None, [0, 2, 4, 6]], ODD_VECTORS),
-    "monitor": (watched, MODELS),
     "random_state": SEED,
     "greater_is_better": ([None, True, False], ["yes"]),
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
@@ -252,11 +208,7 @@ ARGUMENTS = {
     "control_columns": ROUTE,
     "group_report.interval": (["wilson", "bootstrap", None], ["normal"]),
     "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
-    "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
     "worst_class": BOOLEAN,
-    "query_column": ([None], [0, "sex", [0], 99, -1]),
-    "aggregate": (["mean", "median", "max", 0.9], [-0.1, 1.5, True, "worst"]),
-    "k": ([None, 3], [0, -1, 2.5, 10**6]),
     "get_scorer.name": (metrics.get_scorer_names(), ["nonsense", "neg_accuracy"]),
     # estimators; the other parameters come from their constraints
     "constraint": (
@@ -264,22 +216,9 @@ ARGUMENTS = {
         [["demographic_parity", "equal_opportunity"], DemographicParity(0.1), DemographicParity],
     ),
     "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9, {"sex": 0.1, "age": None}, {}]),
-    "solver": (["auto"], [*SOLVERS, *INTERVAL_SOLVERS, SOLVERS["al_lbfgs"], SOLVERS["alm"]()]),
-    "PartialParityClassifier.model": (["linear"], [(2,), "ab"]),
+    "solver": (["auto"], [*SOLVERS, SOLVERS["al_lbfgs"], SOLVERS["alm"]()]),
     "model": (["linear", (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), (), "ab"]),
     "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
-    "share_bounds": ([None, 0.2], [0.0, -0.1, 2, *PEOPLE]),
-    "size_bounds": (
-        [None, (0.1, 0.9), (2, 10**6)],
-        [(0.9, 0.1), (0, 1), (0.5, 0.5), 0.5, (1, 2, 3), ("a", "b"), (None, 1.0), ([1, 1], 1.0)],
-    ),
-    "min_balance": ([0.8, None, 0.0], [1.0, 1.5]),
-    "assign.before": ([None, "fit"], ["yesterday", [[1.0]]]),
-    "init": (["k-means++", "random"], [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((2, 9))]),
-    "ParetoFairKMeans.balances": (
-        [3],
-        [[0.1, 0.9], [2.0], [], [float("nan")], [0.5, 0.5], [[0.1]], 1],
-    ),
     "estimator": ([LogisticRegression()], MODELS),
     "cv": ([2, 3], ["auto", "prefit", KFold(2), StratifiedSensitiveKFold(2), [([0], [1])], 100]),
     "n_jobs": ([None, 1], [0, 2.5]),
@@ -318,11 +257,6 @@ ARGUMENTS = {
     "noise": NUMBER,
     # displays
     "gaps": (pairs(4), ODD_VECTORS),
-    "gap": options("pair_error", "exposure", "rank"),
-    **{
-        f"RankingGapDisplay{maker}.limit": ([None, 0.1], [-1, "a", float("inf")])
-        for maker in ("", ".from_predictions")
-    },
     "ax": ([None], []),
     "name": WORD,
     "kind": options("density", "hist"),
@@ -398,7 +332,6 @@ ARGUMENTS = {
             "RankingGapDisplay",
         )
     },
-    "ClusterCompositionDisplay.from_estimator.estimator": (fitted_clusters, MODELS),
     # solvers
     **dict.fromkeys(["grad_a", "grad_b"], ([lambda x, rng: x - 1, lambda x, rng: 0 * x], [0.5])),
     "x0": ([[5.0], [[1.0, 2.0]]], [[], 3.0, [np.nan]]),
@@ -414,8 +347,10 @@ ARGUMENTS = {
 }
 
 
-def known(function: str, argument: str) -> bool:
-    return f"{function}.{argument}" in ARGUMENTS or argument in ARGUMENTS
+def known(function: str, argument: str):
+    """The entry of an argument, or None."""
+    entries = ARGUMENTS | collected("ARGUMENTS")
+    return entries.get(f"{function}.{argument}", entries.get(argument))
 
 
 def value(draw, function: str, argument: str, sample, is_odd: bool):
@@ -423,8 +358,7 @@ def value(draw, function: str, argument: str, sample, is_odd: bool):
 
     The constructor of a display gets what its class methods have computed: no junk there.
     """
-    entry = ARGUMENTS.get(f"{function}.{argument}", ARGUMENTS.get(argument))
-    good, odd = entry
+    good, odd = known(function, argument)
     made = good(sample) if callable(good) else draw(st.sampled_from(good))
     if not is_odd:
         return "", made

@@ -11,19 +11,20 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from tests.fuzz import attack
-from tests.fuzz.hard_fits import FITS, Count, Fit, Pair
+from tests.fuzz.hard_fits import Count, Fit, Pair, fits
 from tests.fuzz.hard_rows import draw_rows
 from tests.fuzz.verdict import Breach, judge
+from tests.seeds import generator, global_seed
 
 # So many take a few seconds of a processor; models within intervals take longest.
-N_CASES = dict.fromkeys(FITS, 4) | {"FairDecisionClassifier": 3, "PartialParityClassifier": 2}
+N_CASES = dict.fromkeys(fits(), 4) | {"FairDecisionClassifier": 3, "PartialParityClassifier": 2}
 if wanted := os.environ.get("SKFAIR_FUZZ"):  # by make fuzz
-    N_CASES = dict.fromkeys(FITS, int(wanted))
-SEED = int(os.environ.get("SKFAIR_SEED", "0"))
+    N_CASES = dict.fromkeys(fits(), int(wanted))
+SEED = int(os.environ.get("SKFAIR_SEED", global_seed()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", fits())
 def test_nothing_is_lost_and_nothing_is_silent(name):
     found, n_accepted = [], 0
     for number in range(N_CASES[name]):
@@ -87,7 +88,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", [*FAULTS, ""])
 def test_planted_faults_are_seen(fault, monkeypatch):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     rows = replace(draw_rows(rng, [40], has_weights=False), X=rng.normal(size=(40, 2)))
     pair = Pair("train_disparity_", 0.1, 0.2 if fault == "reported is not counted" else 0.1)
     count = Count([pair], float(fault == "silent breach"))
