@@ -282,6 +282,40 @@ class Risk:
         assert self.excess(found.x).max(initial=0.0) <= 1e-8, found
         return found
 
+    def optima(self, starts):
+        """The local optima that SLSQP finds from several starts; it may fail from some of them."""
+        found = []
+        for start in starts:
+            try:
+                found.append(self.slsqp(start))
+            except AssertionError:
+                continue
+        assert found, "scipy finds no point within the limits"
+        return found
+
+    def unlimited(self):
+        """Where the objective alone, which is convex, is least."""
+        start = np.zeros(self.rows.shape[1])
+        return minimize(self.objective, start, jac=self.gradient, options={"gtol": 1e-8}).x
+
+    def least_excess(self):
+        """The smallest worst excess that any model has; constraints must be convex."""
+        start = self.unlimited()
+        p, worst = start.size, self.excess(start).max()
+        found = minimize(
+            lambda x: x[p],
+            np.append(start, worst),
+            jac=lambda x: np.eye(p + 1)[p],
+            method="SLSQP",
+            constraints={
+                "type": "ineq",
+                "fun": lambda x: x[p] - self.excess(x[:p]),
+                "jac": lambda x: np.insert(-self.jacobian(x[:p]), p, 1, axis=1),
+            },
+            options={"ftol": 1e-10, "maxiter": 500},
+        )
+        return min(worst, self.excess(found.x[:p]).max())
+
     def pull(self, multipliers):
         """What the multipliers of comparisons weigh each person with, by constraint."""
         ends = np.cumsum([len(table) for _, table, _ in self.constraints])[:-1]

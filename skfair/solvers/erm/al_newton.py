@@ -128,7 +128,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         current = _point(problem, problem.evaluate(start), multipliers, rho)
         is_large = "products" not in problem.offers and problem.n_rows >= MANY_ROWS
         curved = (problem.sampled() if is_large else None) or problem
-        last_gap, shift, n_stalled = np.inf, 0.0, 0
+        last_gap, shift, n_stalled, is_rounded = np.inf, 0.0, 0, False
         least, since, before = np.inf, 0, np.inf
         for n_iter in count():
             stationarity, gap = current.stationarity, gap_of(current.nu, current.lam, rho)
@@ -141,7 +141,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             yield Step(current.at, current.nu, n_iter, "converged" if is_solved else None, columns)
             if n_stalled > 5 or n_iter - since > _PATIENCE:
                 return
-            if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * run.tol) or n_stalled:
+            if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * run.tol) or is_rounded:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:
                     rho = min(self.rho_growth * rho, self.rho_max)
                 current, last_gap = _point(problem, current.at, current.nu, rho), gap
@@ -156,9 +156,13 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
                 shift = system.shift
                 current, last_gap = joint, gap_of(joint.nu, joint.lam, rho)
                 continue
-            at, n_halvings = _search(problem, current, rho, system.step())
+            direction = system.step()
+            at, n_halvings = _search(problem, current, rho, direction)
             shift = system.shift
             n_stalled = n_stalled + 1 if at is current.at else 0
+            # Either rounding hides what is left to gain, or the step was too bold for ten halvings.
+            gain = -(0.5**_HALVINGS) * float(current.gradient @ direction)
+            is_rounded = n_stalled > 0 and gain <= LAST_DIGITS * max(1.0, abs(current.value))
             if n_halvings > 2:  # the model is too bold, as where a hinge is flat
                 shift = max(16 * shift, current.stationarity)
             current = _point(problem, at, current.lam, rho)

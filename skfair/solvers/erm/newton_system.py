@@ -107,13 +107,14 @@ class FactorisedSystem(NewtonSystem):
 
     def _make_definite(self) -> None:
         """Try penalty weights and shifts until the matrix is positive definite."""
+        # A step that was too bold left a shift: without it the next one would be as bold.
+        self._first_shift()
         if self.is_near and self.active.size:
             for factor in _STEEPER:
                 self.rho = factor * self.first_rho
                 if self._is_definite():
                     return
             self.rho = self.first_rho
-        self._first_shift()
         while not self._is_definite():
             self._next_shift()
 

@@ -1,6 +1,6 @@
 """Augmented Lagrangian solvers against scipy, closed forms and sensitivities."""
 
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,50 +11,70 @@ from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.protocol import Problem, TwiceDifferentiable
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import check_needs
-from tests.small_problems import build, make_constraint, names_of, people, raw, twin
+from tests.naive import erm as naive
+from tests.seeds import generator
+from tests.small_problems import build, make_constraint, names_of, optimum, people, raw, twin
 
 each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])
 
-# constraints, reference, loss, levels of the attributes, bound
+# constraints, reference, loss, levels of the attributes
 CASES = [
-    (["demographic_parity"], "pairwise", "log_loss", (2,), 0.03),
-    (["demographic_parity"], "pairwise", "log_loss", (4,), 0.05),
-    (["demographic_parity"], "overall", "squared_hinge", (4,), 0.03),
-    (["equalized_odds"], "pairwise", "log_loss", (4,), 0.05),
-    (["equalized_odds"], "overall", "hinge", (2,), 0.03),
-    (["equal_opportunity"], "pairwise", "hinge", (3, 2), 0.03),
-    (["false_positive_parity"], "pairwise", "squared_hinge", (4,), 0.03),
-    (["accuracy_parity"], "pairwise", "log_loss", (4,), 0.02),
-    (["loss_parity"], "pairwise", "log_loss", (4,), 0.02),
-    (["loss_parity"], "overall", "squared_error", (4,), 0.05),
-    (["class_loss_parity"], "overall", "log_loss", (2,), 0.02),
-    (["bounded_group_loss"], "pairwise", "log_loss", (4,), 0.45),
-    (["bounded_group_loss"], "pairwise", "absolute_error", (4,), 0.65),
-    (["mean_score_parity"], "pairwise", "squared_error", (3, 2), 0.05),
-    (["mean_score_parity"], "overall", "absolute_error", (4,), 0.05),
-    (["demographic_parity", "equal_opportunity"], "pairwise", "log_loss", (3, 2), 0.04),
+    (["demographic_parity"], "pairwise", "log_loss", (2,)),
+    (["demographic_parity"], "pairwise", "log_loss", (4,)),
+    (["demographic_parity"], "overall", "squared_hinge", (4,)),
+    (["equalized_odds"], "pairwise", "log_loss", (4,)),
+    (["equalized_odds"], "overall", "hinge", (2,)),
+    (["equal_opportunity"], "pairwise", "hinge", (3, 2)),
+    (["false_positive_parity"], "pairwise", "squared_hinge", (4,)),
+    (["accuracy_parity"], "pairwise", "log_loss", (4,)),
+    (["loss_parity"], "pairwise", "log_loss", (4,)),
+    (["loss_parity"], "overall", "squared_error", (4,)),
+    (["class_loss_parity"], "overall", "log_loss", (2,)),
+    (["bounded_group_loss"], "pairwise", "log_loss", (4,)),
+    (["bounded_group_loss"], "pairwise", "absolute_error", (4,)),
+    (["mean_score_parity"], "pairwise", "squared_error", (3, 2)),
+    (["mean_score_parity"], "overall", "absolute_error", (4,)),
+    (["demographic_parity", "equal_opportunity"], "pairwise", "log_loss", (3, 2)),
 ]
 NAMES = [f"{'+'.join(c[0])}-{c[1]}-{c[2]}-{len(c[3])}x{c[3][0]}" for c in CASES]
 each_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
 
 
-def build_case(case, **options):
-    constraints, reference, loss, levels, bound = case
-    who = people(11, n_levels=levels)
-    made = [make_constraint(name, reference) for name in constraints]
-    return who, build(who, made, bound, loss=loss, **options)
+def twin_of_case(case, bound):
+    constraints, reference, loss, levels = case
+    return twin(people(11, n_levels=levels), constraints, bound, loss=loss, reference=reference)
 
 
 @cache
-def scipy_solution(name):
-    """What SLSQP finds for the naive twin of a case, and the twin."""
-    risk = twin_of_case(CASES[NAMES.index(name)])
-    return risk.slsqp(), risk
+def limit_of(name):
+    """A limit that binds, and that some model keeps.
+
+    Equal scores have no disparity. Losses are not lowered by that: halfway to the least worst one.
+    """
+    case = CASES[NAMES.index(name)]
+    unlimited = [twin_of_case(([constraint], *case[1:]), 0.0).unlimited() for constraint in case[0]]
+    risks = [twin_of_case(([constraint], *case[1:]), 0.0) for constraint in case[0]]
+    has = min(risk.excess(x).max() for risk, x in zip(risks, unlimited, strict=True))
+    if case[0] == ["bounded_group_loss"]:
+        return 0.5 * (has + risks[0].least_excess())
+    return 0.4 * has
 
 
-def twin_of_case(case):
-    constraints, reference, loss, levels, bound = case
-    return twin(people(11, n_levels=levels), constraints, bound, loss=loss, reference=reference)
+def build_case(case, times=1.0, **options):
+    """The problem of a case, under a limit that is ``times`` the usual one."""
+    constraints, reference, loss, levels = case
+    bound = times * limit_of(NAMES[CASES.index(case)])
+    made = [make_constraint(name, reference) for name in constraints]
+    return build(people(11, n_levels=levels), made, bound, loss=loss, **options)
+
+
+@cache
+def scipy_solutions(name):
+    """What SLSQP finds for the naive twin of a case, from several starts; and the twin."""
+    risk = twin_of_case(CASES[NAMES.index(name)], limit_of(name))
+    free = risk.unlimited()
+    starts = [np.zeros(free.size), free, *(free + generator(name).normal(size=(4, free.size)))]
+    return risk.optima(starts), risk
 
 
 def start(problem):
@@ -77,24 +97,30 @@ def pulls(problem, multipliers):
 
 @each_case
 @each_solver
-def test_reaches_the_optimum_of_slsqp(make, case):
+def test_reaches_an_optimum_of_slsqp(make, case):
     """The reference has no centres, no standardised columns and one constraint per comparison."""
-    _, problem = build_case(case)
-    expected, risk = scipy_solution(NAMES[CASES.index(case)])
-    result, at = solve(make, problem, tol=1e-6)
+    problem = build_case(case)
+    optima, risk = scipy_solutions(NAMES[CASES.index(case)])
+    result, at = solve(make, problem)
     assert result.status == "converged"
+    assert max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-8
+    x = raw(problem, result.theta)
+    assert risk.excess(x).max() == pytest.approx(0, abs=1e-7)
+    # Of several local optima it may reach any.
+    expected = min(optima, key=lambda found: abs(found.fun - at.objective))
     assert at.objective == pytest.approx(expected.fun, abs=1e-6)
-    assert max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-6
-    assert risk.excess(raw(problem, result.theta)).max() <= 3e-6
-    # Who pays, and how much, is also the same: sign and size of the multipliers.
-    assert np.abs(result.multipliers).max() > 0.01
-    if "multipliers" not in expected:  # of scipy before 1.16
-        return
-    scale = expected.multipliers.max()
-    for mine, theirs in zip(
-        pulls(problem, result.multipliers), risk.pull(expected.multipliers), strict=True
-    ):
-        assert mine * mine.size == pytest.approx(theirs * mine.size, abs=3e-3 * scale)
+    # Who pays, and how much: the multipliers balance the gradient of the twin.
+    mine = pulls(problem, result.multipliers)
+    slopes = sum(
+        pull * naive.derivative(partial(risk.values, what), risk.rows @ x)
+        for pull, (what, _, _) in zip(mine, risk.constraints, strict=True)
+    )
+    assert risk.gradient(x) + risk.rows.T @ slopes == pytest.approx(np.zeros(x.size), abs=1e-6)
+    if "multipliers" in expected:  # not of scipy before 1.16
+        scale = expected.multipliers.max()
+        assert scale > 1e-3
+        for pull, theirs in zip(mine, risk.pull(expected.multipliers), strict=True):
+            assert pull * pull.size == pytest.approx(theirs * pull.size, abs=3e-3 * scale)
 
 
 @each_solver
@@ -114,20 +140,15 @@ def test_equal_means_of_least_squares_have_a_closed_form(make):
     assert result.multipliers == pytest.approx(lam, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("seed", "levels", "constraint", "loss"),
-    [
-        (0, (4,), "demographic_parity", "squared_hinge"),
-        (1, (3, 2), "loss_parity", "squared_hinge"),
-        (0, (4,), "equal_opportunity", "squared_hinge"),
-    ],
-)
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 @each_solver
-def test_converged_means_a_kkt_residual_of_tol(make, seed, levels, constraint, loss):
-    """Complementarity too, where multipliers are large."""
-    problem = build(
-        people(seed, n_levels=levels), make_constraint(constraint, "overall"), 0.03, loss=loss
-    )
+def test_converged_means_a_kkt_residual_of_tol(make, constraint):
+    """Complementarity too, where multipliers are large: rates of flat sigmoids hardly differ."""
+    who = people(n_levels=(4,))
+    problem = build(who, make_constraint(constraint, "overall"), loss="squared_hinge")
+    problem = problem.bounded(temperature=0.1)
+    limit = 0.4 * np.abs(problem.evaluate(optimum(problem.relaxed()).x).constraints)
+    problem = problem.bounded(np.full(limit.size, -limit.max()), np.full(limit.size, limit.max()))
     result, at = solve(make, problem, tol=1e-6)
     assert result.status == "converged"
     assert np.abs(result.multipliers).max() > 2
@@ -140,7 +161,7 @@ def test_converged_means_a_kkt_residual_of_tol(make, seed, levels, constraint, l
 @pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 4, 8, 11, 14)], ids=str)
 @each_solver
 def test_a_warm_start_ends_at_once(make, case):
-    _, problem = build_case(case)
+    problem = build_case(case)
     first, _ = solve(make, problem)
     again = make().solve(problem, first.theta, first.multipliers, tol=1e-6)
     assert again.status == "converged"
@@ -151,10 +172,10 @@ def test_a_warm_start_ends_at_once(make, case):
 @each_solver
 def test_the_start_does_not_matter_and_is_left_alone(make):
     """Equal mean scores are a convex problem: there is one solution."""
-    _, problem = build_case(CASES[13])
+    problem = build_case(CASES[13])
     first, _ = solve(make, problem)
     for seed in range(3):
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         theta0, lam0 = rng.normal(size=problem.n_parameters), rng.normal(size=problem.n_constraints)
         before = theta0.copy(), lam0.copy()
         other = make().solve(problem, theta0, lam0, tol=1e-8)
@@ -170,10 +191,11 @@ def test_the_start_does_not_matter_and_is_left_alone(make):
 @each_solver
 def test_a_bound_that_nobody_can_keep(make):
     """The worst group cannot lose as little: numbers come back, and are not called a solution."""
-    _, problem = build_case((["bounded_group_loss"], "pairwise", "log_loss", (4,), 0.3))
+    least = twin_of_case(CASES[11], 0.0).least_excess()
+    problem = build(people(11, n_levels=(4,)), "bounded_group_loss", 0.6 * least)
     result, at = solve(make, problem, max_iter=150)
     assert result.status != "converged"
-    assert problem.violation(at) > 0.1
+    assert problem.violation(at) >= 0.4 * least - 1e-6
     assert np.isfinite(result.theta).all()
     assert np.isfinite(result.multipliers).all()
 
@@ -184,7 +206,7 @@ def test_a_bound_that_nobody_can_keep(make):
 @each_solver
 def test_solvers_call_only_what_they_say_they_need(make):
     """A problem that has nothing else is solved all the same."""
-    _, problem = build_case(CASES[1])
+    problem = build_case(CASES[1])
 
     class Only:
         def __getattr__(self, name):
@@ -200,7 +222,7 @@ def test_a_problem_without_second_derivatives_is_refused_by_name():
     class Curveless(ConstrainedERM):
         pass
 
-    _, linear = build_case(CASES[0])
+    linear = build_case(CASES[0])
     problem = Curveless(linear.model, linear.loss, linear.targets, linear.constraints)
     with pytest.raises(TypeError, match="ALNewton cannot solve a Curveless.*'hessian'") as error:
         check_needs(ALNewton(), problem)
@@ -211,7 +233,7 @@ def test_a_problem_without_second_derivatives_is_refused_by_name():
 
 def test_newton_gives_up_on_bounds_that_cannot_be_kept():
     """They drive parameters to infinity, where no number of steps brings the bounds nearer."""
-    _, problem = build_case(CASES[0])
+    problem = build_case(CASES[0])
     problem.lower = np.full(problem.n_constraints, 1.5)  # rates differ by at most 1
     problem.upper = np.full(problem.n_constraints, 2.0)
     found = ALNewton().solve(problem, start(problem), max_iter=1000)
@@ -303,7 +325,7 @@ def watched(solve_, seen):
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[11]], ids=["pairs", "odds", "bounded"])
 def test_a_largest_multiplier_charges_what_is_missed_at_that_rate(case, largest):
     """scipy solves it with a slack for each constraint, whose price the multiplier is."""
-    _, problem = build_case((*case[:4], 0.2 * case[4]))  # no model keeps all of these bounds
+    problem = build_case(case, times=0.2)
     result, at = solve(lambda: ALLBFGS(max_multiplier=largest), problem)
     n, m = problem.n_parameters, problem.n_constraints
 
@@ -312,17 +334,22 @@ def test_a_largest_multiplier_charges_what_is_missed_at_that_rate(case, largest)
         both = [problem.upper + x[n:] - values, values - problem.lower + x[n:]]
         return np.concatenate([side[np.isfinite(side)] for side in both])
 
-    expected = minimize(
-        lambda x: problem.evaluate(x[:n]).objective + largest * x[n:].sum(),
-        np.append(start(problem), np.ones(m)),
-        method="SLSQP",
-        bounds=[(None, None)] * n + [(0, None)] * m,
-        constraints={"type": "ineq", "fun": room},
-        options={"ftol": 1e-12, "maxiter": 1000},
-    )
+    found = [
+        minimize(
+            lambda x: problem.evaluate(x[:n]).objective + largest * x[n:].sum(),
+            np.append(start(problem) + shift, np.ones(m)),
+            method="SLSQP",
+            bounds=[(None, None)] * n + [(0, None)] * m,
+            constraints={"type": "ineq", "fun": room},
+            options={"ftol": 1e-12, "maxiter": 1000},
+        )
+        for shift in (0.0, *generator().normal(size=(2, n)))
+    ]
+    expected = [one.fun for one in found if one.success]
     missed = np.maximum(
         0, np.maximum(at.constraints - problem.upper, problem.lower - at.constraints)
     )
     assert np.abs(result.multipliers).max() <= largest
-    assert at.objective + largest * missed.sum() == pytest.approx(expected.fun, abs=1e-6)
+    paid = at.objective + largest * missed.sum()
+    assert paid == pytest.approx(min(expected, key=lambda one: abs(one - paid)), abs=1e-6)
     assert result.status == "converged"
