@@ -1,5 +1,7 @@
 """What is said of a wrong call, or of one to be careful with, as a table: error, words, call."""
 
+from functools import partial
+
 import pytest
 
 
@@ -13,3 +15,8 @@ def messages(*rows):
 
     names = [f"{number}-{kind.__name__}" for number, (kind, _, _) in enumerate(rows)]
     return pytest.mark.parametrize(("kind", "words", "call"), rows, ids=names)(test)
+
+
+def of_calls(function, *rows, error=ValueError):
+    """List such rows for one function: the words, and the arguments that are wrong."""
+    return [(error, words, partial(function, **wrong)) for words, wrong in rows]
