@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.metrics import clusters as module
 from skfair.metrics.clusters import kmeans_cost, normalized_cut, price_of_fairness
@@ -22,7 +21,7 @@ def chunk(request, monkeypatch):
         monkeypatch.setattr(module, "NUMBERS", request.param)
 
 
-@pytest.fixture(params=["dense", "csr_matrix", "csr_array"])
+@pytest.fixture(params=["dense", "csr_matrix", "csr_array", "coo_array"])
 def container(request, chunk):
     if request.param == "dense":
         return lambda X: X
@@ -111,31 +110,7 @@ def test_kmeans_cost_holds_no_copy_of_float32_data():
     assert peak < 2 * X.nbytes  # float64 alone would be twice X
 
 
-@pytest.mark.parametrize(
-    ("X", "labels", "options", "message"),
-    [
-        ([[np.nan], [0.0]], [0, 1], {}, "Input X contains NaN"),
-        ([[1.0], [0.0]], [0, 1, 1], {}, "labels has 3 rows but the other arguments have 2"),
-        ([[1.0], [0.0]], [0, 1], {"centers": [[1.0, 2.0]]}, "centers has 2 features but X has 1"),
-        ([[1.0], [0.0]], [0, 1], {"centers": [[1.0]]}, "integers from 0 to 0, got 1"),
-        ([[1.0], [0.0]], [0, 1], {"centers": [[np.nan]]}, "Input centers contains NaN"),
-        ([[1.0], [0.0]], [0, 1], {"sample_weight": [1, -1]}, "negative values"),
-        ([[1.0], [0.0]], [0, 1], {"mean": 3}, "'mean' parameter of kmeans_cost"),
-    ],
-)
-def test_kmeans_cost_of_bad_data(X, labels, options, message):
-    with pytest.raises(ValueError, match=message):
-        kmeans_cost(X, labels, **options)
-
-
 # --- normalised cut -------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["dense", "csr_matrix", "csr_array", "coo_array"])
-def graph(request, chunk):
-    if request.param == "dense":
-        return lambda W: W
-    return getattr(sparse, request.param)
 
 
 def random_graph(seed, n=12):
@@ -147,41 +122,41 @@ def random_graph(seed, n=12):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_normalized_cut_equals_naive_twin(graph, seed):
+def test_normalized_cut_equals_naive_twin(container, seed):
     W, labels, rng = random_graph(seed)
-    value = normalized_cut(graph(W), labels)
+    value = normalized_cut(container(W), labels)
     assert value == pytest.approx(naive.normalized_cut(W, labels))
     order = rng.permutation(len(W))
-    permuted = normalized_cut(graph(W[np.ix_(order, order)]), labels[order])
+    permuted = normalized_cut(container(W[np.ix_(order, order)]), labels[order])
     assert permuted == pytest.approx(value)
-    assert normalized_cut(graph(5 * W), np.array(list("cab"))[labels]) == pytest.approx(value)
+    assert normalized_cut(container(5 * W), np.array(list("cab"))[labels]) == pytest.approx(value)
     labels[:2] = 7  # a cluster of isolated nodes
-    assert normalized_cut(graph(W), labels) == pytest.approx(naive.normalized_cut(W, labels))
+    assert normalized_cut(container(W), labels) == pytest.approx(naive.normalized_cut(W, labels))
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
-def test_normalized_cut_of_a_complete_graph(graph, dtype):
+def test_normalized_cut_of_a_complete_container(container, dtype):
     W = (np.ones((6, 6)) - np.eye(6)).astype(dtype)
     # Each node: 3 of its 5 edges leave a cluster of 3, 4 of 5 one of 2 and 5 of 5 one of 1.
-    assert normalized_cut(graph(W), [0, 0, 0, 1, 1, 2]) == pytest.approx(3 / 5 + 4 / 5 + 1)
-    assert normalized_cut(graph(W), np.zeros(6)) == 0
+    assert normalized_cut(container(W), [0, 0, 0, 1, 1, 2]) == pytest.approx(3 / 5 + 4 / 5 + 1)
+    assert normalized_cut(container(W), np.zeros(6)) == 0
 
 
-def test_normalized_cut_of_components_is_zero(graph):
+def test_normalized_cut_of_components_is_zero(container):
     W = np.kron(np.eye(3), np.ones((4, 4)))
-    assert normalized_cut(graph(W), np.repeat([0, 1, 2], 4)) == 0
-    assert normalized_cut(graph(np.zeros((3, 3))), [0, 1, 2]) == 0
+    assert normalized_cut(container(W), np.repeat([0, 1, 2], 4)) == 0
+    assert normalized_cut(container(np.zeros((3, 3))), [0, 1, 2]) == 0
 
 
-def test_normalized_cut_allows_rounding_errors(graph):
+def test_normalized_cut_allows_rounding_errors(container):
     rng = generator(0)
     X = rng.normal(size=(20, 3)).astype(np.float32)
     W = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1))
     W[0, 1] *= 1 + 1e-6
     assert W.dtype == np.float32
-    assert normalized_cut(graph(W), np.arange(20) % 2) > 0
+    assert normalized_cut(container(W), np.arange(20) % 2) > 0
     with pytest.raises(ValueError, match="not symmetric"):
-        normalized_cut(graph(W.astype(np.float64)), np.arange(20) % 2)
+        normalized_cut(container(W.astype(np.float64)), np.arange(20) % 2)
 
 
 def test_normalized_cut_leaves_the_matrix_as_it_is():
@@ -204,24 +179,6 @@ def test_normalized_cut_holds_no_copy_of_the_matrix():
     assert peak < W.nbytes / 2
 
 
-@pytest.mark.parametrize(
-    ("W", "labels", "message"),
-    [
-        (np.ones((2, 3)), [0, 1], r"square matrix .* got shape \(2, 3\)"),
-        ([[0, 1], [2, 0]], [0, 1], r"differ by 1\. Pass \(affinity \+ affinity.T\) / 2"),
-        (np.array([[0, 1], [2, 0]], dtype=np.uint8), [0, 1], r"differ by 1\."),
-        (np.array([[0, 1], [0, 0]], dtype=bool), [0, 1], r"differ by 1\."),
-        ([[0, -1], [-1, 0]], [0, 1], r"negative weights \(smallest: -1\)"),
-        ([[0, np.inf], [np.inf, 0]], [0, 1], "Input affinity contains infinity"),
-        ([[0, 1], [1, 0]], [0, 1, 1], "labels has 3 rows but the other arguments have 2"),
-    ],
-)
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_normalized_cut_of_bad_data(W, labels, message, kind):
-    with pytest.raises(ValueError, match=message):
-        normalized_cut(kind(W), labels)
-
-
 # --- price of fairness ----------------------------------------------------------------------------
 
 
@@ -231,19 +188,3 @@ def test_price_of_fairness(cost, reference):
     price = price_of_fairness(cost, reference)
     assert (1 + price) * reference == pytest.approx(cost, abs=1e-9)
     assert price >= -1
-
-
-@pytest.mark.parametrize(
-    ("cost", "reference", "message"),
-    [
-        (1.0, 0.0, "'reference_cost' parameter of price_of_fairness"),
-        (1.0, -2.0, r"range \(0.0, inf\)\. Got -2.0 instead"),
-        (1.0, np.nan, "'reference_cost' parameter"),
-        (-1.0, 1.0, "'cost' parameter of price_of_fairness"),
-        (np.inf, 1.0, "'cost' parameter"),
-        ("1", 1.0, "'cost' parameter"),
-    ],
-)
-def test_price_of_bad_costs(cost, reference, message):
-    with pytest.raises(InvalidParameterError, match=message):
-        price_of_fairness(cost, reference)

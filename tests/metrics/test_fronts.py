@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.metrics.fronts import hypervolume, nondominated
 from tests import naive
@@ -80,49 +79,3 @@ def test_normalised_hypervolume_never_exceeds_one():
 
 def test_lists_and_integers():
     assert_array_equal(nondominated([3, 1, 2], [3, 1, 0]), [True, True, False])
-
-
-@pytest.mark.parametrize(
-    ("costs", "balances", "message"),
-    [
-        ([1.0, 2.0], [0.5], "costs has 2 points but balances has 1"),
-        ([1.0], [], "costs has 1 points but balances has 0"),
-        ([1.0, np.nan], [0.5, 0.5], "costs has 1 value"),
-        ([1.0, 2.0], [np.inf, np.nan], "balances has 2 values that are NaN or infinite"),
-        ([[1.0, 2.0]], [0.5], "costs must be 1-dimensional"),
-        (["a"], [0.5], "costs must be numeric"),
-        (None, [0.5], "costs is None"),
-    ],
-)
-def test_bad_points(costs, balances, message):
-    with pytest.raises(ValueError, match=message):
-        nondominated(costs, balances)
-    with pytest.raises(ValueError, match=message):
-        hypervolume(costs, balances, ref_cost=1.0)
-
-
-@pytest.mark.parametrize(
-    ("box", "message"),
-    [
-        ({"ref_cost": 2.0, "ideal_cost": 1.0}, "go together, got ideal_cost=1.0"),
-        ({"ref_cost": 2.0, "ideal_balance": 1.0}, "go together, got ideal_cost=None"),
-        (
-            {"ref_cost": 2.0, "ideal_cost": 2.0, "ideal_balance": 1.0},
-            r"got ideal_cost=2\.0 for ref_cost=2\.0",
-        ),
-        (
-            {"ref_cost": 2.0, "ref_balance": 0.5, "ideal_cost": 1.0, "ideal_balance": 0.5},
-            r"ideal_balance=0\.5 for ref_balance=0\.5\. Pass an ideal_cost below",
-        ),
-    ],
-)
-def test_bad_box(box, message):
-    with pytest.raises(ValueError, match=message):
-        hypervolume([1.0], [0.5], **box)
-
-
-@pytest.mark.parametrize("name", ["ref_cost", "ref_balance", "ideal_cost", "ideal_balance"])
-@pytest.mark.parametrize("value", [np.nan, np.inf, "1"])
-def test_bad_corners(name, value):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of hypervolume"):
-        hypervolume([1.0], [0.5], **({"ref_cost": 2.0} | {name: value}))

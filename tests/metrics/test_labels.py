@@ -53,13 +53,6 @@ def test_equals_naive_twin(name, seed):
         assert weighted == pytest.approx(naive_value(name, y, p, groups, weights, agg), abs=1e-12)
 
 
-def test_ratio_of_two_zero_rates_is_undefined():
-    metric = METRICS["demographic_parity_ratio"]
-    with pytest.raises(ValueError, match="selection rate is 0 in both groups"):
-        metric(None, [0, 0], sensitive_features=["f", "m"])
-    assert np.isnan(metric(None, [0, 0], sensitive_features=["f", "m"], zero_division=np.nan))
-
-
 def test_accuracy_counts_all_classes():
     y, p, groups = list("abcabc"), list("abbcbc"), list("ffffmm")
     value = METRICS["accuracy_parity_difference"](y, p, sensitive_features=groups)
@@ -71,34 +64,6 @@ def test_accuracy_counts_all_classes():
             METRICS["accuracy_parity_difference"](y, other, sensitive_features=groups)
 
 
-@pytest.mark.parametrize(
-    ("y", "p", "options", "error", "message"),
-    [
-        ([0, 1], ["no", "yes"], {}, ValueError, "'no', 'yes'.* none in common"),
-        ([0, 1], [0, 2], {}, ValueError, "y_pred has the labels 0, 2, which do not"),
-        ([0, 1], [0, 1], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
-        ([0, 0], [0, 0], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
-        (["n", "y"], ["n", "y"], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
-        (["n", "y"], ["N", "Y"], {"pos_label": "y"}, ValueError, "none in common"),
-        ([0, 1], [0, 1, 1], {}, ValueError, "y_true has 2 rows but the other arguments have 3"),
-        ([0, np.nan], [0, 1], {}, ValueError, "y_true has 1 missing value"),
-        (None, [0, 1], {}, ValueError, "needs y_true"),
-        ([0, 1], None, {}, ValueError, "y_pred is None"),
-        ([0, 1], [[0.2, 0.8], [0.1, 0.9]], {}, ValueError, "proba"),
-        ([], [], {}, ValueError, "empty"),
-        ([0, 1], [0, 1], {"sample_weight": [1, -1]}, ValueError, "negative"),
-        ([0, 1], [0, 1], {"sample_weight": [1, np.inf]}, ValueError, "NaN or infinite"),
-        ([0, 1], [0, 1], {"sample_weight": ["a", "b"]}, ValueError, "must be numeric"),
-        ([0, 1], [0, 1], {"agg": "max"}, ValueError, "agg must be 'worst' or 'mean'"),
-        ([0, 1], [0, 1], {"reference": "best"}, ValueError, "reference='best' is a group that no"),
-    ],
-)
-def test_bad_input(y, p, options, error, message):
-    metric = METRICS["equal_opportunity_difference"]
-    with pytest.raises(error, match=message):
-        metric(y, p, sensitive_features=["f", "m"][: len(p or "ab")] or ["f"], **options)
-
-
 def test_a_constant_model_of_strings_can_be_scored():
     y, sex = ["n", "y", "y", "n"], ["f", "f", "m", "m"]
     for constant in ("n", "y"):
@@ -106,9 +71,7 @@ def test_a_constant_model_of_strings_can_be_scored():
             y, [constant] * 4, sensitive_features=sex, pos_label="y"
         )
         assert value == 0
-    assert (
-        METRICS["demographic_parity_difference"](
-            None, ["n"] * 4, sensitive_features=sex, pos_label="y"
-        )
-        == 0
-    )
+    nobody = {"sensitive_features": sex, "pos_label": "y"}
+    assert METRICS["demographic_parity_difference"](None, ["n"] * 4, **nobody) == 0
+    ratio = METRICS["demographic_parity_ratio"](None, ["n"] * 4, **nobody, zero_division=np.nan)
+    assert np.isnan(ratio)

@@ -146,9 +146,12 @@ def test_the_report_has_the_differences_of_the_audit(people):
     assert strata.loc[("old", "f"), "selection_rate_difference"] == old["f"] - old["m"]
 
 
-def test_the_table_of_all_metrics_is_signed(people):
-    rows = {"sensitive_features": people["sex"], "n_bootstrap": 50, "random_state": 0}
-    table = fairness_report(people["y"], people["p"], reference="m", **rows)
+def test_the_table_of_all_metrics_is_signed():
+    """A third of 2000 against two thirds of 1000, and of 1000 more: nobody is near 0."""
+    sex, p = np.repeat(["f", "m", "x"], [2000, 1000, 1000]), np.tile([1, 0, 0, 0], 1000)
+    p[2000:] = np.tile([1, 1, 0, 0], 500)
+    rows = {"sensitive_features": sex, "n_bootstrap": 50, "random_state": 0}
+    table = fairness_report(np.tile([0, 1, 1, 0], 1000), p, reference="m", **rows)
     row = table.loc["demographic_parity_difference"]
     assert row["value"] < 0
     assert row["value_low"] < row["value"] < row["value_high"] < 0
@@ -162,20 +165,5 @@ def test_a_test_compares_with_the_reference_only(people):
     every = disparity_test("demographic_parity", None, people["p"], **rows)
     assert len(every.pairs) == 3
     assert found.p_value <= every.p_value
-    with pytest.raises(ValueError, match="has no test here"):
-        disparity_test("mean_score_difference", None, people["p"] * 1.0, reference="m", **rows)
-
-
-def test_mistakes_are_explained(people):
-    rows = {"sensitive_features": people[["sex", "age"]]}
-    with pytest.raises(ValueError, match="must have a level of each of"):
-        demographic_parity_difference(None, people["p"], reference={"sex": "m"}, **rows)
-    with pytest.raises(ValueError, match="There is no group 'm'"):
-        demographic_parity_difference(None, people["p"], reference="m", **rows)
-    rows = {"sensitive_features": people["sex"]}
-    with pytest.raises(ValueError, match="is 0 in both groups of a pair"):
-        demographic_parity_ratio(None, people["sex"] == "f", reference="m", **rows)
-    with pytest.raises(ValueError, match="makes a signed value"):
-        make_fairness_scorer(demographic_parity_difference, reference="m")
-    make_fairness_scorer(demographic_parity_difference, reference="overall")
-    make_fairness_scorer(demographic_parity_ratio, reference="m")  # has no sign
+    make_fairness_scorer(demographic_parity_difference, reference="overall")  # not signed
+    make_fairness_scorer(demographic_parity_ratio, reference="m")  # nor is a ratio

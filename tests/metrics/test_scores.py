@@ -1,10 +1,8 @@
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from skfair import metrics
@@ -78,15 +76,9 @@ def test_equals_naive_twin(metric, seed):
     assert value == pytest.approx(naive_value(metric, y, s, g, np.ones(y.size)), abs=1e-12)
     value = metric(y, s, sensitive_features=g, sample_weight=w)
     assert value == pytest.approx(naive_value(metric, y, s, g, w), abs=1e-12)
-
-
-@pytest.mark.parametrize("metric", METRICS[2:])
-@few
-@by_seed
-def test_ties_that_count_as_wins(metric, seed):
-    y, s, g, w, _ = random_case(2 * (seed // 2) + 1)
-    value = metric(y, s, sensitive_features=g, sample_weight=w, ties="geq")
-    assert value == pytest.approx(naive_value(metric, y, s, g, w, tie_value=1.0), abs=1e-12)
+    if metric in METRICS[2:]:  # ties may also count as wins
+        value = metric(y, s, sensitive_features=g, sample_weight=w, ties="geq")
+        assert value == pytest.approx(naive_value(metric, y, s, g, w, tie_value=1.0), abs=1e-12)
 
 
 @few
@@ -121,35 +113,15 @@ def test_mean_over_pairs(metric):
 
 
 @each_metric
-def test_constant_scores(metric):
-    y, _, g, _, _ = random_case(1)
-    assert metric(y, np.ones(y.size), sensitive_features=g) == pytest.approx(0, abs=1e-12)
-
-
-@each_metric
-def test_extreme_scales(metric):
+def test_constant_scores_and_extreme_scales(metric):
     y, s, g, _, _ = random_case(2)
+    assert metric(y, np.ones(y.size), sensitive_features=g) == pytest.approx(0, abs=1e-12)
     value = metric(y, s, sensitive_features=g)
     for scale in (1e-200, 4.0, 1e200):
         expected = value * scale if metric is wasserstein_gap else value
         assert metric(y, s * scale, sensitive_features=g) == pytest.approx(expected, rel=1e-9)
     if metric is not wasserstein_gap:  # a matter of ranks only
         assert metric(y, np.exp(s), sensitive_features=g) == pytest.approx(value)
-
-
-def test_float32_scores_and_lists():
-    s = np.array([0.1, 0.4, 0.35, 0.8], dtype=np.float32)
-    for scores in (s, s.tolist(), pd.Series(s), s[:, None], pd.Series(s, dtype="Float64")):
-        assert statistical_parity_gap(None, scores, sensitive_features=list("abab")) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"agg": "max"}, "agg must be"), ({"ties": "none"}, "ties must be 'half' or 'geq'")],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        group_auc_gap(None, [1, 2], sensitive_features=["a", "b"], **options)
 
 
 def naive_calibration_error(y, p, w):
@@ -187,7 +159,7 @@ def test_calibration_errors_equal_a_naive_twin(seed):
     assert expected_calibration_error([y[0]], [p[0]]) == pytest.approx(abs(y[0] - p[0]))
 
 
-def test_calibration_is_that_of_probabilities_and_the_number_of_an_audit():
+def test_the_calibration_difference_is_the_number_of_an_audit():
     rng = generator(0)
     p, g = rng.random(3000), rng.choice(["f", "m"], 3000)
     y = (rng.random(3000) < np.where(g == "f", p**2, p)).astype(int)
@@ -196,12 +168,3 @@ def test_calibration_is_that_of_probabilities_and_the_number_of_an_audit():
     difference = of_groups["value"]["f"] - of_groups["value"]["m"]
     found = calibration_difference(y, p, sensitive_features=g, reference="m")
     assert found == pytest.approx(difference)
-    for metric in (calibration_difference, expected_calibration_error):
-        options = {"sensitive_features": g} if metric is calibration_difference else {}
-        with pytest.raises(ValueError, match=r"from -2 to 1.*Pass the output of predict_proba"):
-            metric(y, np.append(-2.0, p[1:].round()), **options)
-    scorer = metrics.get_scorer("neg_calibration_difference", sensitive=[0])
-    X = np.column_stack([g == "f", p])
-    model = LogisticRegression().fit(X, y)
-    value = calibration_difference(y, model.predict_proba(X)[:, 1], sensitive_features=g)
-    assert scorer(model, X, y) == pytest.approx(-value)

