@@ -7,6 +7,7 @@ from skfair._kernels import sorted_pairs as kernels
 from skfair.metrics.scores import SortedScores
 from tests import naive
 from tests.python_kernels import compiled_and_python
+from tests.seeds import generator
 
 kernel = compiled_and_python(kernels)
 
@@ -14,7 +15,7 @@ kernel = compiled_and_python(kernels)
 @pytest.fixture(params=range(4))
 def rows(request):
     """Sorted scores of three groups (one of them tiny), half of the time with ties."""
-    rng = np.random.default_rng(request.param)
+    rng = generator(request.param)
     codes = np.concatenate(([0, 1, 2], rng.integers(0, 2, 25)))
     scores = rng.normal(size=codes.size)
     scores = scores.round() if request.param % 2 else scores

@@ -20,41 +20,10 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.utils.registry import has_papers
 from tests.public import option_objects, public_objects
+from tests.seeds import generator, seed_of
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-MADE = {"_build", "auto_examples", "generated"}  # by the site, from code
-PAGES = [path for path in sorted((ROOT / "doc").rglob("*.rst")) if not MADE & set(path.parts)]
-# What people search for who know the field, and not yet this library.
-SEARCHED = """four-fifths rule, 80 percent rule, disparate impact, disparate impact ratio, adverse
-impact, adverse impact ratio, equalised odds, equalized odds, calibration within groups,
-reweighing, post-processing, in-processing, pre-processing, bias mitigation, mitigation, protected
-attribute, statistical parity, counterfactual fairness, individual fairness, Simpson's paradox,
-multiclass, multinomial, drift, hiring, false discovery rate, differential privacy, levelling
-down, fairness through unawareness, NYC Local Law 144, EU AI Act, GDPR, citation, bibtex, license,
-conda, roadmap, LightGBM, XGBoost, CatBoost, fairlearn, threshold optimizer, exponentiated
-gradient, audit csv, add a constraint, constraint, limit, disparity, multiplier, threshold,
-certified, population, satisfied, violated, group-aware, group-blind"""
-SEARCHED = SEARCHED.replace("\n", " ").split(", ")
-GLOSSARY = ROOT / "doc" / "user_guide" / "glossary.rst"
-
-
-def glossary_entries():
-    """The text of each term of the glossary; terms of the same entry have the same text."""
-    found = {}
-    for entry in re.findall(r"^((?: {3}\S.*\n)+)((?: {6}\S.*\n)+)", GLOSSARY.read_text(), re.M):
-        found |= {term.strip(): entry[1] for term in entry[0].splitlines()}
-    return found
-
-
-@pytest.mark.parametrize("searched", SEARCHED)
-def test_the_glossary_leads_from_each_word_of_the_field_to_a_page(searched):
-    text = glossary_entries()[searched]
-    pages = re.findall(r":doc:`([^`<]+)`", text)
-    assert pages or "skfair has nothing" in text
-    for page in pages:
-        start = ROOT / "doc" if page.startswith("/") else GLOSSARY.parent
-        assert (start / f"{page.lstrip('/')}.rst").exists()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
@@ -92,64 +61,10 @@ def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch
     assert len(drawn) == 2
 
 
-@pytest.mark.slow
-def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
-    """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
-    play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    monkeypatch.syspath_prepend(ROOT / "doc")
-    look, queries = import_module("look"), import_module("search_queries").queries()
-    assert len(queries) >= 300
-    if not (look.SITE / "search.html").exists():
-        pytest.skip("the site is not built (make doc)")
-    if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
-        pytest.skip("there is no Chromium")
-    with play.sync_playwright() as browsers:
-        browser = look.browser_of(browsers)
-        faults = list(look.unanswered(browser.new_page(), look.SITE))
-        browser.close()
-    assert len(faults) <= look.MAX_UNANSWERED
-
-
 def test_the_chart_of_estimators_links_to_pages():
     links = re.findall(r'href="(.*?)\.html', (ROOT / "doc" / "_static" / "choose.svg").read_text())
     assert len(links) > 5
     assert [link for link in links if not (ROOT / "doc" / f"{link}.rst").exists()] == []
-
-
-def source_of(page):
-    """The file that a page of the site is made from; for a reference page, the list of names."""
-    if page.startswith("generated/"):
-        listed = (ROOT / "doc" / "api.rst").read_text().split()
-        name = page.removeprefix("generated/skfair.")
-        return ROOT / "doc" / "api.rst" if name in listed else Path("no such name")
-    if page.startswith("auto_examples/"):
-        return ROOT / "examples" / f"{Path(page).name}.py"
-    return ROOT / "doc" / f"{page}.rst"
-
-
-def test_the_pages_that_answer_queries_exist(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "doc")
-    pages = {page for found in import_module("search_queries").queries().values() for page in found}
-    assert [page for page in pages if not source_of(page).exists()] == []
-
-
-def test_the_words_of_each_task_lead_to_a_page(monkeypatch):
-    """By the index entries of the page or its title, in which endings are not compared."""
-    monkeypatch.syspath_prepend(ROOT / "doc")
-    lists = import_module("search_queries")
-
-    def stems(text):
-        return {word[:5] for word in re.findall(r"\w+", text.lower()) if len(word) > 2}
-
-    def named(page):
-        title = source_of(page).read_text().partition("\n")[0]
-        return stems(lists.ANSWERS.get(page, "") + title)
-
-    tasks = lists.queries(lists.TASKS)
-    assert len(tasks) > 55
-    assert [
-        task for task, pages in tasks.items() if not stems(task) & set.union(*map(named, pages))
-    ] == []
 
 
 # A small site, and a search like Sphinx's: it finds the pages with every word.
@@ -247,7 +162,7 @@ def block(page, words):
 @pytest.mark.slow
 def test_the_block_on_torch_runs():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, groups = rng.normal(size=(200, 16)).astype(np.float32), rng.permutation(np.arange(200) % 2)
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     rows = torch.utils.data.TensorDataset(*map(torch.as_tensor, (X, y, groups)))
@@ -267,7 +182,7 @@ def test_the_block_on_a_dask_cluster_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, "LocalCluster", lambda **options: asked.append(options))
     monkeypatch.setattr(distributed, "Client", asked.append)
     monkeypatch.chdir(tmp_path)
-    loans = make_loans(400, missing_rate=0.0, random_state=0)
+    loans = make_loans(400, missing_rate=0.0, random_state=seed_of(0))
     table = loans.data.assign(sex=loans.sensitive_features["sex"], granted=loans.target)
     Path("loans").mkdir()
     for number, part in enumerate([table[:200], table[200:]]):
@@ -277,15 +192,6 @@ def test_the_block_on_a_dask_cluster_runs(tmp_path, monkeypatch):
         exec(block("how_to/dask.rst", "LocalCluster"), names)
     assert names["model"].train_disparity_ <= 0.05 + 1e-9
     assert asked[0].keys() == {"n_workers", "threads_per_worker", "memory_limit"}
-
-
-def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.syspath_prepend(ROOT / "doc" / "developer")
-    figure = import_module("house_picture").draw()
-    words = " ".join(text.get_text() for text in figure.axes[0].texts)
-    plt.close(figure)
-    assert {"cluster", "metrics", "solvers"} <= set(re.findall(r"\w+", words))
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
