@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from skfair.__main__ import main
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
+from tests.seeds import generator
 
 NAMES = {"a": "xy", "b": "klm", "c": "uvwz"}
 
@@ -85,11 +87,6 @@ def test_with_one_group_left_nothing_is_compared(people):
         found.value("demographic_parity_difference")
 
 
-def test_fewer_people_than_the_least_are_refused(people):
-    with pytest.raises(ValueError, match="min_group_size"):
-        audited(people, min_group_size=0)
-
-
 def test_a_condition_of_a_pipeline_names_the_few_and_does_not_hear_of_the_unknown(
     people, tmp_path, capsys
 ):
@@ -128,8 +125,8 @@ def test_few_audits_of_equal_groups_find_anything():
     """P-values of pairs, metrics and attributes each by itself found something in every second."""
     n_found, names = 0, ("demographic_parity", "equal_opportunity", "accuracy_parity")
     metrics = [f"{name}_difference" for name in names]
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
+    for seed in range(20):
+        rng = generator(seed)
         groups = {name: rng.choice(list(levels), 120) for name, levels in NAMES.items()}
         y, p = rng.integers(0, 2, (2, 120))
         options = {"n_simulations": 59, "depth": 1, "metrics": metrics, "random_state": seed}
@@ -138,7 +135,7 @@ def test_few_audits_of_equal_groups_find_anything():
         assert is_beyond.equals(found.gaps["p_value"] <= 0.05 + 1e-12)
         assert is_beyond.any() == (", statistically significant" in repr(found))
         n_found += is_beyond.any() or found.n_beyond_chance > 0
-    assert n_found <= 3  # 0.6 expected; above 3 has a probability of 0.002
+    assert n_found <= stats.binom.isf(1e-7, 20, 0.05)
 
 
 def test_the_least_p_value_of_simulations_is_a_bound(people):
@@ -152,10 +149,9 @@ def test_the_least_p_value_of_simulations_is_a_bound(people):
 
 def test_the_largest_difference_beyond_chance_is_in_the_summary():
     """Precisions are no headline, but here they alone differ."""
-    rng = np.random.default_rng(0)
-    sex = np.repeat(["f", "m"], 2000)
-    chosen = np.tile(np.arange(2000) % 2, 2)
-    y = (rng.random(4000) < np.where(chosen, np.where(sex == "f", 0.9, 0.6), 0.2)).astype(int)
+    sex, chosen = np.repeat(["f", "m"], 2000), np.tile(np.arange(2000) % 2, 2)
+    place = np.tile(np.arange(2000) // 2, 2) / 1000
+    y = (place < np.where(chosen, np.where(sex == "f", 0.9, 0.6), 0.2)).astype(int)
     found = audit(y, chosen, sensitive_features={"sex": sex}, n_simulations=100)
     beyond = found.gaps[found.gaps["is_beyond_chance"] & ~found.gaps["is_ratio"]]
     assert beyond.loc[beyond["value"].idxmax(), "metric"] == "predictive_parity_difference"
@@ -163,7 +159,7 @@ def test_the_largest_difference_beyond_chance_is_in_the_summary():
 
 
 def test_rates_and_their_complements_have_one_verdict():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     sex, y = np.repeat(["f", "m"], 150), rng.integers(0, 2, 300)
     names = ["false_negative_parity_difference", "equal_opportunity_difference"]
     for _ in range(10):

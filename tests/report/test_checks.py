@@ -16,6 +16,7 @@ from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import Audit, audit
 from skfair.report.checks import check_conditions, read_condition
 from skfair.report.gaps import _ends_of_shares
+from tests.seeds import generator
 
 NAME = "demographic_parity_difference"
 # Sums of two differences of rates.
@@ -60,16 +61,16 @@ def test_with_the_limit_exactly_true_either_error_is_rare(sizes, rates, is_ratio
 
 @pytest.mark.parametrize("rates", [(0.3, 0.4), (0.3, 0.35, 0.4)])
 def test_whole_audits_are_as_rarely_wrong(rates):
-    """2.5% of 100 samples are 2.5; more than 8 have a probability of 0.001."""
+    """About 2.5% of 100 samples are wrong on each side."""
     outcomes, sizes = [], [300] * len(rates)
     for seed in range(100):
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         found = audited(
             sizes, rng.binomial(sizes, rates), metrics=[NAME], n_simulations=100, random_state=seed
         )
         outcomes.append(found.check(f"{NAME} > 0.1").outcome)
-    assert outcomes.count("fail") <= 8
-    assert outcomes.count("pass") <= 8
+    most = stats.binom.isf(1e-7, 100, 0.025)
+    assert max(outcomes.count("fail"), outcomes.count("pass")) <= most
 
 
 @pytest.mark.parametrize("condition", [f"{NAME} > 0.1", "demographic_parity_ratio < 0.75"])
@@ -88,13 +89,6 @@ def test_so_many_rows_decide_it(condition, counts):
     assert audited(100 * sizes, 100 * np.array(counts)).check(condition).outcome == decided
 
 
-def test_a_value_at_the_limit_is_decided_by_no_number_of_rows():
-    check = audited([200, 200], [60, 80]).check(f"{NAME} > 0.1")
-    assert check.outcome == "inconclusive"
-    assert check.n_rows_needed is None
-    assert "no number of rows decides it" in check.sentence
-
-
 def test_the_side_of_the_limit():
     found = audited([2000, 2000], [600, 1000])
     assert found.check(f"{NAME} > 0.1").outcome == "fail"
@@ -103,6 +97,15 @@ def test_the_side_of_the_limit():
     assert found.check("g: demographic_parity_ratio <= 0,5").outcome == "pass"
     # Of no difference at all nothing is below: equal groups do not fail a limit of 0.
     assert audited([50, 50], [20, 20]).check(f"{NAME} > 0").outcome == "inconclusive"
+    at_limit = audited([200, 200], [60, 80]).check(f"{NAME} > 0.1")
+    assert (at_limit.outcome, at_limit.n_rows_needed) == ("inconclusive", None)
+    assert "no number of rows decides it" in at_limit.sentence
+    check = found.check(f" g: {NAME} > 0.1 ")
+    assert check.value == found.value(NAME) == pytest.approx(0.2)
+    assert check.low < check.value < check.high
+    assert check.annotation().startswith(f"::error title=skfair audit::g: {NAME} > 0.1: fail (g: ")
+    assert "\n" not in check.annotation()
+    assert found.check(f"{NAME} > 0.9").annotation().startswith("::notice ")
 
 
 def test_of_several_views_the_worst_decides_and_a_fail_accounts_for_their_number():
@@ -119,16 +122,6 @@ def test_of_several_views_the_worst_decides_and_a_fail_accounts_for_their_number
     assert kept.outcome == "pass"
 
 
-def test_what_is_checked_and_said():
-    found = audited([2000, 2000], [600, 1000])
-    check = found.check(f" g: {NAME} > 0.1 ")
-    assert check.value == found.value(NAME) == pytest.approx(0.2)
-    assert check.low < check.value < check.high
-    assert check.annotation().startswith(f"::error title=skfair audit::g: {NAME} > 0.1: fail (g: ")
-    assert "\n" not in check.annotation()
-    assert found.check(f"{NAME} > 0.9").annotation().startswith("::notice ")
-
-
 def test_conditions():
     asked = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
     assert (asked.view, asked.metric) == ("sex x age", "equal_opportunity_difference[a > b]")
@@ -136,16 +129,6 @@ def test_conditions():
     assert not asked.holds(0.04, asked.limit)
     assert read_condition("demographic_parity_ratio<0.8").view is None
     assert read_condition(f"{NAME} > 0,1").limit == 0.1
-
-
-@pytest.mark.parametrize(
-    "text", ["parity", f"{NAME} > -0.1", f"{NAME} > x", f"{NAME} > nan", f"{NAME} = 1", None]
-)
-def test_no_conditions(text):
-    with pytest.raises(ValueError, match="must look like"):
-        audited([50, 50], [20, 20]).check(text)
-    with pytest.raises(ValueError, match="must look like"):
-        read_condition(text)
 
 
 @pytest.mark.parametrize("metric", [*LABEL_METRICS, "equal_opportunity_difference[a > b]"])
@@ -188,7 +171,7 @@ def test_a_limit_that_no_value_can_exceed_is_refused(metric, limit):
 @pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "c")])
 def test_a_group_of_which_nothing_is_known_does_not_pass(metric, is_undefined, names):
     """The metric raises for such a group, so its gate must not pass."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y, p = rng.integers(0, 2, (2, 900))
     group = rng.choice(names, 900)
     lost = is_undefined(y, p) & (group == "c")
@@ -215,10 +198,8 @@ def test_a_group_of_which_nothing_is_known_does_not_pass(metric, is_undefined, n
 @pytest.mark.parametrize("n_few", [3, 20])
 def test_a_group_with_too_few_people_is_named_and_leaves_a_check_open(n_few):
     """All of few people are selected: of them nothing is shown, and nothing is said to be kept."""
-    rng = np.random.default_rng(0)
     group = np.array([*"ab"] * 2000 + ["few"] * n_few)
-    chosen = rng.random(group.size) < 0.5
-    chosen[group == "few"] = True
+    chosen = np.append(np.arange(4000) % 4 < 2, np.ones(n_few, bool))
     options = {"n_simulations": 20, "depth": 1}
     found = audit(None, chosen, sensitive_features={"g": group}, **options)
     check = found.check(f"{NAME} > 0.2")
@@ -227,7 +208,7 @@ def test_a_group_with_too_few_people_is_named_and_leaves_a_check_open(n_few):
     allowed = found.check(f"{NAME} > 0.2", allow_undefined=True)
     assert allowed.outcome == "pass"
     assert "few (g: too few people)" in allowed.sentence
-    chosen[group == "b"] = rng.random(2000) < 0.95  # an excess is seen without them
+    chosen[group == "b"] = True  # an excess is seen without them
     found = audit(None, chosen, sensitive_features={"g": group}, **options)
     assert found.check(f"{NAME} > 0.2").outcome == "fail"
 
@@ -251,29 +232,19 @@ def test_an_attribute_without_two_groups_to_compare_leaves_a_check_open(n_few, u
 
 
 def test_intersections_with_too_few_people_count_where_they_are_named():
-    rng = np.random.default_rng(0)
-    chosen, sex = rng.integers(0, 2, (2, 4000))
-    age = np.where(np.arange(4000) < 60, "old", "young")
-    sex[:60] = np.arange(60) < 40  # 20 old people of the one sex
-    groups = {"sex": sex, "age": age}
-    found = audit(None, chosen, sensitive_features=groups, n_simulations=20, depth=1)
+    place = np.arange(4000)
+    sex, age = np.where(place < 60, place < 40, place % 2), np.where(place < 60, "old", "young")
+    groups = {"sex": sex, "age": age}  # 20 old people of the one sex
+    found = audit(None, place // 2 % 2, sensitive_features=groups, n_simulations=20, depth=1)
     assert found.check(f"{NAME} > 0.6").outcome == "pass"
     named = found.check(f"sex x age: {NAME} > 0.6")
     assert named.outcome == "inconclusive"
     assert "intersection" in named.undefined
 
 
-def test_unknown_names():
-    found = audited([50, 50], [20, 30])
-    with pytest.raises(ValueError, match="no metric"):
-        found.check("accuracy_parity_difference > 0.1")
-    with pytest.raises(ValueError, match="no view 'age'"):
-        found.check(f"age: {NAME} > 0.1")
-
-
 def test_the_interval_that_is_said_is_the_one_that_decided():
     """With several attributes a violation is decided by a wider interval than that of each."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     people = {f"a{i}": rng.choice(["x", "y"], 400) for i in range(4)}
     chosen = (rng.random(400) < 0.3 + 0.2 * (people["a0"] == "y")).astype(int)
     found = audit(None, chosen, sensitive_features=people)
