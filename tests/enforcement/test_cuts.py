@@ -12,6 +12,7 @@ from skfair.metrics import partial_statistical_parity_gap
 from tests import naive
 from tests.naive import repair as twin
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 PARITY, OPPORTUNITY, ODDS = ["ends"], ["positive"], ["positive", "negative"]
 EXACT = 1e-9
@@ -21,7 +22,7 @@ class Case:
     """Random rows: half of the cases have ties, half weights, some an interval per group."""
 
     def __init__(self, seed, n_max=60, n_groups=None, tie_free=False):
-        rng = self.rng = np.random.default_rng(seed)
+        rng = self.rng = generator(seed)
         self.n_groups = n_groups or int(rng.integers(2, 5))
         sizes = rng.integers(2, max(3, n_max // self.n_groups + 1), self.n_groups)
         self.codes = rng.permutation(np.repeat(np.arange(self.n_groups), sizes))
@@ -140,7 +141,7 @@ def test_cuts_equal_exhaustive_search(kinds, seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_two_constraints_are_exact_for_many_rows(seed, tolerance):
     """No pair of cuts within a limit, however small, is better than the one that is found."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     case = Case(seed, n_max=2500, n_groups=2, tie_free=True)
     case.targets = np.where(rng.random(case.codes.size) < 0.9, 1.0, -1.0)
     case.scores = case.scores + case.targets * rng.random(case.codes.size)
@@ -161,7 +162,7 @@ def best_pair(case, blocks, tolerance):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_threshold_cuts_scores_that_count_as_tied(seed):
     """Steps below the gap add up: tied scores may spread further than the gap to the next ones."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     scores = np.cumsum(rng.choice([0.05, 0.11], 60, p=[0.8, 0.2]))
     codes, targets = np.repeat([0, 1], 30), rng.choice([-1.0, 1.0], 60)
     blocks = score_blocks(scores, codes, 2, targets, min_gap=0.1)

@@ -11,6 +11,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
 from tests.python_kernels import as_python
+from tests.seeds import generator
 from tests.small_problems import trained_constraints
 
 RATE_CONSTRAINTS = [
@@ -30,7 +31,7 @@ def kernel(request, monkeypatch):
 
 
 def sample(seed, n=40, n_groups=3, n_attributes=1, ties=False, weighted=False):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     columns = []
     for _ in range(n_attributes):
         codes = rng.integers(0, n_groups, n)

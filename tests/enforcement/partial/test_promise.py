@@ -12,6 +12,7 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, alike_rows, upper_bound
 from skfair.groups.encoding import encode_groups
 from tests.classification.test_partial_parity_input import GROUP, X, Y
+from tests.seeds import generator
 from tests.small_problems import ranked_constraints
 
 INTERVAL = (0.1, 0.6)
@@ -20,7 +21,7 @@ REPAIRABLE = [name for name, within in WITHIN.items() if within.metric]
 
 
 def people(seed=0, n=300):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     codes = rng.integers(0, 2, n)
     scores = rng.normal(size=n) + codes - 1
     return scores, codes, np.where(scores + rng.normal(size=n) > -0.5, 1.0, -1.0)
@@ -33,7 +34,7 @@ SHARES = [name for name, within in WITHIN.items() if within.ranked.is_share]
 @pytest.mark.parametrize("name", list(WITHIN))
 def test_of_overlapping_attributes_the_worst_is_measured(name):
     scores, codes, targets = people()
-    near = np.random.default_rng(1).permutation(codes)
+    near = generator(1).permutation(codes)
     for alone, columns in (
         ((codes, near), {"far": codes, "near": near}),
         ((near, codes), {"near": near, "far": codes}),
