@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from tests.fuzz import attack
@@ -34,7 +35,8 @@ def test_nothing_is_lost_and_nothing_is_silent(name):
         if verdict.is_fault:
             found.append(f"case {number}, {verdict.kind}: {verdict.message}\n    {case.title}")
     assert not found, "\n".join(found)
-    assert n_accepted >= N_CASES[name] / 2, "most cases are refused: the attack says little"
+    fewest = binom.ppf(1e-7, N_CASES[name], 0.5)
+    assert n_accepted >= fewest, "most cases are refused: the attack says little"
 
 
 COUNTER = itertools.count()
