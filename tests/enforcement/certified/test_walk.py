@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from skfair import metrics
 from skfair.enforcement.certified.walk import (
@@ -17,6 +17,7 @@ from skfair.enforcement.certified.walk import (
 )
 from skfair.groups.row_units import read_units
 from skfair.metrics.two_rates import both_ways
+from tests.seeds import generator
 
 
 def rates_of(groups, limit=0.1, weights=None, ratio=False, overall=False):
@@ -41,17 +42,26 @@ def shares_of(rates, selected):
 
 
 def decisions(groups, chances, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return rng.random((groups.size, 1)) < np.array(chances)[groups][:, None]
 
 
-GROUPS = np.random.default_rng(0).integers(0, 3, 3000)
+def exactly(groups, shares):
+    """Decisions that select these shares of the groups, up to a row."""
+    selected = np.zeros((groups.size, 1), bool)
+    for group, share in enumerate(shares):
+        rows = np.flatnonzero(groups == group)
+        selected[rows[: round(share * rows.size)]] = True
+    return selected
+
+
+GROUPS = generator(0).integers(0, 3, 3000)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["difference", "ratio", "overall"])
 def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
-    weights = np.random.default_rng(1).random(3000) + 0.5 if weighted else None
+    weights = generator(1).random(3000) + 0.5 if weighted else None
     selected = decisions(GROUPS, [0.3, 0.33, 0.28])
     limit = 0.3 if kind == "ratio" else 0.1
     rates = rates_of(GROUPS, limit, weights, kind == "ratio", kind == "overall")
@@ -76,7 +86,7 @@ def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
 def test_people_count_as_in_the_public_test(weighted, at_once, monkeypatch):
     """Also where a person has rows in several groups, and where rows are counted in blocks."""
     monkeypatch.setattr("skfair.enforcement.certified.walk._ROWS_AT_ONCE", at_once)
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     weights = rng.random(3000) + 0.5 if weighted else None
     person = rng.integers(0, 400, 3000)
     chances = np.array([0.3, 0.33, 0.28])[GROUPS]
@@ -94,7 +104,7 @@ def test_people_count_as_in_the_public_test(weighted, at_once, monkeypatch):
 
 
 def test_people_and_not_their_rows_are_needed():
-    once, selected = GROUPS[:300], decisions(GROUPS[:300], [0.3, 0.3, 0.3])[:, 0]
+    once, selected = GROUPS[:300], exactly(GROUPS[:300], [0.3, 0.3, 0.3])[:, 0]
     people = people_needed(rates_of(once), selected, 0.95)
     visits = np.repeat(np.arange(300), 10)
     repeated = replace(rates_of(once[visits]), units=read_units(visits, 3000))
@@ -104,7 +114,7 @@ def test_people_and_not_their_rows_are_needed():
 @pytest.mark.parametrize("ratio", [False, True])
 def test_bounds_are_where_the_p_value_of_some_pair_reaches_the_level(ratio):
     sizes = np.array([10, 40, 3000])
-    n, rng = np.repeat(sizes[:, None], 40, axis=1), np.random.default_rng(3)
+    n, rng = np.repeat(sizes[:, None], 40, axis=1), generator(3)
     k = rng.binomial(n, rng.choice([0.02, 0.3, 0.6, 0.98], size=n.shape))
     rows = np.concatenate([np.arange(size) for size in sizes])
     groups = np.repeat([0, 1, 2], sizes)
@@ -122,20 +132,21 @@ def test_bounds_are_where_the_p_value_of_some_pair_reaches_the_level(ratio):
     assert (p_values(bounds - 1e-5)[inside] > 0.05).all()
 
 
-def test_distances_to_the_overall_rate_heed_what_groups_weigh():
+@pytest.mark.parametrize("limit", [0.2, 0.3])
+def test_distances_to_the_overall_rate_heed_what_groups_weigh(limit):
     weights = np.array([0.2, 1.8, 1.0])[GROUPS]
-    selected = decisions(GROUPS, [0.2, 0.5, 0.4])
-    walked = walk(rates_of(GROUPS, 0.25, weights, overall=True), selected, 0.95)
+    selected = exactly(GROUPS, [0.2, 0.5, 0.4])
+    walked = walk(rates_of(GROUPS, limit, weights, overall=True), selected, 0.95)
     given = {"sensitive_features": GROUPS, "sample_weight": weights, "reference": "overall"}
     measured = metrics.demographic_parity_difference(None, selected[:, 0].astype(int), **given)
     assert walked.disparities[0] == pytest.approx(measured)
     assert walked.bounds[0] > measured
-    assert (walked.p_values[0] > 0.5) == (measured > 0.25)
+    assert (walked.p_values[0] > 0.5) == (measured > limit)
 
 
 def test_a_walk_ends_at_the_first_step_that_fails():
     steps = [[0.3, 0.3, 0.3], [0.3, 0.32, 0.3], [0.1, 0.5, 0.3], [0.3, 0.3, 0.3]]
-    selected = np.concatenate([decisions(GROUPS, one) for one in steps], axis=1)
+    selected = np.concatenate([exactly(GROUPS, one) for one in steps], axis=1)
     walked = walk(rates_of(GROUPS), selected, 0.95)
     assert walked.step == 1
     assert walked.p_values[3] < 0.05  # it would pass, but comes too late
@@ -156,7 +167,7 @@ def test_disparities_are_measured_ones_whatever_the_limits():
     first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
     both = two_attributes(first, second)
     chance = 0.3 + 0.05 * first + 0.3 * second
-    selected = np.random.default_rng(5).random(GROUPS.size) < chance
+    selected = generator(5).random(GROUPS.size) < chance
     measured = [abs(selected[g == 1].mean() - selected[g == 0].mean()) for g in (first, second)]
     assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
 
@@ -209,19 +220,18 @@ def test_counts_of_all_rows_are_not_above_one():
 
 
 def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds():
-    few = np.random.default_rng(2).integers(0, 2, 200)
-    needed = people_needed(rates_of(few), decisions(few, [0.3, 0.3])[:, 0], 0.95)
+    """In 80% of all samples, or nearly so where the counts are rounded."""
+    few = np.tile([0, 1], 100)
+    needed = people_needed(rates_of(few), exactly(few, [0.3, 0.3])[:, 0], 0.95)
     assert 200 < needed < 2000
-    passed = []
-    for seed in range(60):
-        groups = np.random.default_rng(seed).integers(0, 2, needed)
-        passed.append(walk(rates_of(groups), decisions(groups, [0.3, 0.3], seed), 0.95).step == 0)
-    assert np.mean(passed) > 0.6
+    samples = generator(2).random((needed, 400)) < 0.3
+    passed = walk(rates_of(np.arange(needed) % 2), samples, 0.95).p_values <= 0.05
+    assert stats.binom.ppf(1e-7, 400, 0.75) <= passed.sum() <= stats.binom.isf(1e-7, 400, 0.85)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_gained_is_counted_by_label(weighted):
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     classes, decisions = rng.integers(0, 3, 200), rng.integers(0, 3, (200, 4))
     weights = rng.random(200) if weighted else np.full(200, 0.5)
     members = sparse.csr_array((rng.random((4, 200)) < 0.4).astype(float))
@@ -237,7 +247,7 @@ def test_what_is_gained_is_counted_by_label(weighted):
 
 
 def test_the_smallest_limit_is_shown_to_whom_little_confidence_is_enough():
-    """Rates that are alike show every limit at a level of .7, and few rows none at .05."""
-    selected = decisions(GROUPS, [0.3, 0.3, 0.3])
-    assert walk(rates_of(GROUPS), selected, 0.3).bounds[0] < 0.05
-    assert walk(rates_of(GROUPS[:6]), selected[:6], 0.95).bounds[0] == 1.0
+    """Rates that are alike show every limit at a level of .7, and some rows none at .05."""
+    alike, apart = np.repeat([0, 1, 2], 1000), np.repeat([0, 1], 3)
+    assert walk(rates_of(alike), exactly(alike, [0.3] * 3), 0.3).bounds[0] < 1e-5
+    assert walk(rates_of(apart), exactly(apart, [0.0, 1.0]), 0.95).bounds[0] == 1.0
