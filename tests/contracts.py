@@ -65,7 +65,6 @@ several classes               - - - -   2      + +        2 2 2      +       - -
 labels of text                - - - -   +      + +        + + +      +       y y y    y
 networks                      . . . .   +      . .        l l .      .       + . .    +
 dask                          + + d d   +      d +        d d +      d       d d d    d
-random state                  + + + +   +      + +        + + .      .       + . .    +
 callbacks                     + + . +   +      . .        + + .      .       + . .    +
 """
 TABLE: dict[str, dict[str, str]] = {}
