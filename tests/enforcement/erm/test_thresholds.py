@@ -7,13 +7,14 @@ from skfair.enforcement.erm import thresholds
 from skfair.enforcement.erm.thresholds import best_threshold
 from skfair.enforcement.strict_evaluation import StrictEvaluation
 from tests.enforcement.test_strict_evaluation import bind
+from tests.seeds import generator
 
 N = 6000
 
 
 def evaluation(seed, names, limit, **options):
     """Return an evaluation of rows in three groups, and scores that differ between them."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups = rng.integers(3, size=N)
     targets = np.where(rng.random(N) < 0.5, -1.0, 1.0)
     scores = rng.normal(size=N) + 0.7 * targets + 0.5 * groups
@@ -59,7 +60,7 @@ def test_scores_that_are_equal_close_or_far_off():
 
 
 def test_most_bands_are_not_sorted(monkeypatch):
-    strict, scores = evaluation(0, ["demographic_parity"], 0.1)
+    strict, scores = evaluation(0, ["demographic_parity"], 0.3)  # next to all thresholds keep it
     shares, span_of_best = [], thresholds._span_of_best
 
     def span(rates, bands, *given):
@@ -69,4 +70,4 @@ def test_most_bands_are_not_sorted(monkeypatch):
 
     monkeypatch.setattr(thresholds, "_span_of_best", span)
     best_threshold(strict, scores, 1e-9)
-    assert 0 < shares[0] < 0.2
+    assert 0 < shares[0] < 0.5
