@@ -34,6 +34,7 @@ from skfair.regression import FairDecisionRegressor
 from tests.older import MIXED_UP, ROUTES_TO_SCORE
 from tests.prototypes import CentroidClassifier, SeedClusterer
 from tests.public import discover_estimators, documented_parameters
+from tests.seeds import generator
 
 # Every estimator of the package is tested without editing this file. Settings that make a check
 # fast, or that an estimator cannot do without, are added here, beside the class name.
@@ -98,7 +99,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 160
     groups = np.repeat(["f", "m"], n // 2)
     X = rng.normal(size=(n, 3)) + (groups == "m")[:, None] * [1.0, 0, 0]
@@ -205,7 +206,7 @@ def test_a_subclass_may_have_parameters_of_its_own(estimator_class, data):
 @pytest.mark.filterwarnings("ignore:.*no_solution:UserWarning")
 def test_a_subclass_may_ask_for_a_certificate(name):
     """Its refits set parameters that its get_params does not know."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, groups = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)
     y = (X[:, 0] + rng.normal(size=800) > 0).astype(int)
     plain = seeded(DISCOVERED[name]).set_params(confidence=0.8, max_disparity=0.3)
@@ -262,15 +263,6 @@ def test_columns_whose_squares_vanish_are_named(model, data):
     X, y, groups = data
     with pytest.raises(ValueError, match="squares vanish, the first of them is column 0"):
         model.fit(X * 1e-160, y, sensitive_features=groups)
-
-
-@pytest.mark.parametrize("estimator_class", DISCOVERED.values())
-def test_what_all_estimators_take_stands_in_the_same_order(estimator_class):
-    names = list(inspect.signature(estimator_class).parameters)
-    shared = ["sensitive", "confidence", "pos_label", "random_state", "n_jobs"]
-    assert [n for n in names if n in shared] == [n for n in shared if n in names]
-    last = [n for n in shared[3:] if n in names]
-    assert names[len(names) - len(last) :] == last
 
 
 def test_fitted_attributes_are_documented(data):
