@@ -33,6 +33,8 @@ def many():
 def test_steps_with_projections(solver_class):
     """The gradient sees rho * (t - clip(t)), t = c / of the last batch + lambda / rho."""
     problem = many()
+    turn = np.arange(problem.n_constraints) % 3  # below, above, within their bounds
+    problem = problem.bounded(np.array([1.5, -2, -2])[turn], np.array([2, -1.5, 2])[turn])
     options = {"n_loss": 60, "n_per_cell": 3, "learning_rate": 0.1, "decay_steps": 4.0}
     options |= {"optimizer": "sgd", "rho": 3.0, "eta": 0.6, "averaging": None}
     mu, beta = (0.0, 0.0) if solver_class is ALM else (3.0, 0.2)
@@ -55,8 +57,7 @@ def test_steps_with_projections(solver_class):
         x = x - 0.1 / np.sqrt(1 + t / 4) * gradient
         lam = lam + 0.2 * (nu - lam)
         last = at.constraints
-    assert np.count_nonzero(lam) >= 6
-    assert lam.min() < 0 < lam.max()
+    assert np.sign(lam).tolist() == np.array([-1, 1, 0])[turn].tolist()
     assert np.allclose(state.theta, x, rtol=1e-10, atol=1e-12)
     assert np.allclose(state.multipliers, lam, rtol=1e-10, atol=1e-12)
 
@@ -123,17 +124,6 @@ def test_given_multipliers_are_used():
     assert problem.violation(problem.evaluate(warm.theta)) <= 0.01
     assert problem.violation(problem.evaluate(cold.theta)) > 0.02
     assert np.array_equal(given, exact.multipliers)
-
-
-def test_few_rows_per_cell_give_no_bias():
-    """One row per cell: products of a batch with itself would pull the scores together."""
-    problem = parity()
-    exact = problem.evaluate(ALNewton().solve(problem, problem.start(None)).theta)
-    solver = ALM(n_per_cell=1, rho=4.0)
-    result = solver.solve(problem, problem.start(None), max_iter=700, random_state=0)
-    at = problem.evaluate(result.theta)
-    assert at.objective == pytest.approx(exact.objective, abs=0.01)
-    assert problem.violation(at) <= 0.02
 
 
 # --- stop and go on ------------------------------------------------------------------------------
