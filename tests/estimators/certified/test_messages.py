@@ -1,0 +1,122 @@
+"""What fits with confidence= say of certificates that cannot be."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skfair import Certificate
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.constraints import DemographicParity, MeanScoreParity
+from skfair.constraints.partial import IntervalConstraint
+from skfair.regression import ConstrainedERMRegressor
+from tests.messages import messages
+from tests.seeds import generator
+
+N = 600
+SEX = np.tile(["f", "m"], N // 2)
+X = generator().normal(size=(N, 2)) + 0.5 * (SEX == "m")[:, None]
+Y = np.arange(N) // 2 % 2
+SCORED = FrozenEstimator(LogisticRegression().fit(X, Y))
+PERSON = np.repeat(np.arange(N // 5), 5)
+FEW = "With 120 people \\(600 rows\\)"
+
+
+def fit(kind, constraint=None, *, by="cross", level=0.95, share=0.5, shift=0.0, y=Y, **options):
+    """Fit with a certificate of some kind to two groups that have rows of both classes."""
+    given = {name: options.pop(name) for name in ("groups", "sample_weight") if name in options}
+    options = {"confidence": Certificate(level, by=by, share=share, shift=shift)} | options
+    if constraint is not None:
+        options["constraint"] = constraint
+    sex = options.pop("sex", SEX)
+    return kind(**options).fit(X, y, sensitive_features=sex, **given)
+
+
+def erm(constraint=None, **options):
+    return fit(ConstrainedERMClassifier, constraint, **options)
+
+
+def means(constraint=None, **options):
+    return fit(ConstrainedERMRegressor, constraint, y=X[:, 0] + Y, **options)
+
+
+def decisions(**options):
+    return fit(FairDecisionClassifier, estimator=LogisticRegression(), cv=3, **options)
+
+
+def intervals(constraint="statistical_parity", **options):
+    return fit(PartialParityClassifier, constraint, by="auto", interval=(0, 0.5), **options)
+
+
+def calibrated(constraint="statistical_parity", **options):
+    return fit(PartialParityCalibrator, constraint, by="auto", estimator=SCORED, **options)
+
+
+def lazily(model):
+    da = pytest.importorskip("dask.array")
+    X_, y, sex = (da.from_array(one, chunks=200) for one in (X, Y, SEX))
+    return model.fit(X_, y, sensitive_features=sex)
+
+
+ALONE = np.repeat("a", N)
+TO_ALL = DemographicParity(comparison="ratio", reference="overall")
+
+test_what_has_no_certificate_is_named = messages(
+    # shares and shifts
+    (ValueError, "grow by 0.8", lambda: intervals("group_auc", shift=0.2)),
+    (ValueError, "grow by 0.6", lambda: calibrated(interval=(0, 0.5), shift=0.3)),
+    (ValueError, "one side only", lambda: calibrated("group_auc", share=1e-4)),
+    (ValueError, "one side only", lambda: means(by="split", share=1e-4)),
+    (ValueError, r"Use Certificate\(by='split'\)", lambda: means(model=(3,))),
+    (ValueError, "confidence", lambda: erm(confidence=1.0)),
+    (ValueError, "confidence", lambda: erm(confidence=0.0)),
+    (ValueError, "confidence", lambda: erm(confidence=2.0)),
+    (ValueError, "confidence", lambda: means(confidence=1)),
+    (ValueError, "confidence", lambda: calibrated(confidence=0)),
+    # limits
+    (ValueError, "min_rate", lambda: erm(min_rate=0.1)),
+    (ValueError, "selection_rate", lambda: erm(selection_rate=0.1, by="split")),
+    (ValueError, "not on rates", lambda: erm("loss_parity")),
+    (ValueError, "not on rates", lambda: erm("loss_parity", by="split")),
+    (ValueError, "ratios to the overall", lambda: erm(TO_ALL, max_disparity=0.2)),
+    (ValueError, "has no test of", lambda: means("loss_parity")),
+    (ValueError, "has no test", lambda: means(MeanScoreParity(reference="overall"))),
+    (
+        ValueError,
+        "has no test",
+        lambda: intervals(IntervalConstraint("equal_opportunity", rank_within="group")),
+    ),
+    (ValueError, "has no test", lambda: erm("bounded_selection_rate", sex=ALONE)),
+    (ValueError, "has no test", lambda: means("bounded_group_loss", sex=ALONE)),
+    (
+        ValueError,
+        "has no test",
+        lambda: decisions(constraint="bounded_selection_rate", sex=ALONE),
+    ),
+    # rows
+    (ValueError, "weighted rows", lambda: means(sample_weight=np.ones(N))),
+    (ValueError, "rows in memory", lambda: lazily(ConstrainedERMClassifier(confidence=0.9))),
+    (
+        ValueError,
+        "rows in memory",
+        lambda: lazily(PartialParityCalibrator(SCORED, confidence=0.9)),
+    ),
+    (ConvergenceWarning, FEW, lambda: erm(by="split", groups=PERSON, max_disparity=0.01)),
+    (ConvergenceWarning, FEW, lambda: means(groups=PERSON, max_disparity=0.01)),
+    (ConvergenceWarning, FEW, lambda: decisions(groups=PERSON, max_disparity=0.01)),
+    (ConvergenceWarning, FEW, lambda: intervals(groups=PERSON, max_disparity=0.01)),
+    *(
+        (
+            ValueError,
+            "groups= is not read here, because confidence is None",
+            lambda make=make: make(confidence=None, groups=PERSON),
+        )
+        for make in (erm, means, intervals)
+    ),
+)
