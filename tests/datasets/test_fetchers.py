@@ -26,68 +26,57 @@ def _category(*values):
     return pd.Categorical(_cycle(*values))
 
 
+# Columns, types and labels as OpenML has them (a few columns stand for the rest).
+AGES = np.linspace(19, 80, N).round()
+WORK = _category("Private", "State-gov")
+WORK[3] = np.nan
+TABLES = {
+    1590: {
+        "age": AGES,
+        "workclass": WORK,
+        "race": _category("White", "Black", "Asian-Pac-Islander"),
+        "sex": _category("Male", "Female"),
+        "class": _category(">50K", "<=50K", "<=50K"),
+    },
+    1461: {f"V{i}": np.arange(N) for i in range(1, 17)}
+    | {"V1": AGES, "V3": _category("married", "single", "divorced")}
+    | {"Class": _category("1", "1", "2")},
+    42193: {
+        "sex": _category("0", "1", "1"),
+        "age": AGES,
+        "race_African-American": _category("1", "0", "0"),
+        "race_Caucasian": _category("0", "1", "1"),
+        "twoyearrecid": _category("0", "1"),
+    },
+    31: {
+        "personal_status": _category(
+            "male single", "female div/dep/mar", "male div/sep", "male mar/wid"
+        ),
+        "age": AGES,
+        "credit_amount": np.arange(N) * 100.0,
+        "class": _category("good", "bad", "good"),
+    },
+    315: {
+        "state": np.arange(N),
+        "county": np.full(N, np.nan),
+        "communityname": _cycle("Lakewoodcity", "Tukwilacity"),
+        "fold": np.arange(N) % 10,
+        "racepctblack": np.linspace(0, 0.12, N).round(2),
+        "racePctWhite": np.linspace(1, 0.7, N).round(2),
+        "ViolentCrimesPerPop": np.linspace(0, 1, N).round(2),
+    },
+    43141: {
+        "AGEP": AGES,
+        "SEX": _cycle(1.0, 2.0),
+        "RAC1P": _cycle(1.0, 2.0, 6.0, 9.0),
+        "ST": np.arange(N) % 3 + 1,
+        "PINCP": np.linspace(100, 100_000, N),
+    },
+}
+
+
 def openml_table(data_id):
-    """Return columns, types and labels as OpenML has them (a few columns stand for the rest)."""
-    ages = np.linspace(19, 80, N).round()
-    if data_id == 1590:
-        workclass = _category("Private", "State-gov")
-        workclass[3] = np.nan
-        return pd.DataFrame(
-            {
-                "age": ages,
-                "workclass": workclass,
-                "race": _category("White", "Black", "Asian-Pac-Islander"),
-                "sex": _category("Male", "Female"),
-                "class": _category(">50K", "<=50K", "<=50K"),
-            }
-        )
-    if data_id == 1461:
-        columns = {f"V{i}": np.arange(N) for i in range(1, 17)}
-        columns |= {"V1": ages, "V3": _category("married", "single", "divorced")}
-        return pd.DataFrame(columns | {"Class": _category("1", "1", "2")})
-    if data_id == 42193:
-        black = _cycle("1", "0", "0")
-        return pd.DataFrame(
-            {
-                "sex": _category("0", "1", "1"),
-                "age": ages,
-                "race_African-American": pd.Categorical(black),
-                "race_Caucasian": pd.Categorical([str(1 - int(v)) for v in black]),
-                "twoyearrecid": _category("0", "1"),
-            }
-        )
-    if data_id == 31:
-        status = ("male single", "female div/dep/mar", "male div/sep", "male mar/wid")
-        return pd.DataFrame(
-            {
-                "personal_status": _category(*status),
-                "age": ages,
-                "credit_amount": np.arange(N) * 100.0,
-                "class": _category("good", "bad", "good"),
-            }
-        )
-    if data_id == 315:
-        return pd.DataFrame(
-            {
-                "state": np.arange(N),
-                "county": np.full(N, np.nan),
-                "communityname": _cycle("Lakewoodcity", "Tukwilacity"),
-                "fold": np.arange(N) % 10,
-                "racepctblack": np.linspace(0, 0.12, N).round(2),
-                "racePctWhite": np.linspace(1, 0.7, N).round(2),
-                "ViolentCrimesPerPop": np.linspace(0, 1, N).round(2),
-            }
-        )
-    assert data_id == 43141
-    return pd.DataFrame(
-        {
-            "AGEP": ages,
-            "SEX": np.array(_cycle(1.0, 2.0)),
-            "RAC1P": np.array(_cycle(1.0, 2.0, 6.0, 9.0)),
-            "ST": np.arange(N) % 3 + 1,
-            "PINCP": np.linspace(100, 100_000, N),
-        }
-    )
+    return pd.DataFrame(TABLES[data_id]).copy()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Rows are matched by position; labels of an index that say otherwise are never ignored."""
 
+import functools
+from functools import partial
 from inspect import signature
 
 import dask.array as da
@@ -12,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import permutation_test_score
 
+from skfair import metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -25,6 +28,7 @@ from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit, audit
+from tests.messages import messages
 from tests.seeds import generator
 
 RNG = generator(0)
@@ -43,29 +47,74 @@ def mixed(column):
     return column.sample(frac=1, random_state=0)
 
 
-def test_queries_in_another_order():
-    query = f"^query_id and the data have the {OTHER_ORDER}"
-    ranker = FairRanker(1.0).fit(X, Y, QUERY, sensitive_features=SEX)
-    for read in (ranker.rank, lambda X, query_id: ranker.score(X, Y, query_id)):
-        with pytest.raises(ValueError, match=query):
-            read(X, mixed(QUERY))
-    with pytest.raises(ValueError, match=f"^query_id and the data have the {OTHER_ORDER}"):
-        ndcg(Y, SCORE, query_id=mixed(QUERY))
+@functools.cache
+def fitted(kind):
+    model = kind(1.0) if kind is FairRanker else kind()
+    own = {"query_id": QUERY} if kind is FairRanker else {}
+    return model.fit(X, Y, sensitive_features=SEX, **own)
 
 
-@pytest.mark.parametrize("name", ["y_pred", "y_score", "before", "sample_weight"])
-def test_a_column_of_an_audit_in_another_order(name):
+def audited(name):
     given = {"y_pred": Y, "y_score": SCORE, "before": Y, "sample_weight": SCORE}
-    given[name] = mixed(given[name])
-    with pytest.raises(ValueError, match=f"^{name} and the data have the {OTHER_ORDER}"):
-        audit(Y, **given, sensitive_features=SEX)
+    audit(Y, **given | {name: mixed(given[name])}, sensitive_features=SEX)
 
 
-def test_what_a_model_is_audited_on_in_another_order():
-    model = LogisticRegression().fit(X, Y)
-    for y, sex in ((mixed(Y), SEX), (Y.to_numpy(), mixed(SEX))):
-        with pytest.raises(ValueError, match=OTHER_ORDER):
-            Audit.from_estimator(model, X, y, sensitive_features=sex)
+def audited_model(y, sex):
+    Audit.from_estimator(LogisticRegression().fit(X, Y), X, y, sensitive_features=sex)
+
+
+QUERIES = f"^query_id and the data have the {OTHER_ORDER}"
+MIXED = {"sample_weight": mixed(SCORE)}
+test_columns_in_another_order = messages(
+    (ValueError, QUERIES, lambda: fitted(FairRanker).rank(X, mixed(QUERY))),
+    (ValueError, QUERIES, lambda: fitted(FairRanker).score(X, Y, mixed(QUERY))),
+    (ValueError, QUERIES, lambda: ndcg(Y, SCORE, query_id=mixed(QUERY))),
+    *(
+        (ValueError, f"^{name} and the data have the {OTHER_ORDER}", partial(audited, name))
+        for name in ("y_pred", "y_score", "before", "sample_weight")
+    ),
+    (ValueError, OTHER_ORDER, lambda: audited_model(mixed(Y), SEX)),
+    (ValueError, OTHER_ORDER, lambda: audited_model(Y.to_numpy(), mixed(SEX))),
+    # Lists have a method ``index``, and hide nothing.
+    (ValueError, OTHER_ORDER, lambda: audit(Y.tolist(), Y, sensitive_features=mixed(SEX))),
+    (
+        *(ValueError, OTHER_ORDER),
+        lambda: next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX))),
+    ),
+    (ValueError, OTHER_ORDER, lambda: fitted(ConstrainedERMClassifier).score(X, Y, **MIXED)),
+    (ValueError, OTHER_ORDER, lambda: fitted(FairKMeans).score(X, **MIXED)),
+    (
+        *(ValueError, OTHER_ORDER),
+        lambda: fitted(FairKMeans).assign(X, sensitive_features=SEX, **MIXED),
+    ),
+)
+
+COMPARING = [
+    name
+    for name in metrics.__all__
+    if {"y_true", "sensitive_features"} <= signature(getattr(metrics, name)).parameters.keys()
+    and not name.startswith(("partial", "noise", "disparity", "ndcg"))
+    and not name.endswith("report")
+]
+
+
+@pytest.mark.parametrize("name", COMPARING)
+def test_a_metric_of_columns_in_another_order(name):
+    """Groups are compared with the labels, and if these have no index with the predictions."""
+    metric, index = getattr(metrics, name), RNG.permutation(N)
+    predicted = pd.Series(RNG.integers(0, 2, N))
+    y, p, sex, query = (column.set_axis(index) for column in (Y, predicted, SEX, QUERY))
+    has_queries = "query_id" in signature(metric).parameters
+    measure = partial(metric, **{"query_id": query} if has_queries else {})
+    assert measure(y, p, sensitive_features=sex) >= 0
+    wrong = [(y, p.to_numpy(), mixed(sex)), (y.to_numpy(), p, mixed(sex)), (y, p, mixed(sex))]
+    if not has_queries:
+        wrong += [(y, mixed(p), sex), (y, mixed(p), sex.to_numpy())]
+        with pytest.raises(ValueError, match="sample_weight and the data .* different order"):
+            measure(y, p, sensitive_features=sex.to_numpy(), sample_weight=mixed(y + 1.0))
+    for labels, predictions, groups in wrong:
+        with pytest.raises(ValueError, match="different order"):
+            measure(labels, predictions, sensitive_features=groups)
 
 
 GIVEN = {
@@ -97,19 +146,6 @@ def test_every_argument_of_fit_in_another_order(model, form):
     for name in given.keys() - {"y"}:
         with pytest.raises(ValueError, match=OTHER_ORDER):
             model.fit(form(X), **(given | {name: mixed(GIVEN[name])}))
-
-
-def test_splits_and_scores_of_rows_in_another_order():
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX)))
-    model = ConstrainedERMClassifier().fit(X, Y, sensitive_features=SEX)
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        model.score(X, Y, sample_weight=mixed(SCORE))
-    clusters = FairKMeans(2, random_state=0).fit(X, sensitive_features=SEX)
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        clusters.score(X, sample_weight=mixed(SCORE))
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        clusters.assign(X, sensitive_features=SEX, sample_weight=mixed(SCORE))
 
 
 # --- a shuffled y --------------------------------------------------------------------------------
@@ -160,24 +196,19 @@ def test_a_target_beside_groups_goes_by_position(model):
 
 
 @random_target
-@each
-def test_scikit_learns_permutation_test(model):
-    found = [
-        permutation_test_score(model, TABLE, y, cv=2, n_permutations=2)[:2]
-        for y in (Y, Y.to_numpy())
-    ]
-    assert found[0][0] == found[1][0]
-    assert np.array_equal(found[0][1], found[1][1])
-
-
-@pytest.mark.parametrize("name", ["neg_equalized_odds_difference", "ndcg"])
-def test_a_permutation_test_of_a_scorer(name):
+@pytest.mark.parametrize("name", ["neg_equalized_odds_difference", "ndcg", None])
+def test_scikit_learns_permutation_test(name):
     model = SUPERVISED["ranker" if name == "ndcg" else "erm"]
     columns = {"query_column": "query"} if name == "ndcg" else {"sensitive": "sex"}
-    for target in (Y, Y.astype("Int64")):
-        permutation_test_score(
-            model, TABLE, target, scoring=get_scorer(name, **columns), cv=2, n_permutations=2
-        )
+    scoring = None if name is None else get_scorer(name, **columns)
+    given = {"scoring": scoring, "cv": 2, "n_permutations": 2}
+    found = [
+        permutation_test_score(model, TABLE, target, **given)[:2]
+        for target in (Y.to_numpy(), Y, Y.astype("Int64"))
+    ]
+    for score, permuted in found[1:]:
+        assert score == found[0][0]
+        assert np.array_equal(permuted, found[0][1])
 
 
 def test_parts_and_splits_of_a_shuffled_target():
@@ -232,12 +263,6 @@ def test_labels_of_other_rows(use, labels, of_groups, said):
     else:
         with pytest.raises(ValueError, match=f"{said}.*loc.*to_numpy"):
             calls[use]()
-
-
-def test_a_list_hides_nothing():
-    """Lists have a method ``index``."""
-    with pytest.raises(ValueError, match=OTHER_ORDER):
-        audit(Y.tolist(), Y, sensitive_features=mixed(SEX))
 
 
 # --- rows in blocks ----------------------------------------------------------------------------
@@ -299,12 +324,20 @@ def test_rows_without_an_index_are_matched_by_position():
     assert by_position.train_disparity_ == by_label.train_disparity_
 
 
-@pytest.mark.parametrize("lacks", ["X", "y", "sensitive_features"])
-@pytest.mark.parametrize("use", ["fit", "bins"])
-def test_the_column_that_lacks_a_row_is_named(use, lacks):
+def without_a_row(use, lacks):
     sex = (SEX == "m").to_numpy()
     columns = {"X": X.to_numpy(), "y": Y.to_numpy(), "sensitive_features": sex}
     columns[lacks] = columns[lacks][:-1]
-    wrong = "y" if lacks == "X" else lacks
-    with pytest.raises(ValueError, match=f"^{wrong} has {len(columns[wrong])} rows but X has"):
-        USES[use](*(da.from_array(one, chunks=80) for one in columns.values()))
+    USES[use](*(da.from_array(one, chunks=80) for one in columns.values()))
+
+
+test_the_column_that_lacks_a_row_is_named = messages(
+    *(
+        (ValueError, f"^{wrong} has {n} rows but X has", partial(without_a_row, use, lacks))
+        for use in ("fit", "bins")
+        for lacks, wrong, n in (
+            *(("X", "y", N), ("y", "y", N - 1)),
+            ("sensitive_features", "sensitive_features", N - 1),
+        )
+    )
+)

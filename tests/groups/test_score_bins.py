@@ -6,21 +6,13 @@ import pytest
 from skfair.groups.score_bins import joined_sketches, sketch_of
 from tests.seeds import generator
 
-each_seed = pytest.mark.parametrize("seed", range(4))
 
-
-def scores_of(seed, n=2000):
-    """Scores of which some are shared by many rows, and weights."""
-    rng = generator(seed)
-    scores = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n) / 2, rng.random(n))
-    return scores, rng.uniform(0.1, 2, n)
-
-
-@each_seed
 @pytest.mark.parametrize("in_parts", [False, True])
-def test_quantiles_of_many_scores_part_the_weight_evenly(seed, in_parts):
-    scores, weights = scores_of(seed)
-    n = 40
+def test_quantiles_of_many_scores_part_the_weight_evenly(in_parts):
+    """Some scores are shared by many rows."""
+    rng, n_rows, n = generator(0), 2000, 40
+    scores = np.where(rng.random(n_rows) < 0.3, rng.integers(0, 3, n_rows) / 2, rng.random(n_rows))
+    weights = rng.uniform(0.1, 2, n_rows)
     if in_parts:
         parts = [slice(k, None, 3) for k in range(3)]
         sketches = [sketch_of(scores[p], weights[p], 400, 400) for p in parts]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
+from tests.messages import messages
 
 
 def test_several_columns_are_crossed():
@@ -19,20 +19,25 @@ def test_several_columns_are_crossed():
     assert (unnamed.codes == codes).all()
 
 
-def test_continuous_control_features_are_refused():
-    with pytest.raises(ValueError, match=r"Control attribute 'income' has 60 .* continuous"):
-        read_strata(pd.Series(np.linspace(0, 1, 60), name="income"))
+def test_new_rows_are_matched_by_place_if_columns_had_no_names():
+    levels = encode_groups([["law", 0], ["sales", 1]], role=CONTROL).levels
+    assert levels.encode(FRAME)[0].tolist() == [1, 0]
 
 
-def test_new_rows_are_matched_and_errors_name_control_features():
-    rows = [["law", 0], ["sales", 1]]
-    levels = encode_groups(rows, role=CONTROL).levels
-    frame = pd.DataFrame({"work": ["sales", "law"], "site": [1, 0]})  # no names at fit: by place
-    assert levels.encode(frame)[0].tolist() == [1, 0]
-    with pytest.raises(ValueError, match="^Control attribute 'control_feature_0' has 1 level"):
-        levels.encode([["art", 0]])
-    with pytest.raises(ValueError, match="^control_features has 1 columns"):
-        levels.encode(["law"])
-    named = encode_groups(frame.astype(str), role=CONTROL).levels
-    with pytest.raises(ValueError, match="^control_features has no column 'site'"):
-        named.encode(frame.astype(str).rename(columns={"site": "place"}))
+FRAME = pd.DataFrame({"work": ["sales", "law"], "site": [1, 0]})
+KNOWN, NAMED = (encode_groups(one, role=CONTROL).levels for one in ([["law", 0]], FRAME))
+test_errors_name_control_features = messages(
+    (
+        *(ValueError, "Control attribute 'income' has 60 .* continuous"),
+        lambda: read_strata(pd.Series(np.linspace(0, 1, 60), name="income")),
+    ),
+    (
+        *(ValueError, "^Control attribute 'control_feature_0' has 1 level"),
+        lambda: KNOWN.encode([["art", 0]]),
+    ),
+    (ValueError, "^control_features has 1 columns", lambda: KNOWN.encode(["law"])),
+    (
+        *(ValueError, "^control_features has no column 'site'"),
+        lambda: NAMED.encode(FRAME.rename(columns={"site": "place"})),
+    ),
+)

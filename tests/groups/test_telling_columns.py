@@ -75,9 +75,8 @@ def test_models_that_may_use_the_group_are_not_warned_of(model, recwarn):
     assert named(recwarn) == []
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_what_tells_a_group_and_what_does_not(seed):
-    rng = generator(seed)
+def test_what_tells_a_group_and_what_does_not():
+    rng = generator(0)
     n = 3000
     race = rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])
     age = rng.integers(18, 90, n)
@@ -98,14 +97,13 @@ def test_what_tells_a_group_and_what_does_not(seed):
         "lists": [[1]] * n,
     }
     X = pd.DataFrame(columns)
-    told = columns_that_tell(X, np.array(X.columns, object), [("race", race)])
+    told = columns_that_tell(X, X.columns.to_numpy(), [("race", race)])
     assert set(told) == {"same", "coded", "nearly", "one hot", "finer", "mostly missing"}
     assert set(told.values()) == {"race"}
     band = np.where(age < 40, "young", "old")
-    ages = pd.DataFrame(
-        {"age": age, "exact": age + rng.random(n), "near": age + rng.normal(size=n)}
-    )
-    told = columns_that_tell(ages, np.array(ages.columns, object), [("band", band)])
+    ages = {"age": age, "exact": age + rng.random(n), "near": age + rng.normal(size=n)}
+    ages = pd.DataFrame(ages)
+    told = columns_that_tell(ages, ages.columns.to_numpy(), [("band", band)])
     assert set(told) == {"age", "exact"}
     # A group of nearly everybody is not told by a column that says the same of everybody.
     rare = np.where(np.arange(n) < 25, "x", "y")
@@ -149,9 +147,8 @@ def test_audits_of_models_name_the_column(recwarn):
     assert named(recwarn) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_column_of_people_is_named_whatever_it_is_called(seed, recwarn):
-    rng = generator(seed)
+def test_a_column_of_people_is_named_whatever_it_is_called(recwarn):
+    rng = generator(0)
     person = rng.integers(0, 300, 1200)
     sex, x = rng.choice(["f", "m"], 300)[person], rng.normal(size=1200)
     y = (x + rng.logistic(size=1200) > 0).astype(int)

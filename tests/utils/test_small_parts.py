@@ -17,8 +17,9 @@ from skfair.utils import factorize as module
 from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
-from skfair.utils.response import get_response, takes_groups
+from skfair.utils.response import get_response
 from skfair.utils.validation import check_labels
+from tests.messages import messages
 from tests.seeds import generator
 
 
@@ -115,8 +116,6 @@ def test_columns_of_every_table():
     assert take_columns(frame, ["b"]).columns.tolist() == ["b"]
     assert keep_columns(frame, [0]).columns.tolist() == ["a"]
     assert take_columns([["f", 1], ["m", 2]], 1).tolist() == [[1], [2]]  # not "1" and "2"
-    with pytest.raises(TypeError, match="must be a name, a position or a list of them, got 1.5"):
-        column_positions(frame, 1.5)
     twice = frame.set_axis(["a", "b", "b"], axis=1)
     assert keep_columns(twice, [0, 1]).to_numpy().tolist() == [[1, 3], [2, 4]]
     array = frame.to_numpy()
@@ -138,51 +137,49 @@ def test_columns_of_other_data_frames():
     assert keep_columns(Frame(), [0]) == ["a"]
 
 
+X, Y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["n", "n", "y", "y"])
+MODEL, THREE = (LogisticRegression().fit(X, y) for y in (Y, list("abcc")))
+LINE = LinearRegression().fit(X, X[:, 0])
+MIXED = np.array(["a", None, "b"], dtype=object)
+MIXED[1] = [1, 2]
+test_what_cannot_be_used_is_named = messages(
+    (
+        *(TypeError, "must be a name, a position or a list of them, got 1.5"),
+        lambda: column_positions(pd.DataFrame(X), 1.5),
+    ),
+    (
+        *(AttributeError, "LinearRegression has none of the methods"),
+        lambda: get_response(LINE, X, "predict_proba"),
+    ),
+    (
+        *(ValueError, "pos_label='z' is not a class"),
+        lambda: get_response(MODEL, X, "predict_proba", pos_label="z"),
+    ),
+    (ValueError, "need a binary class", lambda: get_response(THREE, X, "predict_proba")),
+    (ValueError, "shape", lambda: check_labels(np.zeros((2, 3)), "y")),
+    (TypeError, "A group or label must be a number or a string", lambda: factorize(MIXED)),
+    (AttributeError, "no attribute 'clasification'", lambda: skfair.clasification),
+)
+
+
 def test_responses():
-    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["n", "n", "y", "y"])
-    model = LogisticRegression().fit(X, y)
+    model, y = MODEL, Y
     scores = model.decision_function(X)
     assert np.array_equal(get_response(model, X, "predict"), y)
     assert np.array_equal(get_response(model, X, "decision_function"), scores)
     assert np.array_equal(get_response(model, X, "decision_function", pos_label="n"), -scores)
     proba = get_response(model, X, ["nothing", "predict_proba"], pos_label="n")
     assert np.array_equal(proba, model.predict_proba(X)[:, 0])
-    line = LinearRegression().fit(X, X[:, 0])
-    assert np.allclose(get_response(line, X, "predict"), X[:, 0])
+    assert np.allclose(get_response(LINE, X, "predict"), X[:, 0])
     search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
     assert np.array_equal(get_response(search, X, "decision_function"), scores)
-    with pytest.raises(AttributeError, match="LinearRegression has none of the methods"):
-        get_response(line, X, "predict_proba")
-    with pytest.raises(ValueError, match="pos_label='z' is not a class"):
-        get_response(model, X, "predict_proba", pos_label="z")
-    three = LogisticRegression().fit(X, ["a", "b", "c", "c"])
-    with pytest.raises(ValueError, match="need a binary classifier"):
-        get_response(three, X, "predict_proba")
 
 
-def test_who_takes_groups():
-    class Bare:
-        def predict(self, X):
-            return X
-
-    assert not takes_groups(Bare(), "predict")
-    assert not takes_groups(LogisticRegression(), "predict")
-
-
-def test_labels_of_extension_type():
-    assert check_labels(pd.Series([1, 0], dtype="Int64"), "y").levels == [0, 1]
-    with pytest.raises(ValueError, match="shape"):
-        check_labels(np.zeros((2, 3)), "y")
-
-
-def test_versions_are_printed(capsys):
+def test_versions_are_printed(capsys, monkeypatch):
     skfair.show_versions()
     text = capsys.readouterr().out
     assert text.split()[:2] == ["skfair", skfair.__version__]
     assert "numba" in text
-
-
-def test_absent_packages_are_shown(monkeypatch, capsys):
     monkeypatch.setattr("skfair.utils.versions._PACKAGES", ("no-such-package",))
     skfair.show_versions()
     assert "not installed" in capsys.readouterr().out
@@ -191,15 +188,6 @@ def test_absent_packages_are_shown(monkeypatch, capsys):
 def test_sub_packages_are_listed():
     assert set(skfair.__all__) == set(dir(skfair))
     assert skfair.metrics.__name__ == "skfair.metrics"
-    with pytest.raises(AttributeError, match="no attribute 'clasification'"):
-        skfair.clasification  # noqa: B018
-
-
-def test_a_list_in_place_of_a_label_is_named():
-    values = np.empty(3, dtype=object)
-    values[:] = ["a", [1, 2], "b"]
-    with pytest.raises(TypeError, match="A group or label must be a number or a string"):
-        factorize(values)
 
 
 @pytest.mark.parametrize("kind", ["U", "S", ">U"])

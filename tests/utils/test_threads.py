@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -57,6 +58,32 @@ def set_processors(monkeypatch, number):
     monkeypatch.setattr(module, "_n_processors", lambda: number)
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def another_fit():
+    """Let another thread be in the middle of a fit."""
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        go_on.wait(30)
+
+    other = threading.Thread(target=one_blas_thread(hold))
+    other.start()
+    held.wait(30)
+    try:
+        yield
+    finally:
+        go_on.set()
+        other.join()
+
+
+def sample(n, n_columns=2):
+    rng = generator(0)
+    X, sex = rng.normal(size=(n, n_columns)), rng.choice(["f", "m"], n)
+    X[rng.random(n) < 0.3] = X[0]  # equal rows: ties
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), sex
 
 
 def assert_threads_end(most):
@@ -156,46 +183,23 @@ def test_an_interrupt_ends_what_other_threads_do(three_threads):
 @pytest.mark.filterwarnings("ignore:.*fork")
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_fork_keeps_the_limits_of_its_own_thread_only(inside, two_threads):
-    held, go_on = threading.Event(), threading.Event()
-
-    def hold():
-        held.set()
-        go_on.wait(30)
-
     def in_child():
         child = os.fork()
         if not child:
             os._exit(0 if threads() == ({1} if inside else {2}) else 1)
         return os.waitpid(child, 0)[1]
 
-    other = threading.Thread(target=one_blas_thread(hold))
-    other.start()
-    held.wait(30)
-    try:
+    with another_fit():
         assert (one_blas_thread(in_child) if inside else in_child)() == 0
         assert threads() == {1}
-    finally:
-        go_on.set()
-        other.join()
     assert threads() == {2}
 
 
 def test_others_do_not_lower_what_a_pass_may_use(two_threads, monkeypatch):
     set_processors(monkeypatch, 2)
-    seen = []
-
-    def hold():
-        held.set()
-        go_on.wait(30)
-
-    held, go_on = threading.Event(), threading.Event()
-    other = threading.Thread(target=one_blas_thread(hold))
-    other.start()
-    held.wait(30)
-    seen.append(allowed_threads())
-    go_on.set()
-    other.join()
-    assert seen == [allowed_threads()] == [2]
+    with another_fit():
+        assert allowed_threads() == 2
+    assert allowed_threads() == 2
 
 
 class Watched:
@@ -226,9 +230,7 @@ def test_a_model_inside_uses_one_thread_where_the_table_is_small(
 ):
     monkeypatch.setattr(module, "FEW_VALUES", few)
     monkeypatch.setattr(module, "FEWER_VALUES", fewer)
-    rng = generator(0)
-    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
-    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    X, y, sex = sample(200)
     inner = WatchedKMeans(2) if outer is FairAssignment else WatchedRegression()
     Watched.seen.clear()
     outer(inner).fit(X, y, sensitive_features=sex)
@@ -272,9 +274,7 @@ def test_limits_are_enforced_on_one_thread(model, home, name, two_threads, monke
         return original(*args, **kwargs)
 
     monkeypatch.setattr(home, name, watched)
-    rng = generator(0)
-    X, sex = rng.normal(size=(300, 2)), rng.choice(["f", "m"], 300)
-    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    X, y, sex = sample(300)
     model.fit(X, y, sensitive_features=sex)
     assert seen
     assert all(found == {1} for found in seen)
@@ -421,15 +421,11 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "ROWS", 64)
-    rng = generator(0)
-    n = 1100 if name == "spectral" else 600
-    X, sex = rng.normal(size=(n, 4)).astype(dtype), rng.choice(["f", "m"], n)
-    X[rng.random(n) < 0.3] = X[0]  # equal rows: ties
-    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    X, y, sex = sample(1100 if name == "spectral" else 600, n_columns=4)
     fitted = []
     for n_threads in (1, 3):
         monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
-        fitted.append(vars(model.fit(X, y, sensitive_features=sex)).copy())
+        fitted.append(vars(model.fit(X.astype(dtype), y, sensitive_features=sex)).copy())
     compared = 0
     for attribute, value in fitted[0].items():
         if attribute.endswith("_") and isinstance(value, (np.ndarray, float, int)):
