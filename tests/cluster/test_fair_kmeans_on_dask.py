@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
@@ -16,6 +17,7 @@ from skfair.utils import partitioned_rows, partitions
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 from tests.registries import CLUSTERING_SOLVERS
+from tests.seeds import generator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -31,7 +33,7 @@ def columns_stay(monkeypatch):
 
 def people(n=LARGE, seed=0):
     """Points in clumps whose groups differ by clump."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     clump = rng.integers(0, 5, n)
     X = rng.normal(size=(n, WIDTH))
     X[:, :3] += (3 * rng.normal(size=(5, 3)))[clump]
@@ -125,8 +127,9 @@ def test_every_answer_about_points_is_that_of_points_in_memory():
     there = PointsInPartitions(data.X, encoding, limits, 3, weights)
     assert there.units.scale == here.units.scale
     assert_array_equal(there.units.mean, here.units.mean)
-    rng = np.random.default_rng(0)
-    centers, price = rng.normal(size=(3, WIDTH)), 0.1 * rng.normal(size=(here.n_cells, 3))
+    rng = generator(0)
+    centers = here.units.inwards(rng.normal(size=(3, WIDTH)))
+    price = 0.01 * rng.normal(size=(here.n_cells, 3))
     one, other = here.distances(centers), there.distances(centers)
     expected, found = (table.told_apart(price, 0.05) for table in (one, other))
     assert_array_equal(found[1], expected[1])  # the rows near a tie
@@ -202,10 +205,11 @@ def test_partitions_without_room_are_read_again_and_X_stays_there(monkeypatch):
 
 def test_one_group_and_no_groups():
     X = da.from_array(columns(people(SMALL)).to_numpy(), chunks=300)
+    model = FairKMeans(3, random_state=0, n_init=2)
     with pytest.warns(UserWarning, match="a single group"):
-        one = FairKMeans(3, random_state=0).fit(X, sensitive_features=np.full(SMALL, "x"))
+        one = clone(model).fit(X, sensitive_features=np.full(SMALL, "x"))
     with pytest.warns(UserWarning, match="without sensitive_features"):
-        none = FairKMeans(3, random_state=0, n_init=2, n_jobs=2).fit(X)
+        none = clone(model).set_params(n_jobs=2).fit(X)
     assert none.inertia_ == pytest.approx(one.inertia_, rel=1e-3)
     assert_array_equal(none.labels_, none.predict(X))
 

@@ -1,8 +1,9 @@
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
@@ -13,6 +14,7 @@ from tests.cluster.test_fair_kmeans import segregated
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 from tests.registries import CLUSTERING_SOLVERS, local_datasets
+from tests.seeds import generator
 
 with_fronts = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].has_front]
 each_solver = pytest.mark.parametrize("solver", with_fronts)
@@ -46,23 +48,6 @@ def test_the_front_is_a_front_and_its_numbers_are_true(fitted):
             assert front.centers_[i, k] == pytest.approx(X[labels == k].mean(axis=0), abs=1e-9)
 
 
-@pytest.mark.parametrize("weight", [1 / 400, 64.0])
-def test_the_unit_of_the_weights_does_not_matter(fitted, weight):
-    X, groups, front = fitted
-    scaled = ParetoFairKMeans(4, balances=15, random_state=0)
-    scaled.fit(X, sensitive_features=groups, sample_weight=np.full(400, weight))
-    for share in (0.5, 0.8, 0.9):
-        costs = [one.costs_[one.relative_balances_ >= share].min() for one in (front, scaled)]
-        assert costs[1] / weight == pytest.approx(costs[0], rel=0.02)
-
-
-def test_the_ends_of_the_front(fitted):
-    X, _, front = fitted
-    plain = KMeans(4, n_init=5, random_state=0).fit(X).inertia_
-    assert front.costs_[0] <= plain * 1.03
-    assert front.relative_balances_[-1] > 0.9
-
-
 def test_a_point_of_the_front_is_a_fitted_model(fitted):
     X, groups, front = fitted
     for share in (0.0, 0.5, 0.9):
@@ -87,9 +72,6 @@ def test_a_point_of_the_front_is_a_fitted_model(fitted):
     assert (y - x).max() == (y - x)[front.knee_]
     with pytest.raises(ValueError, match="No point of the front has 1"):
         front.select(min_balance=1.0)
-    for mistake in ({}, {"min_balance": 0.5, "index": 1}):
-        with pytest.raises(ValueError, match="either min_balance or index"):
-            front.select(**mistake)
 
 
 def test_hypervolume(fitted):
@@ -105,24 +87,13 @@ def test_hypervolume(fitted):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_cost_of_0_is_not_less_by_rounding(dtype, solver):
     groups = np.tile(["f", "m"], 60)
-    for seed in range(5):
-        places = np.random.default_rng(seed).normal(size=(3, 3)) + 1
+    for seed in range(2):
+        places = generator(seed).normal(size=(3, 3)) + 1
         X = np.repeat(places, 40, axis=0).astype(dtype)
         front = ParetoFairKMeans(3, balances=3, solver=solver, n_init=1, max_iter=5)
         front.set_params(random_state=0).fit(X, sensitive_features=groups)
         assert (front.costs_ >= 0).all()
         FairnessFrontDisplay.from_clusterings(front.costs_, front.balances_)
-    front.costs_[0] = 0.0
-    with pytest.raises(ValueError, match="smallest cost of the front is 0"):
-        front.hypervolume()
-
-
-def test_the_display_draws_it(fitted):
-    _, _, front = fitted
-    display = FairnessFrontDisplay.from_clusterings(
-        front.costs_, front.balances_, selected=front.knee_
-    )
-    assert display.points_ is not None
 
 
 @pytest.mark.parametrize("variant", ["equal", "unequal", "two_equal", "two_unequal"])
@@ -132,6 +103,8 @@ def test_the_papers_sets(variant):
     front = ParetoFairKMeans(2, balances=11, random_state=0).fit(X, sensitive_features=groups)
     assert front.relative_balances_[-1] > 0.98
     assert front.costs_[0] == pytest.approx(KMeans(2, n_init=5, random_state=0).fit(X).inertia_)
+    model = FairKMeans(2, min_balance=0.9, random_state=0).fit(X, sensitive_features=groups)
+    assert model.balance_ >= 0.9 * front.data_balance_ * (1 - 1e-9)
 
 
 def test_large_data_are_swept_on_a_sample(monkeypatch):
@@ -147,7 +120,7 @@ def test_large_data_are_swept_on_a_sample(monkeypatch):
 
 def test_attributes_of_different_balance_make_a_front_of_shares():
     """The rarer attribute decides the plain balances, which then need not increase."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(300, 3))
     rare = rng.random(300) < 0.1 + 0.1 * (X[:, 0] > 0)
     even = X[:, 1] + rng.normal(size=300) > 0
@@ -163,14 +136,6 @@ def test_attributes_of_different_balance_make_a_front_of_shares():
     assert front.knee_ == np.argmax(gained - (costs - costs[0]) / (costs[-1] - costs[0]))
 
 
-@pytest.mark.parametrize("model", [FairKMeans(3), ParetoFairKMeans(3)])
-def test_a_group_without_weight_cannot_be_balanced(model):
-    X, groups = segregated()
-    weights = (groups != groups[0]).astype(float)
-    with pytest.raises(ValueError, match="All rows of some groups have weight 0"):
-        model.fit(X, sensitive_features=groups, sample_weight=weights)
-
-
 @needs_callbacks
 def test_callbacks_may_stop_the_sweep():
     class Stop(QuietCallback):
@@ -183,22 +148,6 @@ def test_callbacks_may_stop_the_sweep():
     assert 1 <= front.costs_.size <= 4
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"balances": 1}, InvalidParameterError, "balances"),
-        ({"balances": [0.5, 1.5]}, ValueError, r"balances must lie in \[0, 1\]"),
-        ({"balances": [np.nan]}, ValueError, r"balances must lie in \[0, 1\]"),
-        ({"solver": "magic"}, ValueError, "no clustering solver 'magic'"),
-        ({"n_clusters": 500}, ValueError, "should be >= n_clusters"),
-    ],
-)
-def test_bad_parameters(parameters, error, message):
-    X, groups = segregated()
-    with pytest.raises(error, match=message):
-        ParetoFairKMeans(**parameters).fit(X, sensitive_features=groups)
-
-
 def test_a_front_of_one_group_is_plain_kmeans():
     X, _ = segregated()
     front = ParetoFairKMeans(3, balances=3, random_state=0).fit(X, sensitive_features=["a"] * 400)
@@ -207,9 +156,7 @@ def test_a_front_of_one_group_is_plain_kmeans():
 
 
 @pytest.mark.data
-@pytest.mark.skipif(
-    not __import__("os").environ.get("SKFAIR_DATA"), reason="SKFAIR_DATA is not set"
-)
+@pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="SKFAIR_DATA is not set")
 def test_the_front_of_real_data_is_nearly_complete():
     assert "safairkm_bank" in local_datasets()
     data = load_local("safairkm_bank")
@@ -221,13 +168,3 @@ def test_the_front_of_real_data_is_nearly_complete():
         X[rows], sensitive_features=data.frame["demograph"].to_numpy()[rows]
     )
     assert front.hypervolume() > 0.97
-
-
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
-@each_solver
-def test_a_group_smaller_than_the_number_of_clusters(solver):
-    """No clustering has a positive balance, so there is no front."""
-    groups = np.r_[["rare"] * 3, ["usual"] * 60]
-    X = np.random.default_rng(0).normal(size=(63, 2))
-    with pytest.raises(ValueError, match=r"some groups are smaller: 'rare' \(3 rows\)"):
-        ParetoFairKMeans(4, solver=solver).fit(X, sensitive_features=groups)

@@ -18,6 +18,8 @@ from skfair.cluster import (
     ParetoFairKMeans,
 )
 from skfair.exceptions import MissingGroupsWarning
+from skfair.metrics import kmeans_cost
+from tests.seeds import generator
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skfair.exceptions.SmallGroupWarning", "ignore::skfair.exceptions.MissingGroupsWarning"
@@ -33,7 +35,7 @@ LIMITS = {
 
 def people(n=240, seed=0):
     """Rows of three towns of different sizes, whose groups lie apart."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     towns = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])[rng.choice(3, n, p=[0.6, 0.3, 0.1])]
     X = towns + rng.normal(size=(n, 2))
     return X, np.where(X[:, 0] + rng.normal(size=n) > 0.5, "f", "m")
@@ -89,7 +91,7 @@ def test_training_rows_satisfy_the_bounds_exactly(bounds, low, high, limit):
     [((3, 3), None), ((2, 4), 0.5), (([1, 3, 2], [3, 5, 4]), 0.4), ((0, 0.4), 0.3)],
 )
 def test_few_rows_cost_as_little_as_the_best_of_all_labels(seed, bounds, min_balance):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X, groups = rng.normal(size=(9, 2)), np.array(list("fmfmfmfmf"))
     centers = np.array([[0.0, 0.0], [1.5, 0.0], [0.0, 1.5]])
     every = np.array(list(product(range(3), repeat=9)))
@@ -111,7 +113,7 @@ def test_few_rows_cost_as_little_as_the_best_of_all_labels(seed, bounds, min_bal
 
 def test_weights_count():
     X, groups = people(80)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, 80)
+    weights = generator(0).uniform(0.5, 2.0, 80)
     total = weights.sum()
     for kind in (FairKMeans(4, random_state=0), FairAssignment(KMeans(4, n_init=1))):
         model = kind.set_params(size_bounds=(0.2, 0.3))
@@ -160,46 +162,18 @@ def test_bounds_of_single_clusters_go_with_the_centres_that_were_given():
     centers, sizes = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.array([40, 80, 120])
     model = FairKMeans(3, min_balance=None, init=centers, size_bounds=(sizes, sizes)).fit(X)
     assert np.array_equal(np.bincount(model.labels_), sizes)
-    own = KMeans(3, n_init=5, random_state=0).fit(X)
-    bounds = np.sort(np.bincount(own.labels_))[::-1]  # what plain k-means has, largest first
+    town = np.repeat(range(3), [40, 120, 80])
+    X = 40 * centers[town] + generator().normal(size=(240, 2))  # far apart
+    bounds = [120, 80, 40]  # what plain k-means has, largest first
     model = FairKMeans(3, min_balance=None, size_bounds=(bounds, bounds), random_state=0).fit(X)
-    assert model.inertia_ == pytest.approx(own.inertia_, rel=1e-3)
+    assert model.inertia_ == pytest.approx(kmeans_cost(X, town))
 
 
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ((0.3, 0.5), r"ask for 288 at least.*got \(0.3, 0.5\) for 4 clusters.*fewer clusters"),
-        ((0, 50), "allow 200 at most.*less than the weight of all rows.*240. Raise the second"),
-        ((70, 50), "allow cluster 0 no size: at least 70 and at most 50"),
-        (([1, 9, 1, 1], [200, 8, 200, 200]), "allow cluster 1 no size"),
-        (([0] * 4, [1, 200, 200, 200]), "min_balance contradict.*each of 2 groups.*holds 1 at"),
-        ((0.2, 1.5), r"must be a pair \(low, high\).*got \(0.2, 1.5\)"),
-        ((-1, 100), "must be a pair"),
-        ((np.nan, 1.0), "must be a pair"),
-        ((True, 100), "must be a pair"),
-        (([1, 2], 200), "for each of 4 clusters"),
-        ([0.1, 0.2, 0.3], "must be a pair"),
-    ],
-)
-def test_bounds_that_nothing_meets_are_errors_that_say_why(bounds, message):
-    X, groups = people()
-    model = FairKMeans(4, size_bounds=bounds)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, sensitive_features=groups)
-
-
-def test_no_whole_number_of_rows_lies_between_the_bounds():
+def test_bounds_beside_a_share_that_is_no_whole_number_of_rows():
     X, groups = people(100)
-    model = FairAssignment(KMeans(3, n_init=1), size_bounds=(1 / 3, 1 / 3))
-    with pytest.raises(ValueError, match="no size: at least 34 and at most 33 in whole rows"):
-        model.fit(X, sensitive_features=groups)
-    model.set_params(size_bounds=(33, 34)).fit(X, sensitive_features=groups)
+    model = FairAssignment(KMeans(3, n_init=1), size_bounds=(33, 34))
+    model.fit(X, sensitive_features=groups)
     assert sorted(np.bincount(model.labels_)) == [33, 33, 34]
-    heavy = np.where(np.arange(100) == 0, 200.0, 1.0)
-    model.set_params(size_bounds=(0, 150))
-    with pytest.raises(ValueError, match="one row weighs 200"):
-        model.fit(X, sensitive_features=groups, sample_weight=heavy)
 
 
 def test_few_allowed_rows_need_no_balance_of_none():
@@ -242,8 +216,6 @@ def test_a_batch_has_bounds_of_its_own():
     sizes = np.bincount(labels, minlength=4)
     assert sizes.min() >= 20
     assert sizes.max() <= 30
-    with pytest.raises(ValueError, match="ask for 240 at least"):
-        model.assign(**batch)
     both = model.assign(**batch, size_bounds=(85, 85), before="fit")
     assert np.array_equal(np.bincount(both), [25] * 4)
 
@@ -273,7 +245,7 @@ def test_every_point_of_a_front_satisfies_the_bounds():
 
 
 def test_many_rows_and_several_attributes():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(25_000, 3))
     groups = np.column_stack([X[:, 0] > rng.normal(size=25_000), rng.random(25_000) < 0.3])
     apart = Sensitive(crossed=False)
@@ -338,25 +310,22 @@ def test_sizes_need_no_groups(kind):
 
 
 def test_sizes_come_before_a_balance_that_whole_rows_cannot_meet():
-    """No single move helps at the strict end of this front, and sizes hold there, too."""
-    rng = np.random.default_rng(28)
-    n, n_clusters = int(rng.choice([60, 200, 600])), int(rng.integers(3, 7))
-    rng.integers(2, 5)
-    X = rng.normal(size=(n, 2)) + rng.normal(size=(3, 2))[rng.integers(0, 3, n)] * 2
-    groups = (X[:, 0] + rng.normal(size=n) * 0.5 > np.median(X[:, 0])).astype(int)
-    bounds = n // n_clusters, n // n_clusters + 1
-    front = ParetoFairKMeans(
-        n_clusters, balances=6, size_bounds=bounds, n_init=1, random_state=0
-    ).fit(X, sensitive_features=groups)
-    sizes = np.array([np.bincount(labels, minlength=n_clusters) for labels in front.labels_])
-    assert sizes.min() >= bounds[0]
-    assert sizes.max() <= bounds[1]
+    """At the strict end of a front no single move helps, and sizes hold there, too."""
+    for n, n_clusters in ((60, 3), (60, 5), (200, 4), (600, 6)):
+        X, groups = people(n, n_clusters)
+        bounds = n // n_clusters, n // n_clusters + 1
+        front = ParetoFairKMeans(
+            n_clusters, balances=6, size_bounds=bounds, n_init=1, random_state=0
+        ).fit(X, sensitive_features=groups)
+        sizes = np.array([np.bincount(labels, minlength=n_clusters) for labels in front.labels_])
+        assert sizes.min() >= bounds[0]
+        assert sizes.max() <= bounds[1]
 
 
 def test_uneven_weights_satisfy_narrow_bounds():
     for seed in range(4):
         X, groups = people(100, seed)
-        weights = np.random.default_rng(seed).exponential(size=100)
+        weights = generator(seed).exponential(size=100)
         model = FairKMeans(4, size_bounds=(0.23, 0.27), random_state=0)
         model.fit(X, sensitive_features=groups, sample_weight=weights)
         shares = np.bincount(model.labels_, weights) / weights.sum()

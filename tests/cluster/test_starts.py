@@ -6,6 +6,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from skfair.cluster.rounding import unit_rows
 from skfair.cluster.starts import spread_rows
+from tests.seeds import generator
 
 
 def test_rows_of_an_embedding_get_length_1():
@@ -15,7 +16,7 @@ def test_rows_of_an_embedding_get_length_1():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_are_spread_as_in_scikit_learn(weighted):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, weights = rng.normal(size=(300, 3)), np.ones(300)
     if weighted:
         weights = rng.random(300) * (rng.random(300) < 0.5)
