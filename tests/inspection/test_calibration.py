@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -79,18 +78,3 @@ def test_from_a_pipeline_with_names_of_classes(legend_of):
     ):
         for name, line in zip(found.group_names, found.lines_, strict=True):
             assert_allclose(line.get_xydata(), expected[name][:, :2])
-
-
-def test_wrong_arguments():
-    y, p, group, _ = people(0)
-    for options, message in [
-        ({"n_bins": 0}, "n_bins"),
-        ({"confidence": 95}, "confidence"),
-        ({"sample_weight": [1]}, "sample_weight has 1 rows"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            curves(y, p, group, **options)
-    with pytest.raises(ValueError, match=r"from -1 to 1.*Pass the output of predict_proba"):
-        curves(y, np.append(-1.0, p[1:].round()), group)
-    with pytest.raises(ValueError, match="Every group needs one entry in each argument"):
-        GroupCalibrationDisplay(mean_scores=[[0.1]], shares=[[0.2], [0.3]], group_names=["a"])

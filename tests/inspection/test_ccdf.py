@@ -134,19 +134,3 @@ def test_equal_and_constant_scores_follow_the_diagonal():
     for scores in (np.zeros(20), np.tile(np.arange(10), 2)):
         display = draw(scores, group)
         assert_allclose(display.lines_[0].get_xydata(), [[0, 0], [1, 1]])
-
-
-def test_wrong_arguments(sample):
-    scores, group = sample
-    with pytest.raises(ValueError, match="compares groups, but there is only 'a'"):
-        draw([1, 2], ["a", "a"])
-    with pytest.raises(ValueError, match="There is no group 'z'. The groups are 'a', 'b', 'c'"):
-        draw(scores, group, reference="z")
-    with pytest.raises(ValueError, match="Every curve needs one entry in each argument"):
-        CCDFCurveDisplay(
-            reference_rates=[[0, 1]], group_rates=[], group_names=["b"], reference_name="a"
-        )
-    with pytest.raises(ValueError, match="reference_rates has 2, group_rates has 3"):
-        CCDFCurveDisplay(
-            reference_rates=[[0, 1]], group_rates=[[0, 0, 1]], group_names=["b"], reference_name="a"
-        )

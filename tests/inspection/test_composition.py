@@ -64,12 +64,8 @@ def test_weights_and_clusters_without_weight(sample):
     assert_allclose(display.shares[0, 1], np.average(group[row] == "a", weights=weights[row]))
     assert_allclose(display.sizes[1], weights[row].sum())
     assert_allclose(display.overall_shares[2], np.average(group == "c", weights=weights))
-
-
-def test_large_sizes_are_written_in_full(sample):
-    labels, group = sample
-    weights = np.full(len(labels), 1_234_567 / (labels == "x").sum())
-    display = draw(labels, group, sample_weight=weights)
+    # Large sizes are written in full.
+    display = draw(labels, group, sample_weight=np.full(200, 1_234_567 / row.sum()))
     texts = " ".join(text.get_text() for text in display.ax_.findobj(Text))
     assert "n = 1,234,567" in texts
 
@@ -150,23 +146,4 @@ def test_options_and_again(sample):
     assert display.bars_[0].patches[0].get_linewidth() == 2
     _, ax = plt.subplots()
     assert display.plot(ax=ax) is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    with pytest.raises(ValueError, match="Plot each composition on axes of its own"):
-        display.plot(ax=ax)
-
-
-def test_wrong_arguments(sample):
-    labels, group = sample
-    X = np.zeros((200, 2))
-    with pytest.raises(
-        ValueError, match="sensitive_features has 199 rows but the other data have 200"
-    ):
-        draw(labels, group[1:])
-    with pytest.raises(AttributeError, match="'StandardScaler' has no attribute labels_, the cl"):
-        ClusterCompositionDisplay.from_estimator(StandardScaler().fit(X), sensitive_features=group)
-    numbers = {"overall_shares": [0.5, 0.5], "group_names": ["a", "b"], "cluster_names": ["0"]}
-    with pytest.raises(ValueError, match=r"shares must have the shape \(2, 1\) for 2 groups and 1"):
-        ClusterCompositionDisplay(shares=[[0.5, 0.5]], sizes=[1], **numbers)
-    with pytest.raises(ValueError, match=r"sizes must have the shape \(1,\).*got \(2,\)"):
-        ClusterCompositionDisplay(shares=[[0.5], [0.5]], sizes=[1, 2], **numbers)
+    assert (display.ax_, display.figure_) == (ax, ax.figure)

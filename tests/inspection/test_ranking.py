@@ -66,18 +66,3 @@ def test_groups_from_columns():
     )
     assert_allclose(by_column.gaps, direct.gaps)
     assert_allclose(told.gaps, direct.gaps)
-
-
-def test_wrong_arguments():
-    y, scores, query_id, groups = sample()
-    options = {"query_id": query_id, "sensitive_features": groups}
-    with pytest.raises(ValueError, match="gap must be one of 'pair_error', 'exposure', 'rank'"):
-        RankingGapDisplay(gaps=[0.1], gap="ndcg")
-    with pytest.raises(ValueError, match="limit must be a number"):
-        RankingGapDisplay(gaps=[0.1], limit=-1)
-    with pytest.raises(ValueError, match="needs y_true"):
-        RankingGapDisplay.from_predictions(None, scores, **options)
-    with pytest.raises(ValueError, match="undefined in each of the 9 queries"):
-        RankingGapDisplay.from_predictions(np.ones(y.size), scores, **options)
-    with pytest.raises(ValueError, match="does not know the groups"):
-        RankingGapDisplay.from_estimator(Ranker(), scores[:, None], y, query_id=query_id)

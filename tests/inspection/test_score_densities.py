@@ -239,33 +239,13 @@ def test_constant_scores_are_a_line(sample, legend_of):
 @pytest.mark.parametrize("kind", ["density", "hist"])
 @pytest.mark.parametrize("value", [0.0, 0.3, -1e6])
 def test_all_scores_equal(kind, layout, value):
-    display = draw(
-        [value] * 6,
-        list("aabbbb"),
-        sample_weight=[1, 1, 1e-300, 1, 1, 1],
-        interval=(0.1, 0.5),
-        kind=kind,
-        layout=layout,
-    )
+    options = {"interval": (0.1, 0.5), "kind": kind, "layout": layout}
+    display = draw([value] * 6, list("aabbbb"), sample_weight=[1, 1, 1e-300, 1, 1, 1], **options)
     assert len(display.curves_) == 2
     assert not display.shades_
-
-
-def test_interval_within_a_tie_has_no_width():
-    display = draw([1, 2, 2, 2, 2, 3], ["a"] * 6, interval=(0.3, 0.5))
-    assert_array_equal(display.score_ranges[0], [[2, 2]])
-    assert not display.shades_
-
-
-def test_rows_need_axes_of_their_own(sample):
-    scores, group = sample
-    options = {"sensitive_features": group}
-    overlaid = GroupScoreDisplay.from_predictions(None, scores, **options)
-    with pytest.raises(ValueError, match="layout='rows' needs axes of its own"):
-        overlaid.plot(ax=overlaid.ax_, layout="rows")
-    rows = GroupScoreDisplay.from_predictions(None, scores, layout="rows", **options)
-    with pytest.raises(ValueError, match="layout='rows' needs axes of its own"):
-        overlaid.plot(ax=rows.ax_)
+    tie = draw([1, 2, 2, 2, 2, 3], ["a"] * 6, interval=(0.3, 0.5))
+    assert_array_equal(tie.score_ranges[0], [[2, 2]])
+    assert not tie.shades_
 
 
 def test_estimator(sample):
@@ -291,39 +271,3 @@ def test_estimator(sample):
     assert_allclose(display.scores[0], 1 / (1 + np.exp(margin[group == "a"])))
     assert display.bounds == (0, 1)
     assert display.curves_[0].get_linewidth() == 4
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"kind": "bar"}, "got kind='bar' and layout='overlay'"),
-        ({"layout": "grid"}, "got kind='density' and layout='grid'"),
-        *(({"bw_method": odd}, "bw_method must be 'scott'") for odd in ("wide", 0, -1.0, np.inf)),
-        ({"interval": (5, 30)}, "0 <= low < high <= 1"),
-        ({"bounds": (0, 1)}, r"outside of bounds=\(0, 1\). Pass wider bounds"),
-        ({"bounds": 3}, r"bounds must be a pair \(low, high\)"),
-        ({"kind": "hist", "bins": "many"}, "bins='many' does not fit the scores"),
-    ],
-)
-def test_wrong_arguments(sample, options, said):
-    scores, group = sample
-    with pytest.raises(ValueError, match=said):
-        draw(scores, group, **options)
-
-
-def test_every_group_has_scores():
-    with pytest.raises(ValueError, match="scores has 2, group_names has 1"):
-        GroupScoreDisplay(scores=[[1], [2]], group_names=["a"])
-    with pytest.raises(ValueError, match="There are no scores of 'b'"):
-        GroupScoreDisplay(scores=[[1], []], group_names=["a", "b"])
-
-
-@pytest.mark.parametrize("pos_label", ["maybe", [], {}, np.array(["no", "yes"])], ids=str)
-def test_a_positive_class_that_is_none_is_named(sample, pos_label):
-    scores, group = sample
-    X, y = scores[:, None], np.where(scores > 0.5, "yes", "no")
-    model = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match=r"pos_label=.* is not a class of LogisticRegression"):
-        GroupScoreDisplay.from_estimator(
-            model, X, None, sensitive_features=group, pos_label=pos_label
-        )
