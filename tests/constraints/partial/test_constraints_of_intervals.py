@@ -265,7 +265,7 @@ def test_every_form_of_a_rate_constraint_is_sufficient(constraint, interval):
     drawn = [random_rows(seed, is_weighted=seed % 2 == 0) for seed in range(6)]
     nobody = drawn[0]._replace(scores=drawn[0].scores - 99)
     only_a = drawn[0]._replace(scores=drawn[0].scores + np.where(drawn[0].groups == "a", 99, -99))
-    for rows, expected in [*zip(drawn, [None] * 6), (nobody, 0.0), (only_a, 1.0)]:
+    for rows, expected in [*((rows, None) for rows in drawn), (nobody, 0.0), (only_a, 1.0)]:
         gap = rows.gap(metric, interval, **options)
         assert expected is None or gap == expected
         bound = rows.bind(constraint, interval, EXACT)
