@@ -1,12 +1,18 @@
 """Streams of batches that monitors watch, one by one and many side by side."""
 
 import numpy as np
+from scipy.stats import binom
 
 from skfair.groups.rates import CellMeans
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.comparison import shares_worth
 from skfair.monitoring.windows import Windows
 from tests.seeds import generator
+
+
+def most_alarms(share, n_streams):
+    """The share of streams with an alarm that chance exceeds less than once in a million runs."""
+    return binom.isf(1e-7, n_streams, share) / n_streams
 
 
 def batch(rng, gap, n=1000, base=0.3):

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from skfair.exceptions import LooseLimitWarning
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows, log_evidence, start_weights
-from tests.monitoring.streams import batch, side_by_side, stream, watched
+from tests.monitoring.streams import batch, most_alarms, side_by_side, stream, watched
 from tests.seeds import generator
 
 
@@ -76,12 +76,12 @@ def test_at_the_limit_both_outcomes_are_rare(rates, sizes, limit, n_batches, min
     """Neither an alarm nor a pass in more than 5% of streams; and the mean of S is 0 there."""
     ratio = limit == 0.8
     alarms, passes, windows = side_by_side(rates, sizes, limit, n_batches, min_rows, ratio=ratio)
-    assert max(alarms, passes) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+    assert max(alarms, passes) <= most_alarms(0.05, 200)
     weighted, weight, information = windows.sums[0]
     excess = weighted if ratio else np.sign(rates[0] - rates[1]) * weighted - limit * weight
     z = excess / np.sqrt(information)
-    assert abs(z.mean()) < 4 / np.sqrt(z.size)
-    assert z.std() < 1.15
+    assert abs(z.mean()) < 6 / np.sqrt(z.size)
+    assert z.var() < stats.chi2.isf(1e-7, z.size - 1) / (z.size - 1)
 
 
 def test_away_from_the_limit_outcomes_are_certain():
@@ -96,13 +96,13 @@ def test_false_alarms_against_a_reference_are_rare():
     """A change of exactly the limit, after a reference of 30 batches."""
     rates = lambda number: (0.35 if number >= 50 else 0.3, 0.3)  # noqa: E731
     alarms, _, _ = side_by_side(rates, (500, 500), 0.05, 100, lag=30)
-    assert alarms <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+    assert alarms <= most_alarms(0.05, 200)
 
 
 def test_the_estimate_is_the_mean_difference():
     weighted, weight, information = side_by_side((0.3, 0.2), (200, 300), 0.05, 100)[2].sums[0]
     difference, error = weighted / weight, np.sqrt(information) / weight
-    assert difference.mean() == pytest.approx(0.1, abs=4 * error.mean() / np.sqrt(error.size))
+    assert difference.mean() == pytest.approx(0.1, abs=6 * error.mean() / np.sqrt(error.size))
     assert error.mean() == pytest.approx(np.sqrt((0.21 / 200 + 0.16 / 300) / 100), rel=0.02)
 
 
@@ -229,7 +229,7 @@ def merged_alarms(gaps, n_streams, seed=0):
 
 
 def test_a_merged_monitor_keeps_its_share_of_false_alarms():
-    assert merged_alarms([0.05] * 40, 40) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 40)
+    assert merged_alarms([0.05] * 40, 40) <= most_alarms(0.2, 40)
     assert merged_alarms([0.15] * 20, 3) == 1.0
 
 
@@ -568,7 +568,7 @@ def test_false_alarms_are_rare_with_new_groups():
             y_pred = rng.random(400) < 0.3 + 0.05 * np.isin(group, names[::2])
             monitor.update(None, y_pred.astype(int), group)
         n_alarms += monitor.alarm_ is not None
-    assert n_alarms <= 40 * (0.2 + 2 * np.sqrt(0.2 * 0.8 / 40))
+    assert n_alarms / 40 <= most_alarms(0.2, 40)
 
 
 @pytest.mark.filterwarnings("ignore:Batch")
