@@ -172,8 +172,8 @@ class Together:
         while size < len(ranked) and self.judge(ranked[:size])[0] < least:
             size *= 2
         kept = ranked[:size]
-        for name in kept[:0:-1]:
+        for name in kept[::-1]:  # the first one as well: columns may tell the group only together
             rest = [other for other in kept if other != name]
-            if self.judge(rest)[0] >= least:
+            if rest and self.judge(rest)[0] >= least:
                 kept = rest
         return kept
