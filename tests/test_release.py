@@ -20,12 +20,11 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone, is_clusterer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import skfair
 from skfair import base
 from skfair.utils.response import takes_groups
+from tests.seeds import generator
 from tests.test_common import DISCOVERED, fit, outcome, seeded
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +42,7 @@ each = pytest.mark.parametrize("name", DISCOVERED)
 
 
 def people(n=300):
-    rng = np.random.default_rng(12)
+    rng = generator(12)
     groups = rng.permutation(np.repeat(["f", "m"], n // 2))
     X = rng.normal(size=(n, 3)) + (groups == "m")[:, None] * [1.0, 0, 0]
     y = (X[:, 1] + rng.normal(size=n) > 0).astype(int)
@@ -198,27 +197,6 @@ def test_different_estimators_at_the_same_time(models):
         for name, model, prediction in zip(names, fits, predictions, strict=True):
             assert np.array_equal(predicted(model.result()), predicted(models[name])), name
             assert np.array_equal(prediction.result(), predicted(models[name])), name
-
-
-@each
-def test_frames_on_request(name, models):
-    """What transforms takes part in ``set_output``; the others do not pretend to."""
-    model, (X, _, _) = pickle.loads(pickle.dumps(models[name])), people()
-    if not hasattr(model, "transform"):
-        assert not hasattr(model, "set_output")
-        return
-    plain = model.transform(X)
-    frame = model.set_output(transform="pandas").transform(X)
-    assert frame.columns.tolist() == model.get_feature_names_out().tolist()
-    assert np.array_equal(frame.to_numpy(), plain)
-
-
-@each
-def test_the_picture_of_a_pipeline(name):
-    """Unfitted and inside a pipeline; ``test_common`` looks at fitted estimators."""
-    estimator = seeded(DISCOVERED[name])
-    for shown in (estimator, make_pipeline(StandardScaler(), estimator)):
-        assert name in shown._repr_html_()
 
 
 @pytest.mark.slow
