@@ -16,6 +16,7 @@ from skfair.classification import (
     PartialParityCalibrator,
 )
 from skfair.cluster import FairAssignment, FairKMeans
+from tests.seeds import generator
 
 
 def pipeline(last):
@@ -32,7 +33,7 @@ def around(kind, **given):
 @pytest.mark.parametrize("columns", ["sex", 1])
 @pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityCalibrator])
 def test_the_error_of_a_pipeline_says_how_to_pass_the_column_on(kind, columns):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = pd.DataFrame({"income": rng.normal(size=200), "sex": rng.choice(["f", "m"], 200)})
     y = (X["income"] + rng.normal(size=200) > 0).astype(int)
     with pytest.raises(ValueError, match="sex") as caught:

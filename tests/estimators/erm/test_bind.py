@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from skfair.constraints import DemographicParity
@@ -18,8 +17,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
 from skfair.models.choice import ChosenModel
 from skfair.solvers import ALM, ALNewton
+from tests.seeds import generator
 
-rng = np.random.default_rng(0)
+rng = generator(0)
 X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
 DATA = TrainingData(X, SIGNS, None, encode_groups(["a", "b", "c"] * 30))
 TASK = Task(SIGNS, LogLoss(), None, (-1, 1), TargetScale(), ChosenModel(), True, None)
@@ -43,12 +43,6 @@ def test_constraints_of_the_same_name_are_numbered():
     assert names == ["DemographicParity (1)", "DemographicParity (2)"]
 
 
-def test_a_single_group_has_no_constraints():
-    alone = TrainingData(X, SIGNS, None, encode_groups(["a"] * 90))
-    with pytest.warns(UserWarning, match="single group, 'a'"):
-        assert active_constraints("demographic_parity", "classification", alone, 0.1) == []
-
-
 def test_the_solver_follows_the_problem():
     assert isinstance(choose_solver("auto", built()), ALNewton)
     assert isinstance(choose_solver("auto", built(layers=(4,))), ALM)
@@ -58,12 +52,3 @@ def test_the_solver_follows_the_problem():
     assert choose_solver(own, built()) is own
     with pytest.raises(TypeError, match="ALNewton cannot solve a ConstrainedERM"):
         choose_solver(own, built(layers=(4,)))
-
-
-def test_scales_translate_there_and_back():
-    scale = TargetScale(middle=50.0, spread=10.0, degree=2)
-    assert scale.inside(np.array([60.0])) == [1.0]
-    assert scale.of_loss == 100
-    assert scale.of_penalty == 1
-    assert TargetScale(0.0, 10.0, 1).of_penalty == 10
-    assert TargetScale().of_penalty == TargetScale().of_loss == 1
