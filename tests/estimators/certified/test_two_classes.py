@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference
+from tests.seeds import generator
 
 
 class Memory(ClassifierMixin, BaseEstimator):
@@ -53,7 +54,7 @@ class Counting(LogisticRegression):
 
 @pytest.mark.parametrize("aware", [False, True])
 def test_a_certificate_takes_as_many_fits_as_cross_fitting(aware):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     rows, groups = rng.normal(size=(500, 2)), rng.integers(0, 2, 500)
     y = (rows[:, 0] + groups + rng.normal(size=500) > 0.5).astype(int)
     Counting.fits = 0
@@ -80,10 +81,10 @@ class Disagreeing(ClassifierMixin, BaseEstimator):
 
 def test_what_the_mean_of_the_models_changes_is_judged():
     """Each fold's model selects a third of both groups, and their mean nobody of the second one."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = 3000
-    groups = rng.integers(0, 2, n)
-    rows = np.column_stack([np.arange(n), groups, rng.random(n)])
+    groups = np.arange(n) % 2
+    rows = np.column_stack([np.arange(n), groups, (np.arange(n) // 2 * 7 % 1500) / 1500])
     y = (rng.random(n) < 0.4).astype(int)
     model = FairDecisionClassifier(
         Disagreeing(), max_disparity=0.1, confidence=0.95, group_aware=True
@@ -93,6 +94,6 @@ def test_what_the_mean_of_the_models_changes_is_judged():
         model.fit(rows, y, sensitive_features=groups)
     for one in model.estimators_:
         selected = one.predict_proba(rows)[:, 1] > 0.5
-        assert demographic_parity_difference(y, selected, sensitive_features=groups) < 0.06
-    assert model.path_["disparity"].max() < 0.06
+        assert demographic_parity_difference(y, selected, sensitive_features=groups) < 0.08
+    assert model.path_["disparity"].max() < 0.08
     assert not model.path_["is_certified"][-1]
