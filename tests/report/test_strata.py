@@ -12,12 +12,12 @@ from scipy.optimize import linprog
 from skfair.metrics import demographic_parity_difference
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
+from tests.seeds import generator
 
-SEEDS = range(3)
 QUICK = {"n_simulations": 20, "metrics": ["demographic_parity_difference"]}
 
 
-@pytest.fixture(params=SEEDS)
+@pytest.fixture(params=range(3))
 def seed(request):
     return request.param
 
@@ -31,13 +31,13 @@ def counted(cells):
     return pd.concat(parts, ignore_index=True)
 
 
-def departments(seed, is_reversed, n_reversed=None, groups="fm"):
+def departments(is_reversed, n_reversed=None, groups="fm"):
     """Return rows of three departments in which f is ahead, or in some of them.
 
     Departments differ much. If the differences within them are to be reversed overall, f applies
     mostly where few are selected.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator()
     base, cells = [0.1, 0.4, 0.7], {}
     n_reversed = 3 if n_reversed is None else n_reversed
     sizes = [1200, 200, 100] if is_reversed else [500, 500, 500]
@@ -64,8 +64,8 @@ def shown(found):
 
 
 @pytest.mark.parametrize("preset", [None, "ugesp"])
-def test_a_reversal_is_the_first_sentence(seed, preset):
-    rows = departments(seed, is_reversed=True)
+def test_a_reversal_is_the_first_sentence(preset):
+    rows = departments(is_reversed=True)
     found = audited(rows, preset=preset)
     for text in shown(found):
         first = text.index("selection rate higher for f than for m in 3 of 3 levels")
@@ -89,9 +89,8 @@ def test_a_reversal_is_the_first_sentence(seed, preset):
         assert "below (over all rows; higher odds within department)" in shown(found)[1]
 
 
-def test_a_reversal_in_some_strata(seed):
-    rows = departments(seed, is_reversed=True, n_reversed=2)
-    found = audited(rows)
+def test_a_reversal_in_some_strata():
+    found = audited(departments(is_reversed=True, n_reversed=2))
     for text in shown(found):
         assert "Reversal: f is behind overall, ahead in 2 of 3 levels of department." in text
     (pair,) = found.within.itertuples()
@@ -100,19 +99,19 @@ def test_a_reversal_in_some_strata(seed):
 
 
 @pytest.mark.parametrize("preset", [None, "ugesp"])
-def test_no_reversal_is_claimed_where_there_is_none(seed, preset):
-    rows = departments(seed, is_reversed=False)
+def test_no_reversal_is_claimed_where_there_is_none(preset):
+    rows = departments(is_reversed=False)
     text, *pages = shown(audited(rows, preset=preset))
     assert "selection rate higher for f than for m in 3 of 3 levels" in text
     assert not any("Reversal" in one or "higher odds" in one for one in (text, *pages))
     # Small differences have another direction by chance, which is no reversal.
-    rng = np.random.default_rng(seed)
+    rng = generator()
     rows["selected"] = rng.permutation(rows["selected"])
     assert "Reversal" not in repr(audited(rows, n_simulations=999, confidence=0.999999))
 
 
-def test_directions_do_not_depend_on_names(seed):
-    rows = departments(seed, is_reversed=True)
+def test_directions_do_not_depend_on_names():
+    rows = departments(is_reversed=True)
     renamed = rows.assign(sex=rows["sex"].map({"f": "z", "m": "a"}))
     texts = [repr(audited(one, preset="ugesp")) for one in (rows, renamed)]
     changed = re.sub(r"\b[fm]\b", lambda one: {"f": "z", "m": "a"}[one[0]], texts[0])
@@ -124,33 +123,27 @@ def test_directions_do_not_depend_on_names(seed):
         assert f"{higher} lower than {lower}" in page  # over all rows
 
 
-def test_the_pair_of_a_reversal_is_named_among_several_groups(seed):
-    rows = departments(seed, is_reversed=True, groups="fm")
+def test_the_pair_of_a_reversal_is_named_among_several_groups_and_attributes():
+    rows = departments(is_reversed=True, groups="fm")
     other = rows[rows["sex"] == "m"].assign(sex="x", selected=1)
     text = repr(audited(pd.concat([rows, other], ignore_index=True)))
     assert "sex (3 groups), within department" in text
     assert "Reversal: f is behind overall, ahead in 3 of 3 levels" in text
-
-
-def test_every_attribute_has_its_own_strata(seed):
-    rows = departments(seed, is_reversed=True)
+    # Every attribute has its own strata.
     rows["age"] = np.arange(len(rows)) % 2
     text = repr(audited(rows, sensitive_features=rows[["age", "sex"]]))
     lines = [line for line in text.splitlines() if ", within department: " in line]
     assert [line.partition(",")[0] for line in lines] == ["age", "sex"]
     assert ["Reversal" in line for line in lines] == [False, True]
-
-
-def test_of_many_attributes_the_reversed_one_stays_on_the_first_screen(seed):
-    rows = departments(seed, is_reversed=True)
+    # Of many attributes the reversed one stays on the first screen.
     many = {f"a{i}": np.arange(len(rows)) // (i + 1) % 2 for i in range(6)} | {"sex": rows["sex"]}
     text = repr(audited(rows, sensitive_features=many, depth=1))
     assert "Also compared" in text
     assert "Reversal: f is behind overall" in text
 
 
-def test_strata_with_few_people_or_one_group_are_left_out_and_counted(seed):
-    rows = departments(seed, is_reversed=True)
+def test_strata_with_few_people_or_one_group_are_left_out_and_counted():
+    rows = departments(is_reversed=True)
     few = counted({("f", "tiny", 0.5): 4, ("m", "tiny", 0.5): 200, ("m", "men", 0.5): 100})
     found = audited(pd.concat([rows, few], ignore_index=True))
     text = repr(found)
@@ -163,8 +156,8 @@ def test_strata_with_few_people_or_one_group_are_left_out_and_counted(seed):
     assert "no level has enough rows of two groups" in repr(audited(alone))
 
 
-def test_many_strata_are_counted_and_the_largest_listed(seed):
-    rng = np.random.default_rng(seed)
+def test_many_strata_are_counted_and_the_largest_listed():
+    rng = generator()
     cells = {}
     for k in range(40):
         n = 60 + int(rng.integers(0, 40))
@@ -175,8 +168,8 @@ def test_many_strata_are_counted_and_the_largest_listed(seed):
     assert "20 more levels are not listed." in shown(found)[1]
 
 
-def test_weights_and_units_decide_what_is_said(seed):
-    rows = departments(seed, is_reversed=False)
+def test_weights_and_units_decide_what_is_said():
+    rows = departments(is_reversed=False)
     weights = np.where((rows["sex"] == "f") & (rows["selected"] == 1), 0.1, 1.0)
     found = audited(rows, sample_weight=weights)
     assert "higher for m than for f in 3 of 3 levels" in repr(found)
@@ -191,7 +184,7 @@ def test_weights_and_units_decide_what_is_said(seed):
 
 
 def test_the_average_is_that_of_mantel_and_haenszel(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 900)})
     rows["department"] = rng.integers(4, size=900)
     rows["selected"] = rng.integers(0, 2, 900)
@@ -209,9 +202,9 @@ def test_the_average_is_that_of_mantel_and_haenszel(seed):
     )
 
 
-def test_numbers_and_classes_have_strata_too(seed):
-    rng = np.random.default_rng(seed)
-    rows = departments(seed, is_reversed=True)
+def test_numbers_and_classes_have_strata_too():
+    rng = generator()
+    rows = departments(is_reversed=True)
     groups = {"sensitive_features": rows[["sex"]], "conditional_on": rows[["department"]]}
     numbers = audit(None, rows["selected"] * 10 + 0.5, **groups, task="numbers", n_simulations=99)
     assert "mean prediction higher for f than for m in 3 of 3 levels" in repr(numbers)
@@ -224,20 +217,20 @@ def test_numbers_and_classes_have_strata_too(seed):
     assert "share predicted as a higher for f than for m in 3 of 3 levels" in repr(named)
 
 
-def test_plain_data_say_the_same(seed):
-    found = audited(departments(seed, is_reversed=True), preset="ugesp")
+def test_plain_data_say_the_same():
+    found = audited(departments(is_reversed=True), preset="ugesp")
     plain = json.loads(found.to_json())
     assert breaches(plain, Audit.schema()) == []
     again = Audit.from_dict(plain)
     assert (repr(again), again.to_html()) == (repr(found), found.to_html())
-    without = audited(departments(seed, is_reversed=True), conditional_on=None)
+    without = audited(departments(is_reversed=True), conditional_on=None)
     assert not len(without.within)
     assert not len(without.strata)
 
 
 def people(seed, levels, n, rare=0.45):
     """Return attributes and strata with levels that become rarer, decisions and true labels."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     columns = {}
     for name, size in zip("abs", levels, strict=True):
         shares = rare ** np.arange(size)
@@ -296,7 +289,7 @@ def test_no_solver_recovers_few_people_of_a_stratum(seed, levels):
 
 def test_what_is_left_of_a_group_is_no_few_people(seed):
     """Also if there are too many crossed groups to list them."""
-    rng, n = np.random.default_rng(seed), 3000
+    rng, n = generator(seed), 3000
     rows = pd.DataFrame({name: rng.integers(6, size=n) for name in "abc"})
     rows["s"] = rng.choice(list("uvwxyz"), n, p=[0.7, 0.2, 0.09, 0.004, 0.003, 0.003])
     given = {"sensitive_features": rows[[*"abc"]], "conditional_on": rows["s"]}
