@@ -37,6 +37,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from skfair import Sensitive, classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.public import discover_estimators
+from tests.seeds import generator
 
 MODELS = {
     "erm": classification.ConstrainedERMClassifier(),
@@ -130,7 +131,7 @@ def refusal(name, way, wrapper):
 
 @pytest.fixture(scope="module")
 def sample():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     sex = rng.integers(0, 2, 300)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
     X["a"] += sex
@@ -251,7 +252,7 @@ def test_bagged_models_are_measured_without_routing(name, sample):
 
 @pytest.fixture(scope="module")
 def decisions_that_limits_change():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(600, 4))
     X[:, 3] = rng.integers(0, 2, 600)
     X[:, 0] += 1.5 * X[:, 3]
@@ -331,7 +332,7 @@ def test_every_estimator_is_here():
 @pytest.mark.parametrize("name", MODELS)
 def test_arrays_of_other_libraries_are_converted(name, dispatch):
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     sex, X = rng.integers(0, 2, 200), rng.normal(size=(200, 3))
     y = (X[:, 0] + sex > 0.5).astype(int)
     model, again = clone(MODELS[name]), clone(MODELS[name])
@@ -348,7 +349,7 @@ def test_arrays_of_other_libraries_are_converted(name, dispatch):
 
 
 def test_errors_name_the_columns_that_hold_dates():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     since = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 60), "D")
     table = pd.DataFrame({"a": rng.normal(size=60), "since": since})
     groups = np.tile(["f", "m"], 30)
