@@ -1,5 +1,7 @@
 """Certificates of models as a whole: what judges say, against public tests on the same rows."""
 
+from functools import partial as partial_of
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -16,29 +18,31 @@ from skfair.classification import (
 from skfair.constraints import ConditionalOn, DemographicParity, MeanScoreParity
 from skfair.constraints.partial import IntervalConstraint
 from skfair.regression import ConstrainedERMRegressor
+from tests.seeds import generator
 
 OPTIONS = {"confidence": 0.95, "random_state": 0}
+SURE = 1 - 1e-7  # what is certified holds for new people, in tests with any seed
 
 
-def options(**certificate):
+def options(level=0.95, **certificate):
     """What asks for a certificate of some kind."""
-    return {**OPTIONS, "confidence": Certificate(0.95, **certificate)}
+    return {**OPTIONS, "confidence": Certificate(level, **certificate)}
 
 
-def people(n, seed=0):
-    rng = np.random.default_rng(seed)
+def people(n, seed=0, shift=0.8):
+    rng = generator(seed)
     group = rng.integers(0, 2, n)
     X = rng.normal(size=(n, 3))
-    X[:, 0] += 0.8 * group
+    X[:, 0] += shift * group
     y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.9).astype(int)
     return X, y, np.array(["a", "b"])[group]
 
 
-TRAIN, EVERYBODY = people(3000), people(100_000, seed=1)
+TRAIN, EVERYBODY = people(8000), people(100_000, seed=1)
 
 
 def amounts(X, seed=0):
-    return 10 * X[:, 0] + np.random.default_rng(seed).normal(size=X.shape[0])
+    return 10 * X[:, 0] + generator(seed).normal(size=X.shape[0])
 
 
 def fitted(model, y=None, n=3000, **given):
@@ -48,21 +52,25 @@ def fitted(model, y=None, n=3000, **given):
 
 @pytest.mark.parametrize("certify", ["cross", "split"])
 @pytest.mark.parametrize(
-    ("constraint", "metric"),
+    ("constraint", "metric", "limit"),
     [
-        ("demographic_parity", metrics.demographic_parity_difference),
-        ("equalized_odds", metrics.equalized_odds_difference),
+        ("demographic_parity", metrics.demographic_parity_difference, 0.25),
+        ("equalized_odds", metrics.equalized_odds_difference, 0.35),
     ],
 )
-def test_decisions_of_constrained_models_keep_limits_for_new_people(constraint, metric, certify):
-    model = fitted(ConstrainedERMClassifier(constraint, 0.15, **options(by=certify)))
-    X, y, groups = EVERYBODY
+def test_decisions_of_constrained_models_keep_limits_for_new_people(
+    constraint, metric, limit, certify
+):
+    model = ConstrainedERMClassifier(constraint, limit, **options(SURE, by=certify))
+    X, y, groups = people(8000, shift=1.2)
+    model.fit(X, y, sensitive_features=groups)
+    X, y, groups = people(100_000, seed=1, shift=1.2)
     predicted = model.predict(X)
     assert model.status_ == "certified"
-    assert metric(y, predicted, sensitive_features=groups) <= 0.15
-    assert (predicted == y).mean() > 0.65
-    assert model.p_value_ <= 0.05
-    assert model.certified_disparity_ <= 0.15 + 1e-6
+    assert metric(y, predicted, sensitive_features=groups) <= limit
+    assert (predicted == y).mean() > 0.6
+    assert model.p_value_ <= 1 - SURE
+    assert model.certified_disparity_ <= limit + 1e-6
     path = model.path_
     last = np.flatnonzero(path["is_certified"])[-1]
     assert path["p_value"][last] == model.p_value_
@@ -70,9 +78,10 @@ def test_decisions_of_constrained_models_keep_limits_for_new_people(constraint, 
     assert (model.predict_proba(X)[:, 1] > 0.5).tolist() == (predicted == 1).tolist()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of uneven weights
 def test_strata_and_weights_and_columns_are_certified():
-    X, y, groups = TRAIN
-    job = np.random.default_rng(3).choice(["u", "v"], 3000)
+    X, y, groups = (one[:3000] for one in TRAIN)
+    job = generator(3).choice(["u", "v"], 3000)
     model = ConstrainedERMClassifier(ConditionalOn("demographic_parity"), 0.3, **OPTIONS)
     model.fit(X, y, sensitive_features=groups, control_features=job)
     assert model.status_ == "certified"
@@ -83,18 +92,19 @@ def test_strata_and_weights_and_columns_are_certified():
         model.predict(table).tolist()
         == fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS)).predict(X).tolist()
     )
-    weights = np.exp(np.random.default_rng(0).normal(size=3000))
-    reached = []
-    for w in (None, np.ones(3000), weights):
-        model = ConstrainedERMClassifier(max_disparity=0.15, **options(by="split"))
-        reached.append(model.fit(X, y, w, sensitive_features=groups).path_["p_value"])
-    assert reached[0] == pytest.approx(reached[1], abs=1e-6)
-    assert reached[2][0] > reached[0][0]  # weighted rows are worth fewer
+    uneven = np.where(np.arange(3000) % 10 == 0, 1000.0, 1.0)
+    paths = []
+    for weights in (None, np.ones(3000), uneven):
+        model = ConstrainedERMClassifier(max_disparity=0.3, **options(by="split"))
+        paths.append(model.fit(X, y, weights, sensitive_features=groups).path_)
+    assert paths[0]["bound"] == pytest.approx(paths[1]["bound"], abs=1e-6)
+    # 1 row of 10 counts: 750 people of a group are worth as few as 75.
+    assert paths[2]["p_value"][0] > paths[0]["p_value"][0]
 
 
 def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(monkeypatch):
     """A half of the rows judges, and the models of all steps are fitted on the other one."""
-    seen, X = [], TRAIN[0]
+    seen, (X, y, groups) = [], (one[:3000] for one in TRAIN)
     predict = ConstrainedERMClassifier.predict
 
     def noted(self, rows):
@@ -103,7 +113,6 @@ def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(m
 
     monkeypatch.setattr(ConstrainedERMClassifier, "predict", noted)
     model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **options(by="split")))
-    _, y, groups = TRAIN
     for step, (rows, predicted) in enumerate(seen):
         at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
         assert len(at) == 1500
@@ -117,8 +126,8 @@ def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(m
 @pytest.mark.parametrize("certify", ["cross", "split"])
 def test_a_regressor_keeps_limits_on_means_for_new_people(certify):
     X, _, groups = EVERYBODY
-    y = amounts(TRAIN[0])
-    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, **options(by=certify)), y)
+    model = ConstrainedERMRegressor(max_disparity=3.0, **options(SURE, by=certify))
+    model = fitted(model, amounts(TRAIN[0]), n=8000)
     gap = metrics.mean_score_difference(None, model.predict(X), sensitive_features=groups)
     assert model.status_ == "certified"
     assert 1.5 < gap <= 3.0
@@ -129,50 +138,18 @@ def test_a_regressor_keeps_limits_on_means_for_new_people(certify):
     assert path["r2"][-1] > path["r2"][0]
 
 
-@pytest.mark.parametrize("aware", [False, True])
-def test_scores_within_an_interval_keep_a_limit_for_new_people(aware):
-    model = PartialParityClassifier((0, 0.5), "group_auc", 0.3, group_aware=aware, **OPTIONS)
-    model = fitted(model)
-    X, y, groups = EVERYBODY
-    scores = model.decision_function(X, sensitive_features=groups if aware else None)
-    gap = metrics.partial_group_auc_gap(y, scores, sensitive_features=groups, interval=(0, 0.5))
-    assert model.status_ == "certified"
-    assert gap <= 0.3
-    assert model.certified_disparity_ <= 0.3 + 1e-6
-
-
 def test_the_limit_of_a_constraint_within_strata_is_judged():
-    X, *_ = TRAIN
-    job = np.random.default_rng(3).choice(["u", "v"], 3000)
-    found = [
-        fitted(
-            ConstrainedERMRegressor(constraint, **limit, **OPTIONS),
-            amounts(X),
-            control_features=job,
-        )
+    y, job = amounts(TRAIN[0])[:3000], generator(3).choice(["u", "v"], 3000)
+    own, other = (
+        fitted(ConstrainedERMRegressor(constraint, **limit, **OPTIONS), y, control_features=job)
         for constraint, limit in [
             (ConditionalOn(MeanScoreParity(max_disparity=2.0)), {}),
             (ConditionalOn("mean_score_parity"), {"max_disparity": 2.0}),
         ]
-    ]
-    assert found[0].status_ == found[1].status_
-    assert found[0].p_value_ == found[1].p_value_
-    assert found[0].path_["p_value"].tolist() == found[1].path_["p_value"].tolist()
-
-
-def test_a_calibrator_keeps_statistical_parity_for_new_people():
-    X, y, groups = (one[:1600] for one in TRAIN)
-    base = LogisticRegression().fit(*people(500, seed=3)[:2])
-    model = PartialParityCalibrator(FrozenEstimator(base), (0, 0.5), max_disparity=0.3)
-    model.set_params(confidence=0.9).fit(X, y, sensitive_features=groups)
-    X, y, groups = (one[:20_000] for one in EVERYBODY)
-    scores = model.decision_function(X, sensitive_features=groups)
-    gap = metrics.partial_statistical_parity_gap(
-        y, scores, sensitive_features=groups, interval=(0, 0.5)
     )
-    assert model.status_ == "certified"
-    assert gap <= 0.3
-    assert model.p_value_ <= 0.1
+    assert own.status_ == other.status_
+    assert own.p_value_ == other.p_value_
+    assert own.path_["p_value"].tolist() == other.path_["p_value"].tolist()
 
 
 def partial(make, constraint, interval=(0, 0.5), **options):
@@ -180,7 +157,8 @@ def partial(make, constraint, interval=(0, 0.5), **options):
     given = {name: options.pop(name) for name in ("share", "shift") if name in options}
     options = {"max_disparity": 0.4, "confidence": Certificate(0.9, **given)} | options
     if make is PartialParityClassifier:
-        return make(interval, constraint, group_aware=True, random_state=0, **options)
+        options = {"group_aware": True, "random_state": 0} | options
+        return make(interval, constraint, **options)
     base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
     return make(base, interval, constraint, **options)
 
@@ -208,32 +186,36 @@ def test_a_shift_costs_the_stated_width_of_scores(make, constraint, interval, wi
     assert first[1] - first[0] == pytest.approx(width, abs=1e-6)
 
 
-@pytest.mark.parametrize("make", [CLASSIFIER, CALIBRATOR])
+INTERVALS = [
+    ("demographic_parity", (0.2, 0.7), 0.25),
+    ("equal_opportunity", (0.2, 0.7), 0.3),
+    ("equalized_odds", (0, 1), 0.2),
+    (PARITY, (0, 0.5), 0.5),
+    ("group_auc", (0, 0.5), 0.8),
+]
+
+
 @pytest.mark.parametrize(
-    ("constraint", "interval"),
+    ("make", "aware", "constraint", "interval", "limit"),
     [
-        ("demographic_parity", (0.2, 0.7)),
-        ("equal_opportunity", (0.2, 0.7)),
-        ("equalized_odds", (0, 1)),
+        *((CLASSIFIER, True, *one) for one in INTERVALS),
+        *((CALIBRATOR, True, *one) for one in INTERVALS),
+        (CLASSIFIER, False, *INTERVALS[-1]),
     ],
 )
-def test_decisions_within_an_interval_keep_a_narrow_limit_for_new_people(
-    make, constraint, interval
-):
-    X, y, groups = people(8000)
-    model = partial(make, constraint, interval, max_disparity=0.15)
-    model = model.fit(X, y, sensitive_features=groups)
+def test_limits_within_an_interval_hold_for_new_people(make, aware, constraint, interval, limit):
+    given = {} if aware else {"group_aware": False}
+    model = partial(make, constraint, interval, max_disparity=limit, confidence=SURE, **given)
+    model = fitted(model, n=8000)
     X, y, groups = EVERYBODY
-    given = {} if constraint == "demographic_parity" else {"rank_within": "class"}
+    given = {"rank_within": "class"} if constraint.startswith("equal") else {}
+    scores = model.decision_function(X, sensitive_features=groups if aware else None)
     gap = getattr(metrics, f"partial_{constraint}_gap")(
-        y,
-        model.decision_function(X, sensitive_features=groups),
-        sensitive_features=groups,
-        interval=interval,
-        **given,
+        y, scores, sensitive_features=groups, interval=interval, **given
     )
     assert model.status_ == "certified"
-    assert gap <= model.certified_disparity_ <= 0.15
+    assert gap <= model.certified_disparity_ <= limit
+    assert model.p_value_ <= 1 - SURE
 
 
 @pytest.mark.parametrize("wrapped", [lambda one: one, IntervalConstraint])
@@ -268,8 +250,9 @@ def test_a_shift_of_shares_of_the_whole_group_costs_twice_the_shift_or_more():
 
 def test_statistical_parity_of_scores_holds_after_a_shift():
     """A share of each group is replaced by people whose scores are the worst for the limit."""
-    X, _, groups = (one[:5000] for one in EVERYBODY)
-    model = fitted(partial(CALIBRATOR, PARITY, (0, 1), max_disparity=0.15, shift=0.05))
+    X, _, groups = EVERYBODY
+    given = {"max_disparity": 0.25, "confidence": Certificate(SURE, shift=0.05)}
+    model = fitted(partial(CALIBRATOR, PARITY, (0, 1), **given), n=8000)
     assert model.status_ == "certified"
     scores = model.decision_function(X, sensitive_features=groups)
     parts = {name: np.sort(scores[groups == name]) for name in ("a", "b")}
@@ -279,151 +262,73 @@ def test_statistical_parity_of_scores_holds_after_a_shift():
         higher[: int(0.05 * higher.size)] = scores.max() + 1
         names = np.repeat([low, high], [lower.size, higher.size])
         gap = metrics.statistical_parity_gap(None, np.r_[lower, higher], sensitive_features=names)
-        assert 0.05 < gap <= 0.15
+        assert 0.05 < gap <= 0.25
 
 
 def test_means_keep_their_limit_after_a_shift_within_the_range_of_predictions():
     X, _, groups = EVERYBODY
     y, gaps = amounts(TRAIN[0]), []
-    for shift in (0.0, 0.02):
-        model = ConstrainedERMRegressor(max_disparity=3.0, **options(shift=shift))
-        model = fitted(model, y)
+    for shift in (0.0, 0.05):
+        model = ConstrainedERMRegressor(max_disparity=4.0, **options(SURE, shift=shift))
+        model = fitted(model, y, n=8000)
         assert model.status_ == "certified"
         ends = model.predict(TRAIN[0])
         means = [model.predict(X[groups == name]).mean() for name in ("a", "b")]
-        gaps.append(0.98 * (means[1] - means[0]) + 0.02 * float(np.ptp(ends)))
-    assert gaps[1] <= 3.0 + 0.05 < gaps[0]
+        gaps.append(0.95 * (means[1] - means[0]) + 0.05 * float(np.ptp(ends)))
+    assert gaps[1] <= 4.0 < gaps[0]
 
 
-def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
-    weights = np.ones(800)
-    weights[::50] = 1e9
-    X, y, groups = people(800)
-    with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
-        model = partial(CALIBRATOR, "equal_opportunity").fit(
-            X, y, sensitive_features=groups, sample_weight=weights
+HUGE = np.where(np.arange(800) % 50, 1.0, 1e9)  # as few people as have this weight
+NOTHING = {
+    "huge weights": (
+        partial(CALIBRATOR, "equal_opportunity"),
+        {"n": 800, "sample_weight": HUGE},
+        "more people|larger max_disparity",
+    ),
+    "shift": (
+        ConstrainedERMRegressor(max_disparity=0.5, **options(shift=0.3)),
+        {"y": amounts(TRAIN[0])[:3000]},
+        "more people|larger max_disparity",
+    ),
+    # It was an error about a shift of 0.
+    "no disparity at all": (
+        PartialParityClassifier((0, 0.5), max_disparity=0.0, confidence=0.9, max_iter=5),
+        {"n": 400},
+        "what can be shown",
+    ),
+    **{
+        f"few, {certify}": (
+            ConstrainedERMClassifier(max_disparity=0.02, **options(by=certify)),
+            {"n": 200},
+            r"About \d+ more people",
         )
+        for certify in ("cross", "split")
+    },
+}
+
+
+@pytest.mark.parametrize(("model", "given", "said"), NOTHING.values(), ids=NOTHING)
+def test_what_cannot_be_shown_is_no_solution(model, given, said):
+    with pytest.warns(ConvergenceWarning, match=said):
+        model = fitted(model, **given)
     assert model.status_ == "no_solution"
-    assert model.certified_disparity_ > 0.9
+    assert model.p_value_ > 0.05
+    assert model.certified_disparity_ > model.max_disparity
 
 
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (partial(CLASSIFIER, "group_auc", shift=0.2), "grow by 0.8"),
-        (partial(CALIBRATOR, "statistical_parity", shift=0.3), "grow by 0.6"),
-        (partial(CALIBRATOR, "group_auc", share=1e-4), "one side only"),
-        (ConstrainedERMRegressor(**options(by="split", share=1e-4)), "one side only"),
-        (
-            ConstrainedERMRegressor(model=(3,), **options(by="cross")),
-            r"Use Certificate\(by='split'\)",
-        ),
-    ],
-)
-def test_shares_that_cannot_be_are_named(model, said):
-    with pytest.raises(ValueError, match=said):
-        fitted(model)
-
-
-def test_a_shift_that_leaves_nothing_of_the_limit_on_means_is_no_solution():
-    model = ConstrainedERMRegressor(max_disparity=0.5, **options(shift=0.3))
-    with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
-        fitted(model, amounts(TRAIN[0]))
-    assert model.status_ == "no_solution"
-    assert model.p_value_ == 1.0
-
-
-@pytest.mark.parametrize(("constraint", "limit"), [("group_auc", 0.4), ("equal_opportunity", 0.09)])
-def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint, limit):
-    constraint = PartialParityCalibrator(None, (0, 0.6), constraint, limit, confidence=0.9)
-    model = fitted(constraint)
-    first = model.path_["p_value"][0]
-    assert 1e-8 < first < 1
-    assert (model.path_["bound"][0] <= limit) == (first <= 0.1)
-    with pytest.warns(ConvergenceWarning, match="more people"):
-        stricter = fitted(constraint.set_params(confidence=1 - first * 0.9))
-    assert stricter.path_["bound"][0] > limit
-
-
-def test_a_larger_confidence_certifies_less():
-    y = amounts(TRAIN[0])
-    for make, target in (
-        (
-            lambda c: ConstrainedERMClassifier(max_disparity=0.15, confidence=c, random_state=0),
-            None,
-        ),
-        (
-            lambda c: ConstrainedERMClassifier(
-                max_disparity=0.15, confidence=Certificate(c, by="split"), random_state=0
-            ),
-            None,
-        ),
-        (lambda c: ConstrainedERMRegressor(max_disparity=1.0, confidence=c, random_state=0), y),
-    ):
-        reached = [fitted(make(c), target).path_["is_certified"].sum() for c in (0.5, 0.9999)]
-        assert reached[0] > reached[1]
-
-
-@pytest.mark.parametrize("certify", ["cross", "split"])
-def test_too_few_people_are_told_how_many_more(certify):
-    X, y, groups = (one[:200] for one in TRAIN)
-    model = ConstrainedERMClassifier(max_disparity=0.02, **options(by=certify))
-    with pytest.warns(ConvergenceWarning, match=r"About \d+ more people"):
-        model.fit(X, y, sensitive_features=groups)
-    assert model.status_ == "no_solution"
-    assert model.certified_disparity_ > 0.02
-    assert model.predict(X).shape == (200,)
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (ConstrainedERMClassifier(min_rate=0.1, **OPTIONS), "min_rate"),
-        (ConstrainedERMClassifier(selection_rate=0.1, **options(by="split")), "selection_rate"),
-        (ConstrainedERMClassifier("loss_parity", **OPTIONS), "not on rates"),
-        (ConstrainedERMClassifier("loss_parity", **options(by="split")), "not on rates"),
-        (ConstrainedERMClassifier(confidence=1.0), "confidence"),
-        (ConstrainedERMClassifier(confidence=0.0), "confidence"),
-        (ConstrainedERMClassifier(confidence=2.0), "confidence"),
-        (ConstrainedERMRegressor("loss_parity", **OPTIONS), "has no test of"),
-        (ConstrainedERMRegressor(MeanScoreParity(reference="overall"), **OPTIONS), "has no test"),
-        (ConstrainedERMRegressor(confidence=1), "confidence"),
-        (
-            PartialParityClassifier(
-                constraint=IntervalConstraint("equal_opportunity", rank_within="group"), **OPTIONS
-            ),
-            "has no test",
-        ),
-        (PartialParityCalibrator(confidence=0), "confidence"),
-        (
-            ConstrainedERMClassifier(
-                DemographicParity(comparison="ratio", reference="overall"), 0.2, **OPTIONS
-            ),
-            "ratios to the overall",
-        ),
-    ],
-)
-def test_bad_input_is_named(model, said):
-    with pytest.raises(ValueError, match=said):
-        fitted(model)
-
-
-def test_means_of_weighted_rows_have_no_test():
-    with pytest.raises(ValueError, match="weighted rows"):
-        fitted(ConstrainedERMRegressor(**OPTIONS), amounts(TRAIN[0]), sample_weight=np.ones(3000))
-
-
-def test_dask_collections_are_refused():
-    da = pytest.importorskip("dask.array")
-    X, y, groups = (da.from_array(one[:400], chunks=200) for one in TRAIN)
-    for model in (
-        ConstrainedERMClassifier(**OPTIONS),
-        PartialParityCalibrator(
-            FrozenEstimator(LogisticRegression().fit(*TRAIN[:2])), confidence=0.9
-        ),
-    ):
-        with pytest.raises(ValueError, match="rows in memory"):
-            model.fit(X, y, sensitive_features=groups)
+@pytest.mark.parametrize("constraint", ["group_auc", "equal_opportunity"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint):
+    model = PartialParityCalibrator(None, (0, 0.6), constraint, 0.3, confidence=0.98)
+    # A limit that the first step nearly reaches; its p-value is near .02.
+    limit = fitted(model).path_["bound"][0]
+    path = fitted(model.set_params(max_disparity=limit, confidence=0.9)).path_
+    first = path["p_value"][0]
+    assert 1e-6 < first < 0.5
+    assert (path["bound"][0] <= limit) == (first <= 0.1)
+    for share in (0.9, 1.1):
+        bound = fitted(model.set_params(confidence=1 - share * first)).path_["bound"][0]
+        assert (bound <= limit) == (share > 1)
 
 
 @pytest.mark.parametrize(
@@ -445,26 +350,23 @@ def test_a_single_group_has_nothing_to_certify(model):
     assert not hasattr(model, "path_")
 
 
-@pytest.mark.parametrize("certify", ["cross", "split"])
+@pytest.mark.parametrize(
+    ("make", "n_classes"),
+    [
+        (partial_of(ConstrainedERMClassifier, **options(by="cross")), 2),
+        (partial_of(ConstrainedERMClassifier, **options(by="split")), 2),
+        (partial_of(FairDecisionClassifier, **OPTIONS), 2),
+        (partial_of(FairDecisionClassifier, **OPTIONS), 3),
+    ],
+)
 @pytest.mark.parametrize("limit", [{"sex": None, "age": None}, {"sex": None, "job": 0.1}])
-def test_no_limit_has_nothing_to_certify(certify, limit):
-    """As without confidence; these were a KeyError and errors about arrays."""
+def test_no_limit_has_nothing_to_certify(make, n_classes, limit):
+    """As without confidence; these were a KeyError, "no_solution" and errors about arrays."""
     X, y, sex = (part[:400] for part in TRAIN)
     other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
     columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
-    apart = Sensitive(crossed=False)
-    model = ConstrainedERMClassifier(max_disparity=limit, sensitive=apart, **options(by=certify))
+    y = y if n_classes == 2 else y + (X[:, 1] > 1)
+    model = make(max_disparity=limit, sensitive=Sensitive(crossed=False))
     model = model.fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")
-
-
-def test_a_limit_of_0_within_an_interval_is_no_solution():
-    """It was an error about a shift of 0."""
-    X, y, groups = (part[:400] for part in TRAIN)
-    model = PartialParityClassifier(
-        (0, 0.5), max_disparity=0.0, confidence=0.9, random_state=0, max_iter=5
-    )
-    with pytest.warns(ConvergenceWarning, match="what can be shown"):
-        model.fit(X, y, sensitive_features=groups)
-    assert model.status_ == "no_solution"
