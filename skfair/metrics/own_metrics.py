@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from functools import partial, update_wrapper
+from functools import partial, update_wrapper, wraps
 from inspect import Parameter, signature
 from itertools import islice, pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -36,10 +36,23 @@ from skfair.groups.probabilities import spread_rows
 from skfair.groups.row_units import RowUnits
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
+from skfair.utils.keywords import Function
 from skfair.utils.validation import check_labels, check_positive
 from skfair.utils.warn import hidden
 
 GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
+
+
+def _predictions_by_name(call: Function) -> Function:
+    """Decorate a call: predictions may have the name that the signature gives them."""
+
+    @wraps(call)
+    def named(own: GroupMetric, *args: Any, **given: Any) -> Any:
+        if "y_score" in given and takes_scores(own.metric):
+            given["y_pred"] = given.pop("y_score")
+        return call(own, *args, **given)
+
+    return cast(Function, named)
 
 
 class GroupMetric:
@@ -79,6 +92,7 @@ class GroupMetric:
         name = getattr(self.metric, "__name__", repr(self.metric))
         return f"make_group_metric({name}, compare={self.compare!r})"
 
+    @_predictions_by_name
     @documented_gap
     def __call__(
         self,
