@@ -4,13 +4,15 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from skfair import metrics
 from skfair.metrics import noise_floor
 from tests.seeds import generator
 
 N_SAMPLES = 50
-MOST = 0.05 + 2 * np.sqrt(0.05 * 0.95 / N_SAMPLES)
+# Of 41 values 3 are above the 95 % quantile of the 40 others, in 1e7 runs but one.
+MOST = binom.isf(1e-7, N_SAMPLES, 3 / 41) / N_SAMPLES
 
 
 def share_above_the_floor(metric):
@@ -71,20 +73,3 @@ def test_classes_within_which_groups_are_compared_keep_their_rows(metric, given)
     floor = noise_floor(metric, y, s, sensitive_features=group, random_state=0, **given)
     assert np.isfinite(floor.values).all()
     assert np.unique(floor.values).size > 1
-
-
-def test_classes_are_dealt_out_within_strata_and_in_dask_collections():
-    da = pytest.importorskip("dask.array")
-    rng = generator(0)
-    group, job = rng.choice(["a", "b"], 600, p=[0.8, 0.2]), rng.choice(["x", "y"], 600)
-    y, s = decided(rng, np.where(group == "a", 0.6, 0.2))
-    floors = []
-    for held in (np.asarray, partial(da.from_array, chunks=200)):
-        given = {"sensitive_features": held(group), "control_features": held(job)}
-        metric = metrics.equal_opportunity_difference
-        floors.append(
-            noise_floor(metric, held(y), held(s), n_permutations=200, random_state=0, **given)
-        )
-    here, there = floors
-    assert there.mean == pytest.approx(here.mean, rel=0.1)
-    assert there.upper == pytest.approx(here.upper, rel=0.15)

@@ -102,17 +102,6 @@ def test_equals_scipy_and_scikit_learn(seed):
 
 
 @each_metric
-def test_mean_over_pairs(metric):
-    y, s, g, w, _ = random_case(5)
-    gaps = []
-    for a, b in naive.pairs(g):
-        here = (g == a) | (g == b)
-        gaps.append(metric(y[here], s[here], sensitive_features=g[here], sample_weight=w[here]))
-    mean = metric(y, s, sensitive_features=g, sample_weight=w, agg="mean")
-    assert mean == pytest.approx(np.mean(gaps))
-
-
-@each_metric
 def test_constant_scores_and_extreme_scales(metric):
     y, s, g, _, _ = random_case(2)
     assert metric(y, np.ones(y.size), sensitive_features=g) == pytest.approx(0, abs=1e-12)
