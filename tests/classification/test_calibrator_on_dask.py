@@ -21,6 +21,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.exceptions import MissingGroupsWarning
+from tests.seeds import generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 
@@ -32,7 +33,7 @@ COLUMNS = ["a", "b", "town"]
 
 
 def people(n=3000, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m", "x"], n, p=[0.35, 0.45, 0.2])
     a = rng.normal(size=n) + 0.8 * (sex == "m")
     b = rng.normal(size=n)

@@ -17,6 +17,7 @@ from skfair.constraints import ConditionalOn
 from skfair.estimators.certified.certificate import SHARES
 from tests.estimators.certified.test_judges import EVERYBODY, OPTIONS, fitted
 from tests.estimators.certified.test_judges import options as certified
+from tests.seeds import generator
 
 
 def test_offsets_on_all_rows_cost_less_accuracy_than_a_split():
@@ -67,7 +68,7 @@ def test_what_has_no_offsets_is_split(options):
 
 def test_strata_in_columns_of_the_model_have_offsets():
     X, y, sex = (part[:3000] for part in EVERYBODY)
-    job = np.random.default_rng(3).integers(0, 2, 3000)
+    job = generator(3).integers(0, 2, 3000)
     table = np.column_stack([sex == "b", X, job])
     constraint = ConditionalOn("demographic_parity")
     options = {"max_disparity": 0.3, "sensitive": Sensitive(0, control_features=[4]), **OPTIONS}
@@ -124,7 +125,7 @@ def test_one_limit_for_all_attributes_within_intervals():
 
 def test_a_certified_surrogate_knows_no_changes():
     """It ended in numpy's error about an empty sequence."""
-    rng = np.random.default_rng(4001)
+    rng = generator(4001)
     sex, X = rng.integers(0, 2, 600), rng.normal(size=(600, 3))
     y = (X[:, 0] + 0.5 * sex + rng.logistic(size=600) > 0).astype(int)
     model = ConstrainedERMClassifier(

@@ -11,13 +11,14 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.metrics import equalized_odds_difference
+from tests.seeds import generator
 
 RULES = ["demographic_parity", "equal_opportunity", "false_positive_parity", "equalized_odds"]
 
 
 def people(n, seed, shift, share=0.7):
     """Rows of which many are positive if the shift is small; the groups differ."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups = rng.choice(["a", "b"], n, p=[share, 1 - share])
     X = rng.normal(size=(n, 2)) + 0.7 * (groups == "a")[:, None]
     return X, (X.sum(axis=1) + 2 * rng.normal(size=n) > shift).astype(int), groups
@@ -83,7 +84,7 @@ def test_exact_odds_are_as_accurate_as_the_randomised_ones_of_a_peer(is_swapped)
 
 @pytest.mark.parametrize("group_aware", [True, "mixed"])
 def test_weights_have_no_unit(group_aware):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for seed in range(4):
         X, y, groups = people(300, seed, 0)
         weights = rng.integers(1, 4, y.size)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from skfair.classification import PartialParityClassifier
 from skfair.datasets import load_local
 from tests import naive
+from tests.seeds import generator
 
 pytestmark = [
     pytest.mark.data,
@@ -23,7 +24,7 @@ def test_the_bound_is_kept(bound, first):
     data = load_local("compas")
     X = pd.get_dummies(data.data).to_numpy(dtype=float)
     for seed in range(first, first + 4):
-        rows = np.random.default_rng(seed).choice(len(X), 2000, replace=False)
+        rows = generator(seed).choice(len(X), 2000, replace=False)
         Z = StandardScaler().fit_transform(X[rows][:, X[rows].std(axis=0) > 0])
         group = data.sensitive_features["sex"].iloc[rows].to_numpy().astype(str)
         y = data.target.to_numpy()[rows]

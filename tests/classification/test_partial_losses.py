@@ -13,6 +13,7 @@ from skfair.metrics import get_scorer, partial_statistical_parity_gap
 from skfair.problems.partial.objectives import Objective
 from tests import naive
 from tests.naive import row_pairs
+from tests.seeds import generator
 
 INTERVAL = (0.1, 0.5)
 NAMES = {
@@ -24,7 +25,7 @@ NAMES = {
 
 
 def rows(seed=0, n=300):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.choice(["a", "b"], n)
     X = rng.normal(size=(n, 4)) + 0.7 * (group == "b")[:, None]
     y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + rng.normal(size=n) > 1).astype(int)
@@ -158,19 +159,3 @@ def test_grid_search_over_names():
     search.fit(with_group, Y)
     assert len(search.cv_results_["params"]) == 6
     assert np.isfinite(search.cv_results_["mean_test_auc"]).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": PairLoss(interval=(0.3, 0.1))}, "interval"),
-        ({"loss": "auc_cubic"}, "'auc_logistic'"),
-        (
-            {"loss": "partial_auc", "interval": {"a": (0, 0.3), "b": (0, 0.4)}},
-            r"same for all groups.*PairLoss\(interval",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        fit(**options)
