@@ -64,8 +64,20 @@ def lazily(model):
     return model.fit(X_, y, sensitive_features=sex)
 
 
-ALONE = np.repeat("a", N)
+def few(make, **own):
+    """Fit to several rows of each person, within a small limit or without a certificate."""
+    return make(groups=PERSON, **{"max_disparity": 0.01} | own)
+
+
+def of_one_group(make, constraint):
+    return make(constraint=constraint, sex=np.repeat("a", N))
+
+
 TO_ALL = DemographicParity(comparison="ratio", reference="overall")
+IN_GROUPS = IntervalConstraint("equal_opportunity", rank_within="group")
+UNREAD = "groups= is not read here, because confidence is None"
+RATES, LOSSES = "bounded_selection_rate", "bounded_group_loss"
+LAZY = ConstrainedERMClassifier(confidence=0.9), PartialParityCalibrator(SCORED, confidence=0.9)
 
 test_what_has_no_certificate_is_named = messages(
     # shares and shifts
@@ -87,36 +99,19 @@ test_what_has_no_certificate_is_named = messages(
     (ValueError, "ratios to the overall", lambda: erm(TO_ALL, max_disparity=0.2)),
     (ValueError, "has no test of", lambda: means("loss_parity")),
     (ValueError, "has no test", lambda: means(MeanScoreParity(reference="overall"))),
-    (
-        ValueError,
-        "has no test",
-        lambda: intervals(IntervalConstraint("equal_opportunity", rank_within="group")),
-    ),
-    (ValueError, "has no test", lambda: erm("bounded_selection_rate", sex=ALONE)),
-    (ValueError, "has no test", lambda: means("bounded_group_loss", sex=ALONE)),
-    (
-        ValueError,
-        "has no test",
-        lambda: decisions(constraint="bounded_selection_rate", sex=ALONE),
-    ),
+    (ValueError, "has no test", lambda: intervals(IN_GROUPS)),
+    (ValueError, "has no test", lambda: of_one_group(erm, RATES)),
+    (ValueError, "has no test", lambda: of_one_group(decisions, RATES)),
+    (ValueError, "has no test", lambda: of_one_group(means, LOSSES)),
     # rows
     (ValueError, "weighted rows", lambda: means(sample_weight=np.ones(N))),
-    (ValueError, "rows in memory", lambda: lazily(ConstrainedERMClassifier(confidence=0.9))),
-    (
-        ValueError,
-        "rows in memory",
-        lambda: lazily(PartialParityCalibrator(SCORED, confidence=0.9)),
-    ),
-    (ConvergenceWarning, FEW, lambda: erm(by="split", groups=PERSON, max_disparity=0.01)),
-    (ConvergenceWarning, FEW, lambda: means(groups=PERSON, max_disparity=0.01)),
-    (ConvergenceWarning, FEW, lambda: decisions(groups=PERSON, max_disparity=0.01)),
-    (ConvergenceWarning, FEW, lambda: intervals(groups=PERSON, max_disparity=0.01)),
-    *(
-        (
-            ValueError,
-            "groups= is not read here, because confidence is None",
-            lambda make=make: make(confidence=None, groups=PERSON),
-        )
-        for make in (erm, means, intervals)
-    ),
+    (ValueError, "rows in memory", lambda: lazily(LAZY[0])),
+    (ValueError, "rows in memory", lambda: lazily(LAZY[1])),
+    (ConvergenceWarning, FEW, lambda: few(erm, by="split")),
+    (ConvergenceWarning, FEW, lambda: few(means)),
+    (ConvergenceWarning, FEW, lambda: few(decisions)),
+    (ConvergenceWarning, FEW, lambda: few(intervals)),
+    (ValueError, UNREAD, lambda: few(erm, confidence=None)),
+    (ValueError, UNREAD, lambda: few(means, confidence=None)),
+    (ValueError, UNREAD, lambda: few(intervals, confidence=None)),
 )

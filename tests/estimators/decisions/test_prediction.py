@@ -9,6 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from skfair.estimators.decisions.prediction import Decider, linear_of
+from tests.seeds import generator
 
 # Gains of the second decision where the true class is certainly the first, or the second.
 GAINS = {
@@ -47,7 +48,7 @@ def test_offsets_select_where_thresholds_say(table, kind):
 
 
 def test_formulas_decide_as_thresholds(table):
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     X = rng.normal(size=(200, 3))
     model = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=200) > 0.3)
     formulas = linear_of(table, [model], np.array(["a", "b", "c"]), 1.0)

@@ -13,11 +13,12 @@ from sklearn.svm import LinearSVC
 from skfair import Objective
 from skfair.classification import FairDecisionClassifier
 from skfair.exceptions import SelectionRateWarning
+from tests.seeds import generator
 
 
-def rare_positives(seed, n=1500):
+def rare_positives(n=1500):
     """Return rows of which few are positive, so that balanced class weights move many decisions."""
-    rng = np.random.default_rng(seed)
+    rng = generator()
     groups = rng.choice(["f", "m"], n)
     X = rng.normal(size=(n, 3))
     risk = X[:, 0] + X[:, 1] + 0.2 * (groups == "m") + 1.5 * rng.logistic(size=n)
@@ -45,10 +46,9 @@ MODELS = [
 
 @pytest.mark.parametrize("group_aware", [False, True])
 @pytest.mark.parametrize("inner", MODELS, ids=lambda model: type(model).__name__)
-@pytest.mark.parametrize("seed", range(2))
-def test_the_stages_are_the_model_the_objective_and_the_limits(inner, group_aware, seed):
-    X, y, groups = rare_positives(seed)
-    weights = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
+def test_the_stages_are_the_model_the_objective_and_the_limits(inner, group_aware):
+    X, y, groups = rare_positives()
+    weights = generator(1).integers(1, 4, len(y)).astype(float)
     inner = FrozenEstimator(inner.fit(X, y))
     given = {"group_aware": group_aware, "max_disparity": 0.01}
     own, _ = fitted(inner, X, y, groups, weights, **given)
@@ -71,7 +71,7 @@ def test_the_stages_are_the_model_the_objective_and_the_limits(inner, group_awar
 
 def test_scores_decide_by_themselves_where_there_are_no_probabilities():
     """Probabilities are made of the scores, which balanced weights have moved."""
-    X, y, groups = rare_positives(0)
+    X, y, groups = rare_positives()
     inner = LinearSVC(class_weight="balanced")
     own, _ = fitted(inner, X, y, groups, max_disparity=1.0)
     change, itself = own.changes_["selection rate"], inner.fit(X, y).predict(X).mean()
@@ -80,11 +80,8 @@ def test_scores_decide_by_themselves_where_there_are_no_probabilities():
 
 
 @pytest.mark.parametrize("group_aware", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_objective_is_blamed_for_what_it_does_and_the_limits_for_what_they_do(
-    seed, group_aware
-):
-    X, y, groups = rare_positives(seed)
+def test_the_objective_is_blamed_for_what_it_does_and_the_limits_for_what_they_do(group_aware):
+    X, y, groups = rare_positives()
     given = {"group_aware": group_aware, "max_disparity": 1.0}
     own, said = fitted(BALANCED, X, y, groups, **given)
     change = own.changes_["selection rate"]
@@ -107,7 +104,7 @@ def test_the_objective_is_blamed_for_what_it_does_and_the_limits_for_what_they_d
 
 
 def test_an_objective_that_is_asked_for_by_name_may_change_the_rate():
-    X, y, groups = rare_positives(0)
+    X, y, groups = rare_positives()
     plain = LogisticRegression()
     for objective in ("balanced_accuracy", "f1", [[0, 1], [8, 0]]):
         own, said = fitted(plain, X, y, groups, max_disparity=1.0, objective=objective)
@@ -117,7 +114,7 @@ def test_an_objective_that_is_asked_for_by_name_may_change_the_rate():
 
 @pytest.mark.parametrize("group_aware", [False, True])
 def test_each_group_keeps_the_rate_that_the_model_gives_it(group_aware):
-    X, y, groups = rare_positives(0)
+    X, y, groups = rare_positives()
     inner = FrozenEstimator(BALANCED.fit(X, y))
     own, _ = fitted(
         inner, X, y, groups, max_disparity=0.05, min_rate="as before", group_aware=group_aware
@@ -128,7 +125,7 @@ def test_each_group_keeps_the_rate_that_the_model_gives_it(group_aware):
 
 
 def test_the_price_of_fairness_is_that_of_the_limits_alone():
-    X, y, groups = rare_positives(0)
+    X, y, groups = rare_positives()
     free, _ = fitted(BALANCED, X, y, groups, max_disparity=1.0)
     assert free.price_of_fairness_ == 0
     own, _ = fitted(BALANCED, X, y, groups, max_disparity=0.001, group_aware=True)
@@ -138,7 +135,7 @@ def test_the_price_of_fairness_is_that_of_the_limits_alone():
 
 
 def test_the_smallest_disparity_has_the_same_stages():
-    X, y, groups = rare_positives(0)
+    X, y, groups = rare_positives()
     inner = FrozenEstimator(BALANCED.fit(X, y))
     objective = Objective("balanced_accuracy", at_least=0.55)
     own, _ = fitted(inner, X, y, groups, max_disparity=None, objective=objective, group_aware=True)
