@@ -15,11 +15,12 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
+from tests.seeds import generator
 
 
 def people(n, seed, n_groups=2):
     """Return classes, groups, and probabilities that are better for the first group."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups, truth = rng.integers(0, n_groups, n), rng.normal(size=n)
     y = (truth + 0.3 * groups + 0.3 * rng.normal(size=n) > 0).astype(np.int64)
     scores = truth + rng.normal(size=n) * (0.3 + groups)
@@ -62,7 +63,7 @@ def best_of_all(limit, y, groups, chances, weights):
 @pytest.mark.parametrize("limit", [0.0, 0.02, 0.1])
 def test_the_best_mixture_is_that_of_a_programme_over_all_thresholds(limit, n_groups):
     y, groups, chances = people(400, n_groups, n_groups)
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, 400)
+    weights = generator(1).uniform(0.5, 2.0, 400)
     strict = strict_of([EqualizedOdds()], limit, y, groups, weights)
     values = np.column_stack([1 - chances, chances])
     found = Mixtures(strict, groups, values).best()
@@ -77,7 +78,7 @@ def test_shares_of_draws_are_those_of_the_mixture():
     values = np.column_stack([1 - chances, chances])
     found = Mixtures(strict, groups, values).best()
     assert found.mixture.is_needed
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     utilities, effects, bounds = [], [], strict.rates.bounds
 
     def values_of(means):
