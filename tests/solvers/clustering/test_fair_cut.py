@@ -15,10 +15,11 @@ from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_constraints
 from tests.naive.spectral import normalised_cut
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 
 def graph(n, seed, density=0.4):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density))
     W = W + np.triu(W, 1).T
     ring = np.arange(n)
@@ -41,7 +42,7 @@ forms = pytest.mark.parametrize(
 @forms
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cut_is_that_of_a_double_loop(form, seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     W = graph(25, seed)
     labels = rng.integers(0, 4, 25)
     cut = Cut(form(W), labels, 4)
@@ -54,7 +55,7 @@ def test_the_cut_is_that_of_a_double_loop(form, seed):
 @pytest.mark.parametrize("n_moved", [0, 1, 9, 60])
 def test_links_from_close_labels_are_those_of_a_product(form, n_moved):
     """Only rows that moved are added up again; float32, sizes that no block divides."""
-    rng = np.random.default_rng(n_moved)
+    rng = generator(n_moved)
     n, K = 61, 5
     W = graph(n, 2).astype(np.float32)
     weights = form(W)
@@ -77,7 +78,7 @@ def test_links_from_close_labels_are_those_of_a_product(form, n_moved):
 
 def test_the_linearisation_is_the_slope_of_the_cut():
     """Rows may belong to clusters in part; finite differences of the cut with such members."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     W, labels = graph(12, 0), np.arange(12) % 3
     degrees = W.sum(axis=1)
 
@@ -105,7 +106,7 @@ def improve(request, monkeypatch):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.usefixtures("improve")
 def test_moves_lower_the_cut_and_keep_the_constraints(form, seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n, K = 40, 3
     W, codes = graph(n, seed), rng.permutation(np.arange(n) % 2)
     problem = problem_of(codes, K, 0.7)
@@ -146,7 +147,7 @@ def test_rows_of_a_cell_change_places_where_no_row_may_move(form):
 def test_rounding_keeps_the_constraints_near_the_optimum_of_a_tiny_graph(form, min_balance):
     """Against all labels of ten rows."""
     for seed in range(2):
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         n, K = 10, 2
         W, codes = graph(n, seed, 0.6), np.repeat([0, 1], [4, 6])
         problem = problem_of(codes, K, min_balance)
