@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -35,8 +34,3 @@ def test_constraints_and_pipelines_are_read_too():
     assert f"{DemographicParity.__module__}.DemographicParity" in listed
     loaded = sio.loads(sio.dumps(model), trusted=listed)
     assert np.array_equal(loaded.predict(X), model.predict(X))
-
-
-def test_a_model_is_fitted_first():
-    with pytest.raises(NotFittedError):
-        trusted_types(ConstrainedERMClassifier())
