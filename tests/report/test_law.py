@@ -12,8 +12,8 @@ import pytest
 
 from skfair.report import audit, words
 from skfair.report.words import PRESETS, laws
-from tests.test_pages import PAGES, ROOT
 
+ROOT = Path(__file__).parents[2]
 FIELDS = {
     *("name", "jurisdiction", "applies_from", "state", "source", "checked", "asks", "called"),
 }
@@ -37,9 +37,10 @@ CITED = re.compile(
     r"|\d+ CFR \d+|\d+ C\.?CR \d+|\d+ RCNY \d+-\d+|\d+ U\.S\.C\. \d+"
     r"|N\.J\.A\.C\. \d+:\d+|Executive Order \d+|\b20\d\d/\d{3,4}\b"
 )
+MADE = {"_build", "generated", "auto_examples"}  # by the site
 # Everything that users read
 READ = [
-    *PAGES,
+    *(path for path in (ROOT / "doc").rglob("*.rst") if not MADE & set(path.parts)),
     *(ROOT / name for name in ("README.md", "CHANGELOG.md")),
     *(ROOT / "skfair").rglob("*.py"),
     *(ROOT / "skfair" / "report").rglob("*.j2"),
@@ -99,24 +100,6 @@ def faults(law):
 @pytest.mark.parametrize("key", LAWS)
 def test_each_law_has_a_state_a_source_and_the_day_on_which_it_was_checked(key):
     assert list(faults(LAWS[key])) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"source": ""}, "source"),
-        ({"source": "A blog."}, "no citation"),
-        ({"checked": None}, "checked"),
-        ({"checked": "2026-11-28"}, "no day of a check"),
-        ({"checked": date(9999, 1, 1)}, "no day of a check"),
-        ({"applies_from": "July 2026"}, "no date"),
-        ({"asks": "One. Two."}, "no sentence"),
-        ({"pending": "perhaps"}, "no sentence"),
-        ({"remark": "x"}, "remark"),
-    ],
-)
-def test_an_entry_that_lacks_something_is_found(change, fault):
-    assert fault in list(faults(SimpleNamespace(**{**vars(LAWS["ecoa"]), **change})))
 
 
 def test_what_changed_in_2026_is_in_the_file():
