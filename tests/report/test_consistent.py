@@ -7,6 +7,7 @@ import pytest
 from skfair.report import audit
 from skfair.report.sentences import MOST_LINES, verdicts_of
 from tests.report.test_verdicts import SENTENCE, check_rates
+from tests.seeds import generator
 
 DIFFERENCE, RATIO = "demographic_parity_difference", "demographic_parity_ratio"
 
@@ -37,7 +38,7 @@ def people(rng):
 
 
 def generated(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     frame, weights = people(rng)
     names = [one for one in ("sex", "age") if one in frame]
     options = {"sample_weight": weights, "n_simulations": 99, "random_state": seed}
