@@ -104,6 +104,7 @@ def test_weights_have_no_unit(group_aware):
         assert all(np.array_equal(decisions[0], other) for other in decisions[1:])
 
 
+@pytest.mark.slow
 def test_requests_that_contradict_each_other_end_soon():
     """Whether limits can be satisfied does not depend on the objective: one search tells it."""
     X, y, groups = people(46, 0, -2, share=0.5)

@@ -122,6 +122,7 @@ def test_ratios_caps_and_several_constraints_at_once():
     assert max(found[(groups == g) & (y == 0)].mean() for g in "ab") <= 0.12 + 1e-9
 
 
+@pytest.mark.slow
 def test_limits_that_contradict_each_other_are_named():
     X, y, groups = people(seed=6)
     with pytest.warns(
@@ -405,6 +406,7 @@ def test_groups_that_were_never_seen():
     assert np.allclose(lenient.decision_function(X, sensitive_features=new)[:5], expected)
 
 
+@pytest.mark.slow
 def test_models_of_every_kind():
     X, y, groups = people(600, seed=13)
     labels = np.array(["no", "yes"])[y]
