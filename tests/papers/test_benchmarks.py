@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.seeds import generator
+
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
 from benchmarks import __main__ as entry  # noqa: E402
 from benchmarks import _records, check, frontier, procedures  # noqa: E402
@@ -235,7 +237,7 @@ def test_a_lead_is_never_shown_without_its_standard_error():
 
 def test_the_error_of_a_lead_is_the_error_of_splits_left_out():
     """Two data sets, whose splits do not depend on each other; at the only limit all is reached."""
-    decisions, rng = import_module("benchmarks.decisions"), np.random.default_rng(0)
+    decisions, rng = import_module("benchmarks.decisions"), generator(0)
     gains = {"first": rng.normal(size=5), "second": rng.normal(size=8)}
     runs = {
         name: {
@@ -357,7 +359,7 @@ def test_traps_tell_right_numbers_words_and_wrong_numbers(monkeypatch):
             raise ValueError("lengths differ" if rate == "selection" else "no")
         return traps.counted({name: column.reset_index(drop=True) for name, column in rows.items()})
 
-    rows = traps.plain(np.random.default_rng(0))
+    rows = traps.plain(generator(0))
     right, tail = traps.counted(rows), {"groups": rows["groups"][:9]}
 
     def kind(change, right=None, rate="selection"):
@@ -417,7 +419,7 @@ def test_jobs_are_timed_in_multiples_of_their_yardsticks():
 def test_networks_are_trained_followed_and_compared():
     """The runs of a paper's page on few rows: what problems offer may have changed."""
     paper = harness.module_of("fairness_constrained_benchmark")
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, is_white = rng.normal(size=(300, 4)), rng.random(300) < 0.7
     everything = harness.module_of("_network_runs").Split(
         X, (X[:, 0] + is_white > 0.5).astype(int), is_white
@@ -432,7 +434,7 @@ def test_networks_are_trained_followed_and_compared():
 def test_two_constraints_bound_the_sum_of_absolute_differences():
     """The third constraint of the same paper's table 1, against its formula."""
     constraints, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, is_white = rng.normal(size=(200, 3)), rng.random(200) < 0.6
     rows = runs.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
     problem = rows.problem(constraints.both_classes, 0.1, runs.own_network)
@@ -445,7 +447,7 @@ def test_two_constraints_bound_the_sum_of_absolute_differences():
 
 def test_a_network_that_keeps_no_rows_keeps_the_contract_of_models():
     deep = harness.module_of("partial_fairness_deep")
-    X = np.random.default_rng(0).normal(size=(20, 5))
+    X = generator(0).normal(size=(20, 5))
     check_score_model(deep.OwnNetwork(5, (4,)), X)
 
 

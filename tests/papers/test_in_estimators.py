@@ -9,6 +9,7 @@ from tests import test_examples as examples
 from tests import test_first_steps as first_steps
 from tests.classification import test_constrained_erm as constrained
 from tests.models import test_plug_in as plug_in
+from tests.seeds import generator
 from tests.utils import test_threads as threads
 from tests.utils import test_warn as warn
 
@@ -54,7 +55,7 @@ def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
 )
 def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
     """Bounds on differences of losses have several local optima; the first two data sets show."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.integers(0, n_groups, n)
     X = rng.normal(size=(n, d))
     X[:, 0] += group

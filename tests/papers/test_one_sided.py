@@ -5,6 +5,7 @@ import pytest
 
 from skfair.papers.one_sided import Average, Best
 from skfair.problems.base import TwoSidedProblem
+from tests.seeds import generator
 from tests.solvers.test_base import at
 
 
@@ -33,7 +34,7 @@ def test_what_is_no_number_is_never_the_best():
 
 
 def test_an_average_weighs():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     points, multipliers, weights = rng.normal(size=(5, 2)), rng.normal(size=(5, 3)), rng.random(5)
     average = Average()
     for one in zip(points, multipliers, weights, strict=True):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
+from scipy.stats import binom
 
 from skfair.papers.benchmark.ghost import Ghost, QuadraticModel, relaxation, solve_quadratic
 from skfair.papers.benchmark.penalty import Penalty
@@ -13,7 +14,8 @@ from skfair.papers.benchmark.sgd import SGD
 from skfair.papers.benchmark.ssl_alm import SSLALM
 from skfair.papers.benchmark.ssw import SSw
 from skfair.problems.protocol import Batch
-from tests.small_problems import build, optimum, people
+from tests.seeds import generator
+from tests.small_problems import build, optimum
 from tests.solvers.erm.test_stochastic_solvers import BINDING, WHO, assert_near_the_optimum, parity
 
 
@@ -142,7 +144,7 @@ def test_switching_equals_the_algorithm():
 def test_switching_returns_a_random_iterate():
     """Output of Algorithm 3: iterates from k0 on, in proportion to their rates."""
     problem = free()  # all steps have the same rate
-    solver = replace(SSw.paper(), record_from=6, n_loss=2)
+    solver = replace(SSw.paper(), record_from=6, n_loss=50)
     counts = np.zeros(10)
     for seed in range(120):
         rng, walk = np.random.RandomState(seed), []
@@ -155,7 +157,7 @@ def test_switching_returns_a_random_iterate():
     assert np.array_equal(whole.theta, state.chosen)
     assert counts[:6].sum() == 0
     assert counts.sum() == 120
-    assert counts[6:].min() > 13  # 30 expected, standard deviation 5
+    assert counts[6:].min() >= binom.ppf(1e-7, 120, 1 / 4)
 
 
 # --- ghost ---------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ def quadratic_model(rng, n_parameters, n_rows, is_paired):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_quadratic_problem_equals_scipy(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     model = quadratic_model(rng, rng.integers(1, 8), rng.integers(1, 6), seed % 2)
     tau, beta = rng.choice([0.5, 1, 3]), [10.0, 1.0][seed % 3 == 0]
     kappa = relaxation(model, 0.8, 0.5)
@@ -193,12 +195,6 @@ def test_quadratic_problem_equals_scipy(seed):
     assert np.allclose((g + tau * direction + J.T @ lam)[inside], 0, atol=1e-6)
 
 
-def test_gradients_whose_products_overflow_are_named():
-    model = QuadraticModel(np.full(2, 1e160), np.zeros(1), np.array([[1e160, -2e160]]))
-    with pytest.raises(ValueError, match="largest entry 2e.160.*sample_weight"):
-        solve_quadratic(model, 0.0, 2.0, 10.0)
-
-
 def test_a_quadratic_problem_without_constraints():
     model = QuadraticModel(np.array([1.0, -30.0]), np.empty(0), np.empty((0, 2)))
     direction, lam = solve_quadratic(model, 0.0, 2.0, 10.0)
@@ -209,7 +205,7 @@ def test_a_quadratic_problem_without_constraints():
 @pytest.mark.parametrize("seed", range(20))
 def test_relaxation_can_be_met(seed):
     """Kappa lies between the best that the box allows (by linear programming) and the worst."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     model = quadratic_model(rng, 4, rng.integers(1, 5), seed % 2)
     rho, p = 0.2, 4
     box = linprog(
@@ -227,7 +223,7 @@ def test_relaxation_can_be_met(seed):
 
 def test_a_constraint_that_no_step_changes_does_not_change_the_way():
     for seed in range(5):
-        g, c, J = model = quadratic_model(np.random.default_rng(seed), 5, 4, True)
+        g, c, J = model = quadratic_model(generator(seed), 5, 4, True)
         reached = relaxation(model, 0.8, 1.0)
         for value in (0.01, reached + 1):
             fixed = QuadraticModel(g, np.append(c, value), np.vstack([J, np.zeros(5)]))
@@ -282,9 +278,3 @@ def test_ghost_equals_the_algorithm():
         levels.append(level)
     assert set(levels) == {0, 1, 2}
     assert np.allclose(state.theta, x, rtol=1e-7, atol=1e-9)
-
-
-def test_ghost_refuses_many_constraints():
-    problem = build(people(n=200, n_levels=(5,)), "demographic_parity", 0.1)
-    with pytest.raises(ValueError, match=r"10 one-sided ones and max_constraints=9.*'alm'"):
-        Ghost(max_constraints=9).solve(problem, problem.start(None))

@@ -13,12 +13,13 @@ from skfair.papers import FFSC
 from skfair.problems.cut.group_cut import GroupCut
 from tests.eigen_problems import random_weights, weights_of
 from tests.naive import spectral
+from tests.seeds import generator
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_the_twin(seed, is_sparse):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n, k, weight = 24, 3, 0.3 + seed
     W, groups = random_weights(rng, n) + np.diag(rng.random(n)), rng.integers(0, 3, n)
     labels, path = spectral.ffsc(W, groups, k, weight, np.random.RandomState(seed))
@@ -35,7 +36,7 @@ def test_equals_the_twin(seed, is_sparse):
 
 
 def test_columns_are_the_indicators_of_the_labels():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     W, groups = random_weights(rng, 60), rng.integers(0, 2, 60)
     problem = GroupCut(weights_of(W), encode_groups(groups))
     result = FFSC().solve(problem, 4, rng=np.random.RandomState(0))
@@ -43,7 +44,7 @@ def test_columns_are_the_indicators_of_the_labels():
 
 
 def test_a_larger_weight_brings_balance_and_costs_cut():
-    rng, truth = np.random.default_rng(0), np.arange(120) % 3
+    rng, truth = generator(0), np.arange(120) % 3
     W = random_weights(rng, 120) * np.where(truth[:, None] == truth, 1.0, 0.05)
     groups = np.where(rng.random(120) < 0.8, truth, rng.integers(0, 3, 120))
     models = [
@@ -66,7 +67,7 @@ def test_a_larger_weight_brings_balance_and_costs_cut():
 
 
 def test_labels_of_the_solver_stay_and_fair_labels_keep_the_limit():
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     W, groups = random_weights(rng, 90), rng.integers(0, 2, 90)
     problem = GroupCut(weights_of(W.astype(np.float32)), encode_groups(groups))
     params = {"affinity": "precomputed", "solver": "ffsc", "random_state": 3}
@@ -82,7 +83,7 @@ def test_labels_of_the_solver_stay_and_fair_labels_keep_the_limit():
 
 
 def test_factors_are_multiplied_out():
-    X = np.random.default_rng(0).normal(size=(80, 2))
+    X = generator(0).normal(size=(80, 2))
     model = FairSpectralClustering(3, affinity=Nystroem(40), solver="ffsc")
     with pytest.warns(UserWarning, match="misses the group constraint"):
         model.fit(X, sensitive_features=np.arange(80) % 2)

@@ -4,15 +4,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint
 from skfair.papers import IDCA, SSG
 from tests.classification import test_partial_losses as losses
 from tests.classification import test_partial_parity_input as given
 from tests.classification.test_partial_parity import check_promise, fit, people, scores_of
-from tests.constraints.partial import test_ranks_in_groups as ranks
 from tests.papers.idca.test_quadratic import BASELINES
 
 
@@ -110,40 +107,5 @@ def test_algorithms_of_the_paper_take_losses_of_pairs():
         assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("solver", ["idca", "dc_ssg", "dc_penalty"])
-def test_algorithms_that_need_convex_parts_name_those_that_do_it(solver):
-    X, y, group = ranks.people()
-    constraint = ranks.in_groups("equal_opportunity")
-    model = PartialParityClassifier(ranks.INTERVAL, constraint, solver=solver)
-    with pytest.raises(ValueError, match="solver='al_lbfgs'"):
-        model.fit(X, y, sensitive_features=group)
-
-
 def test_small_units_and_steps_of_constant_length():
     given.fit(X=1e-6 * given.X, solver="dc_penalty", max_iter=100, max_disparity=0.5)
-
-
-@pytest.mark.parametrize("aware", [True, False])
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"constraint": "group_auc_quadratic", "scale": "ccdf"}, r"no meaning.*'group_auc_quad"),
-        ({"solver": "repair", "constraint": "group_auc_quadratic"}, "solver='al_lbfgs'"),
-    ],
-)
-def test_what_baselines_have_not_is_named(params, message, aware):
-    with pytest.raises(ValueError, match=message):
-        given.fit(**params, group_aware=aware)
-
-
-@pytest.mark.parametrize("aware", [True, False])
-def test_a_class_that_a_group_lacks(aware):
-    y = np.where(given.GROUP == "a", 0, given.Y)
-    with pytest.raises(ValueError, match=r"1 cell: group 'a' with y=1.*Merge small groups"):
-        given.fit(y=y, constraint="inter_group_pairwise", group_aware=aware)
-
-
-def test_maps_of_scores_cannot_keep_quadratic_constraints():
-    X, y, group = people()
-    with pytest.raises(InvalidParameterError, match="cannot be satisfied by maps of the scores"):
-        PartialParityCalibrator(None, constraint=BASELINES[0]).fit(X, y, sensitive_features=group)

@@ -13,6 +13,7 @@ from tests.constraints.partial.test_pairwise_constraints import (
     values,
 )
 from tests.naive import row_pairs
+from tests.seeds import generator
 
 BASELINES = ("group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise")
 
@@ -60,7 +61,7 @@ def test_baselines_are_convex_with_exact_slopes(name):
     assert plus is constraint
     assert not values(minus, scores).any()
     assert not slopes(minus, scores, np.ones(6)).any()
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for _ in range(20):
         other = rng.normal(size=scores.size)
         chord = (values(constraint, scores) + values(constraint, other)) / 2

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from skfair.papers import MultiplierModel, PladaStochastic
 from skfair.papers.plada.multiplier_model import MultiplierNetwork
@@ -136,21 +137,5 @@ def test_a_batch_for_one_constraint_has_rows_of_its_cells_only():
         assert sum((weights > 0).any() for weights in batch.cell_weights) == 1
         for found, expected in ((drawn, full[row]), (slopes, jacobian[row])):
             error = np.std(found, axis=0) / np.sqrt(60)
-            assert (np.abs(np.mean(found, axis=0) - expected) <= 4.5 * error + 1e-12).all()
-
-
-def test_what_cannot_be_used_is_named(problem):
-    for options, name in (
-        ({"alpha": 1.0}, "alpha"),
-        ({"beta": 1.0}, "beta"),
-        ({"gamma0": 0}, "gamma0"),
-    ):
-        with pytest.raises(ValueError, match=f"{name} must be"):
-            PladaStochastic(**options)
-    with pytest.raises(
-        ValueError, match=r"descriptions has the shape \(3, 1\), and the problem has 2"
-    ):
-        MultiplierModel(descriptions=np.ones((3, 1))).solve(problem, problem.start(None))
-    for layers in (1e-9, (0,), "ab"):
-        with pytest.raises(ValueError, match="hidden_layer_sizes must be positive integers"):
-            MultiplierModel(hidden_layer_sizes=layers).solve(problem, problem.start(None))
+            bound = t.isf(1e-9, 59) * error + 1e-12
+            assert (np.abs(np.mean(found, axis=0) - expected) <= bound).all()
