@@ -21,26 +21,20 @@ import skfair
 from skfair import metrics
 from skfair.__main__ import main
 from skfair.report import Audit, DataAudit, audit, audit_data
+from tests.seeds import generator
 
 
 @pytest.fixture(scope="module")
 def frame():
-    rng = np.random.RandomState(1)
-    n = 1200
-    frame = pd.DataFrame(
-        {
-            "sex": rng.choice(["f", "m"], n),
-            "age": rng.randint(18, 80, n),
-            "job": rng.randint(3, size=n),
-        }
-    )
+    rng, n = generator(1), 1200
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], n), "age": rng.integers(18, 80, n)})
     score = 1 / (1 + np.exp(-rng.normal(size=n) - 0.6 * (frame["sex"] == "m")))
     frame["score"] = score.round(4)
-    frame["job"] = rng.randint(3, size=n)
-    frame["paid"] = np.where(rng.rand(n) < score, "yes", "no")
+    frame["job"] = rng.integers(3, size=n)
+    frame["paid"] = np.where(rng.random(n) < score, "yes", "no")
     frame["approved"] = np.where(score > 0.5, "yes", "no")
     frame["old"] = np.where(score > 0.4, "yes", "no")
-    frame["weight"] = rng.randint(1, 4, n)
+    frame["weight"] = rng.integers(1, 4, n)
     return frame
 
 
@@ -48,6 +42,19 @@ def frame():
 def file(frame, tmp_path):
     path = tmp_path / "decisions.csv"
     frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def odd_file(frame, tmp_path_factory):
+    """A file with a missing value, names to quote, dates, and numbers and labels as text."""
+    path = tmp_path_factory.mktemp("odd") / "rows.csv"
+    odd = {"holes": frame["sex"].where(frame.index != 2), "half": frame["score"]}
+    odd |= {"a, b": frame["sex"], "Alter heute": frame["age"]}
+    odd["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame.index % 365, "D")
+    odd["income"] = [f"1.{i % 900 + 100},50" for i in frame.index]
+    odd["Titled"] = frame["approved"].str.title()
+    frame.assign(**odd).to_csv(path, index=False)
     return path
 
 
@@ -132,7 +139,7 @@ def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_row
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_path, kind):
     """In another block of a CSV file, or in another column of a Parquet file."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     y, p = rng.integers(0, 3, (2, 300))
     frame = pd.DataFrame({"y": y, "p": p.astype(str), "sex": rng.choice(["f", "m"], 300)})
     path = tmp_path / f"rows.{kind}"
@@ -157,26 +164,26 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         (["--groups", "Alter heute"], "--bins 'Alter heute="),
         (["--groups", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
         (["--groups", "age", "--bins", "age=9,2"], "rising numbers"),
-        (
-            ["--groups", "sex", "--positive", "Yess"],
-            "--positive 'Yess' is not one",
-        ),
+        (["--groups", "age", "--bins", "age=nan"], "rising numbers"),
+        (["--groups", "age", "--bins", "age=1,inf"], "rising numbers"),
+        (["--groups", "sex", "--positive", "Yess"], "--positive 'Yess' is not one"),
         (["--groups", "sex", "--out", "report.doc"], ".html, .md or .json"),
         (["--groups", "sex", "--fail-if", "parity"], "must look like"),
         (["--groups", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
         (["--groups", "sex", "--fail-if", "accuracy_parity_difference > 5"], "0.05 for 5%"),
         (["--groups", "sex", "--fail-if", "job: accuracy_parity_difference > 1"], "no view 'job'"),
+        (["--groups", "sex", "--min-ratio", "80"], "--min-ratio"),
         (["--groups", "holes"], "Column 'holes' has 1 missing value, the first in data row 3"),
+        (["--groups", "sex", "--person", "holes"], "--person has 1 missing value"),
         (["--groups", "sex", "--score", "paid"], "must be numeric"),
         (["--groups", "sex", "--target", "half"], "Pass scores as --score"),
         (["--groups", "sex", "--target", "half", "--prediction", "score"], "--task numbers"),
         (["--groups", "sex", "--confidence", "2"], "--confidence"),
         (["--groups", "sex", "--prediction", "paid"], "both 'paid', so every decision would be"),
-        (
-            ["--groups", "sex", "--drop-missing", "score"],
-            "--score, which is not named",
-        ),
+        (["--groups", "sex", "--drop-missing", "score"], "--score, which is not named"),
         (["--groups", "sex", "--encoding", "punycode"], "is not PUNYCODE. Save it as CSV UTF-8"),
+        (["--groups", "sex", "--encoding", "klingon"], "'klingon' is no encoding of text"),
+        (["--groups", "sex", "--encoding", "zlib"], "'zlib' is no encoding of text"),
         (["--groups", "day"], "different dates, so it is no group. Add a column with the year"),
         (["--groups", "income"], "different numbers, so it is no group. Make bins"),
         (["--groups", "sex", "--reference", "men"], 'such as --reference "sex=f".'),
@@ -193,20 +200,24 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         (["--groups", "sex\nage"], "Quote names with line breaks"),
         (["--groups", "sex", "--metrics", "a\rb"], "Quote names with line breaks"),
         (["--groups", "sex", "--block-rows", "9" * 30], "--block-rows must be a number from 1 to"),
+        (["--groups", "sex", "--profile", "p.txt"], "--profile must end in .csv or .json, got"),
+        (["--groups", "sex", "--profile", "rows.csv"], "is the file that is audited"),
+        (["--groups", "sex", "--profile", "nowhere/p.csv"], "no folder 'nowhere' for --profile."),
+        (["--groups", "sex", "--profile", "a.json", "--out", "a.json"], "Name two files."),
     ],
 )
-def test_errors_are_one_line_that_says_what_to_do(frame, tmp_path, capsys, change, message):
-    path = tmp_path / "rows.csv"
-    holes = frame["sex"].where(frame.index != 2)
-    odd = {"a, b": frame["sex"], "Alter heute": frame["age"]}
-    odd["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame.index % 365, "D")
-    odd["income"] = [f"1.{i % 900 + 100},50" for i in frame.index]
-    odd["Titled"] = frame["approved"].str.title()
-    frame.assign(holes=holes, half=frame["score"], **odd).to_csv(path, index=False)
+def test_errors_are_one_line_that_says_what_to_do(odd_file, monkeypatch, capsys, change, message):
+    monkeypatch.chdir(odd_file.parent)
     extra = ["--task", "binary"] if "half" in change else []
-    error = refused(capsys, path, *change, *extra)
+    error = refused(capsys, odd_file, *change, *extra)
     assert message in error
     assert not re.search(r"\{|[a-z]_[a-z]+=|\w\(.*=", error), "that is Python"
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_file_is_read(tmp_path, capsys):
+    out = tmp_path / "nowhere" / "r.html"
+    told = refused(capsys, "no file", "--groups", "c", "--out", str(out))
+    assert f"There is no folder {str(out.parent)!r}" in told
 
 
 @pytest.mark.parametrize(
@@ -246,7 +257,7 @@ def test_odd_names_and_other_separators(frame, tmp_path, sep, header):
 @pytest.mark.parametrize("task", ["binary", "numbers"])
 def test_numbers_with_decimal_commas(tmp_path, task):
     """Spreadsheets write them between semicolons where people write them so."""
-    rng, path = np.random.default_rng(0), tmp_path / "rows.csv"
+    rng, path = generator(0), tmp_path / "rows.csv"
     table = pd.DataFrame(
         {
             "sex": rng.choice(["f", "m"], 200),
@@ -257,18 +268,19 @@ def test_numbers_with_decimal_commas(tmp_path, task):
         }
     )
     given = ["--score", "score"] if task == "binary" else ["--prediction", "score"]
-    given += ["--target", "paid", "--weight", "weight", "--task", task]
+    given += ["--target", "paid", "--weight", "weight", "--task", task, "--groups", "sex,age"]
     reports = []
     for options in ({}, {"sep": ";", "decimal": ","}):
         table.to_csv(path, index=False, **options)
-        asked = ["--groups", "sex,age", "--bins", "age=30.5,50"]
-        reports.append(reported(path, *given, *asked, usual=False) | {"about": {}})
-    assert reports[0] == reports[1]
+        for edges in ("30.5,50", "30,5;50"):
+            found = reported(path, *given, "--bins", f"age={edges}", usual=False)
+            reports.append(found | {"about": {}})
+    assert reports.count(reports[0]) == 4
 
 
 def spaced(frame, path):
     """Write groups with spaces around them, which mean nothing."""
-    spaces = np.random.RandomState(0).choice(["", " ", "  "], len(frame))
+    spaces = generator(0).choice(["", " ", "  "], len(frame))
     frame.assign(sex=frame["sex"] + spaces).to_csv(path, index=False)
 
 
@@ -317,12 +329,6 @@ def test_scores_passed_as_predictions_of_labels_are_refused(frame, tmp_path, cap
     assert rates.loc[("f", "mean_prediction"), "value"] == pytest.approx(women)
 
 
-def test_a_folder_that_is_not_there_is_said_before_the_file_is_read(tmp_path, capsys):
-    out = tmp_path / "nowhere" / "r.html"
-    told = refused(capsys, "no file", "--groups", "c", "--out", str(out))
-    assert f"There is no folder {str(out.parent)!r}" in told
-
-
 def test_a_file_in_another_encoding(frame, tmp_path, capsys):
     path, groups = tmp_path / "rows.csv", ["--groups", "sex"]
     german = frame.assign(sex=frame["sex"].replace("f", "weiß"))
@@ -330,9 +336,6 @@ def test_a_file_in_another_encoding(frame, tmp_path, capsys):
     assert "is not UTF-8. Save it as CSV UTF-8, or name its" in refused(capsys, path, *groups)
     found = reported(path, *groups, "--encoding", "latin-1")
     assert {row["group"] for row in found["rates"]} == {"all", "m", "weiß"}
-    for encoding in ("klingon", "zlib"):
-        told = refused(capsys, path, *groups, "--encoding", encoding)
-        assert f"--encoding {encoding!r} is no encoding of text" in told
 
 
 def test_scores_without_outcomes(frame, file, capsys):
@@ -343,14 +346,6 @@ def test_scores_without_outcomes(frame, file, capsys):
     women = frame.loc[frame["sex"] == "f", "score"]
     assert selected(found[0]) == pytest.approx((women > 0.6).mean())
     assert "threshold" in refused(capsys, file, *asked, usual=False)
-
-
-def test_edges_of_bins_with_decimal_commas(file):
-    found = [
-        reported(file, "--groups", "age", "--bins", f"age={edges}")
-        for edges in ("30.5,50", "30,5;50")
-    ]
-    assert found[0] == found[1]
 
 
 def test_the_seed_is_that_of_the_simulations(file):
@@ -380,28 +375,16 @@ def test_groups_that_differ_in_case_are_named(frame, tmp_path, capsys, block_row
     assert told.count("\n") == 1
 
 
-def test_numbers_from_a_file(tmp_path, capsys):
-    rng = np.random.RandomState(0)
-    frame = pd.DataFrame({"y": rng.normal(size=300), "p": rng.normal(size=300)})
-    frame["g"] = rng.choice(["a", "b"], 300)
-    frame.to_csv(tmp_path / "n.csv", index=False)
-    code = main(
-        ["audit", str(tmp_path / "n.csv"), "--target", "y", "--prediction", "p", "--groups", "g",
-         "--block-rows", "90", "--fail-if", "mean_residual_difference > 100"]
-    )  # fmt: skip
-    assert code == 0
-    assert "mean residual" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("middle", [1e7, -1e9])
+@pytest.mark.parametrize("middle", [0.0, 1e7, -1e9])
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_numbers_far_from_0_keep_their_digits_in_blocks_too(tmp_path, middle, is_weighted):
-    rng, path = np.random.default_rng(0), tmp_path / "n.csv"
+    rng, path = generator(0), tmp_path / "n.csv"
     frame = pd.DataFrame({"p": rng.normal(size=900).round(2), "w": rng.uniform(0.5, 2, 900)})
     frame["g"] = np.repeat(["a", "b", "c"], 300)
     frame.assign(p=middle + frame["p"]).to_csv(path, index=False)
     asked = ["--prediction", "p", "--groups", "g", "--task", "numbers", "--block-rows", "200"]
     asked += ["--weight", "w"] if is_weighted else []
+    asked += ["--fail-if", "mean_prediction_difference > 100"]  # which is not the case
     found = pd.DataFrame(reported(path, *asked, usual=False)["rates"]).set_index("group")
     weights = frame["w"] if is_weighted else None
     options = {"sensitive_features": frame["g"], "task": "numbers", "sample_weight": weights}
@@ -444,9 +427,9 @@ def test_rows_that_end_with_separators(frame, tmp_path, capsys):
 @pytest.mark.parametrize("has_fractions", [False, True])
 def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fractions):
     """The range of predictions is known after all blocks, also where some have no fraction."""
-    rng, path = np.random.RandomState(0), tmp_path / "n.csv"
-    y = rng.randint(50, size=400)
-    frame = pd.DataFrame({"y": y, "p": y + rng.randint(-5, 6, 400)})
+    rng, path = generator(0), tmp_path / "n.csv"
+    y = rng.integers(50, size=400)
+    frame = pd.DataFrame({"y": y, "p": y + rng.integers(-5, 6, 400)})
     frame["g"] = rng.choice(["a", "b"], 400)
     lines = frame.astype(str)
     if has_fractions:  # in the last block alone, where predictions are small
@@ -481,27 +464,28 @@ def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
     assert "weight' is 0 in every row" in refused(capsys, path, *asked)
 
 
-@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip", "tar.gz"])
-@pytest.mark.parametrize("damage", ["cut", "turned", "none of it"])
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip", "tar.gz", "parquet"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "none"])
 def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
     """Exit code 1 would say that a limit is exceeded."""
-    path = tmp_path / f"rows.csv.{kind}"
-    frame.to_csv(path, index=False)
+    path = tmp_path / (f"rows.{kind}" if kind == "parquet" else f"rows.csv.{kind}")
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
     content, half = path.read_bytes(), path.stat().st_size // 2
-    turned = content[:half] + bytes(255 - one for one in content[half : half + 40])
-    turned += content[half + 40 :]
-    path.write_bytes({"cut": content[:half], "turned": turned, "none of it": b"no"}[damage])
+    place = 8 if kind == "parquet" else half
+    turned = content[:place] + bytes(255 - one for one in content[place : place + 40])
+    turned += content[place + 40 :]
+    path.write_bytes({"cut": content[:half], "turned": turned, "none": b"no"}[damage])
     refused(capsys, path, "--groups", "sex")
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "tar.gz", "tar.xz"])
 def test_a_bit_that_is_turned_is_found(frame, tmp_path, capsys, kind):
-    """Of archives pandas does not read the end, where the check sum is."""
+    """Of archives pandas does not read the end, where the check sum is. Heads have names."""
     path = tmp_path / f"rows.csv.{kind}"
     frame.to_csv(path, index=False)
     content = path.read_bytes()
     assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 0
-    for place in np.random.default_rng(0).integers(12, len(content) - 16, 12).tolist():
+    for place in generator(0).integers(64, len(content) - 16, 12).tolist():
         turned = bytearray(content)
         turned[place] ^= 1 << place % 8
         path.write_bytes(turned)
@@ -523,16 +507,6 @@ def test_what_cannot_be_read_twice_is_named(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         assert "a folder, a pipe or a device" in refused(capsys, path, "--groups", "sex")
-
-
-def test_a_damaged_parquet_file_is_bad_input(frame, tmp_path, capsys):
-    path = tmp_path / "rows.parquet"
-    frame.to_parquet(path)
-    content = path.read_bytes()
-    middle = content[:8] + b"x" * 900 + content[908:]
-    for damaged in (content[:200], content[:-9] + b"x" * 9, middle):
-        path.write_bytes(damaged)
-        refused(capsys, path, "--groups", "sex")
 
 
 def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
@@ -667,16 +641,6 @@ def test_the_target_may_have_words_of_its_own(frame, tmp_path, capsys):
         assert message in refused(capsys, path, *given, *extra, usual=False)
 
 
-def test_a_condition_may_ask_for_another_metric(file, frame):
-    metric = "false_negative_parity_difference"
-    value = getattr(metrics, metric)(
-        frame["paid"], frame["approved"], sensitive_features=frame["sex"], pos_label="yes"
-    )
-    given = ["audit", str(file), *USUAL, "--groups", "sex", "--fail-if"]
-    assert main([*given, f"{metric} >= 0"]) == 1
-    assert main([*given, f"{metric} > {value + 0.2}"]) == 0
-
-
 def test_a_condition_is_decided_by_the_interval(file, frame, capsys):
     """0: passed, 1: failed, 3: open, unless the user says what that counts as."""
     metric = "demographic_parity_difference"
@@ -724,7 +688,7 @@ def test_an_undefined_rate_does_not_pass_unless_it_is_allowed(frame, tmp_path, c
 @pytest.mark.parametrize("mark", [",", "."])
 def test_numbers_with_a_comma_are_read_with_decimal(frame, tmp_path, capsys, mark):
     """Scores in percent, ages with thousands, and labels that are whole numbers."""
-    percent = (100 * np.random.default_rng(0).random(len(frame))).round(2)
+    percent = (100 * generator(0).random(len(frame))).round(2)
     other = "." if mark == "," else ","
     plain = frame[["sex"]].assign(score=percent / 100, age=np.arange(len(frame)) + 500)
     plain["y"] = (plain["score"] > 0.4).astype(int)
@@ -747,9 +711,12 @@ def test_numbers_with_a_comma_are_read_with_decimal(frame, tmp_path, capsys, mar
 
 
 def test_limits_have_options_of_their_own(file, frame, capsys):
-    """The four-fifths rule as people say it; both are conditions like others."""
+    """The four-fifths rule as people say it; all are conditions like others."""
     rates = frame.groupby("sex")["approved"].apply(lambda one: (one == "yes").mean())
     ratio, gap = rates.min() / rates.max(), rates.max() - rates.min()
+    other = "false_negative_parity_difference"
+    groups = {"sensitive_features": frame["sex"], "pos_label": "yes"}
+    value = getattr(metrics, other)(frame["paid"], frame["approved"], **groups)
     given = ["audit", str(file), *USUAL, "--groups", "sex"]
     for options, code in (
         (["--min-ratio", f"{ratio + 0.2:.6f}"], 1),
@@ -759,10 +726,10 @@ def test_limits_have_options_of_their_own(file, frame, capsys):
         (["--max-disparity", "1%"], 1),
         (["--max-disparity", f"{100 * gap + 20:.4f} %".replace(".", ",")], 0),
         (["--max-disparity", f"{gap + 0.2:.6f}", "--min-ratio", f"{ratio + 0.2:.6f}"], 1),
-        (["--min-ratio", "80"], 2),
+        (["--fail-if", f"{other} >= 0"], 1),
+        (["--fail-if", f"{other} > {value + 0.2}"], 0),
     ):
         assert main([*given, *options]) == code, options
-    assert "--min-ratio" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*given, "--max-disparity", "small"])
     assert "'small' is no number. Write it as 0.05 or 5%." in capsys.readouterr().err
@@ -837,7 +804,7 @@ def test_warm_compiles_every_kernel():
     assert int(result.stdout.split()[-1]) > 40
 
 
-def test_names_of_bins_say_their_edges(tmp_path, capsys):
+def test_names_of_bins_say_their_edges(tmp_path):
     """Edges of seven digits were cut to six, so that names were wrong, or the same twice."""
     path, asked = tmp_path / "a.csv", ["--target", "y", "--prediction", "p", "--groups", "income"]
     incomes = [1234566.0, 1234567.5, 1234568.5, 1234570.0] * 20
@@ -847,9 +814,6 @@ def test_names_of_bins_say_their_edges(tmp_path, capsys):
     names = {f"under {edges[0]}", f"{edges[-1]} and over"}
     names |= {f"{low} to under {high}" for low, high in itertools.pairwise(edges)}
     assert {row["group"] for row in found["rates"]} == names | {"all"}
-    for edge in ("nan", "1,inf"):
-        told = refused(capsys, path, *asked, "--bins", f"income={edge}", usual=False)
-        assert "rising numbers" in told
 
 
 def test_the_head_says_what_is_audited_and_from_which_file(frame, tmp_path):
@@ -940,16 +904,8 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
     shares, earlier = tmp_path / "shares.csv", tmp_path / "earlier.csv"
     shares.write_text("attribute,group,share\nsex,f,60\nsex,m,40\n")
     frame[::2].to_csv(earlier, index=False)
-    given = [
-        "--groups",
-        "sex",
-        "--target",
-        "paid",
-        "--reference",
-        shares,
-        "--compare-with",
-        earlier,
-    ]
+    given = ["--groups", "sex", "--target", "paid", "--reference", shares]
+    given += ["--compare-with", earlier]
     given += ["--columns", "score,job,age", "--prepared-by", "me", "--out", out]
     assert main(["audit-data", str(path), *map(str, given)]) == 0
     told = capsys.readouterr().out
@@ -981,7 +937,6 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
     [
         (["--reference", "nowhere.csv"], "--reference 'nowhere.csv' was not read"),
         (["--columns", "sex"], "has no columns besides groups and target"),
-        (["--groups", "age", "--bins", "job=1"], "--bins names 'job'"),
         (["--groups", "age"], "more than 50 different numbers, so it is no group. Make bins of it"),
         (["--reference", "deep.json"], "--reference 'deep.json' was not read (maximum recursion"),
         (["--columns", "wage"], "has no column 'wage'. Its columns are"),
