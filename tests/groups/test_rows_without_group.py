@@ -265,24 +265,18 @@ def test_floors_and_budgets_count_rows_with_a_group():
         assert min(found[SEX[KNOWN] == group].mean() for group in "fm") >= 0.3
 
 
-def folds(rows):
-    """Return folds of some rows that do not depend on which ones these are."""
-    of_row = (np.arange(N) % 5)[rows]
-    return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(5)]
-
-
 def test_rows_without_a_group_do_not_judge():
-    """A certificate is that of the rows with a group alone, if these have the same model."""
-    settings = {"group_aware": True, "max_disparity": 0.25, "confidence": 0.8}
-    model, other = (
-        FairDecisionClassifier(
-            PREFIT, cv=folds(rows), sensitive=sensitive, random_state=0, **settings
-        ).fit(FRAME[rows], Y[rows])
-        for rows, sensitive in ((np.full(N, True), OF_SEX), (KNOWN, "sex"))
-    )
-    assert model.p_value_ == pytest.approx(other.p_value_, rel=1e-6)
-    assert model.certified_disparity_ == pytest.approx(other.certified_disparity_, rel=1e-6)
-    assert (model.predict(FRAME[KNOWN]) == other.predict(FRAME[KNOWN])).all()
+    """Of many more rows without a group limits are shown as far off as of those with one."""
+    settings = {"group_aware": True, "max_disparity": 0.25, "confidence": 0.8, "cv": 5}
+    values = np.r_[Z, generator(0).normal(size=(4 * N, 3))]
+    many = pd.DataFrame(values, columns=list("abc"))
+    many["sex"] = np.r_[GROUPS, np.full(4 * N, None)]
+    of_many, margins = np.r_[Y, generator(1).integers(0, 2, 4 * N)], []
+    for table, y, sensitive in ((many, of_many, OF_SEX), (FRAME[KNOWN], Y[KNOWN], "sex")):
+        model = FairDecisionClassifier(PREFIT, sensitive=sensitive, random_state=0, **settings)
+        model.fit(table, y)
+        margins.append(model.certified_disparity_ - model.train_disparity_)
+    assert margins[0] == pytest.approx(margins[1], rel=0.3)
     encoding = GroupEncoding.of(np.where(KNOWN, SEX == "m", -1)[None], encode_groups(SEX).levels)
     judging = [rows for _, rows in in_folds(TrainingData(Z, NUMBERS, None, encoding), 0)]
     np.testing.assert_array_equal(np.sort(np.concatenate(judging)), np.flatnonzero(KNOWN))
@@ -291,10 +285,10 @@ def test_rows_without_a_group_do_not_judge():
 @pytest.mark.parametrize(
     ("model", "y"),
     [
-        (ConstrainedERMClassifier(max_disparity=0.4), Y),
-        (ConstrainedERMClassifier(max_disparity=0.4, confidence=Certificate(0.8, by="split")), Y),
-        (ConstrainedERMRegressor("mean_score_parity", 0.9), NUMBERS),
-        (PartialParityCalibrator(PREFIT, (0.1, 0.9), "demographic_parity", 0.4), Y),
+        (ConstrainedERMClassifier(max_disparity=0.7), Y),
+        (ConstrainedERMClassifier(max_disparity=0.7, confidence=Certificate(0.8, by="split")), Y),
+        (ConstrainedERMRegressor("mean_score_parity", 2.0), NUMBERS),
+        (PartialParityCalibrator(PREFIT, (0.1, 0.9), "demographic_parity", 0.7), Y),
     ],
 )
 def test_all_certificates_take_them(model, y):
