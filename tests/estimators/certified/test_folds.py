@@ -21,10 +21,11 @@ from skfair.estimators.certified.refits import (
 from skfair.estimators.erm.bind import bind, regression_task
 from skfair.read import ROW_CHECKS, read_rows
 from skfair.regression import ConstrainedERMRegressor
+from tests.seeds import generator
 
 
 def people(n, seed=0, d=8):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
     X = rng.normal(size=(n, d))
     X[:, 0] += 0.8 * (groups == "b")
@@ -32,7 +33,6 @@ def people(n, seed=0, d=8):
 
 
 X, Y, GROUPS = people(400)
-EVERYBODY = people(100_000, seed=1)
 
 
 def regressor(limit=1.0, by="auto", **options):
@@ -105,7 +105,7 @@ def test_each_step_of_a_path_is_the_fit_under_that_limit(options, error, is_spar
 @pytest.mark.filterwarnings("ignore:1 group of fewer than 30 rows")
 @pytest.mark.parametrize("kind", ["overlapping", "strata", "rare"])
 def test_folds_know_the_groups_of_their_own_rows_only(kind):
-    rng = np.random.default_rng(5)
+    rng = generator(5)
     metadata, options = {"sensitive_features": GROUPS}, {}
     if kind == "overlapping":
         metadata["sensitive_features"] = np.column_stack([GROUPS, rng.choice(["u", "v"], 400)])
@@ -127,17 +127,21 @@ def test_folds_know_the_groups_of_their_own_rows_only(kind):
     assert n_groups == {"overlapping": {5}, "strata": {3}, "rare": {3, 4}}[kind]
 
 
+@pytest.mark.slow
 def test_stochastic_solvers_walk_the_path_too():
-    model = regressor(solver="alm", max_iter=80).fit(X, Y, sensitive_features=GROUPS)
-    exact = regressor().fit(X, Y, sensitive_features=GROUPS)
-    assert model.status_ == exact.status_ == "certified"
+    model, exact = (
+        regressor(6.0, **options).fit(X, Y, sensitive_features=GROUPS)
+        for options in ({"solver": "alm", "max_iter": 80}, {})
+    )
+    for one in (model, exact):
+        assert one.path_["is_certified"].sum() == len(SHARES)  # also without any limit
     assert model.path_["r2"][-1] == pytest.approx(exact.path_["r2"][-1], abs=0.05)
 
 
 def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
     """So what is shown of the models on average is shown of the one that is returned."""
     models = next(folds_of(regressor())[1])
-    new, _, groups = EVERYBODY
+    new, _, groups = people(1000, seed=1)
 
     def difference(values):
         return values[groups == "a"].mean() - values[groups == "b"].mean()
@@ -161,34 +165,23 @@ def test_the_certificate_is_that_of_the_public_test():
         assert model.path_["r2"][step] == pytest.approx(1 - residual)
 
 
-def test_folds_are_worth_more_than_halves_and_keep_the_limit():
-    new, y, groups = EVERYBODY
-    worth = {}
-    for certify in ("cross", "split"):
-        models = []
-        for seed in range(6):
-            sample = people(400, seed=100 + seed)
-            one = regressor(by=certify, random_state=seed)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # halves may show nothing
-                models.append(one.fit(*sample[:2], sensitive_features=sample[2]))
-        kept = [one for one in models if one.status_ == "certified"]
-        predictions = [one.predict(new) for one in kept]
-        # 3 of 6 are seen in 2 of 1000 cases where 1 in 20 exceeds the limit.
-        assert sum(gap(values, groups) > 1.0 for values in predictions) < 3
-        errors = [np.mean((y - values) ** 2) for values in predictions]
-        errors += [np.var(y)] * (6 - len(kept))
-        worth[certify] = 1 - np.mean(errors) / np.var(y)
-    assert worth["cross"] > worth["split"] + 0.02
+def test_folds_are_worth_more_than_halves():
+    """All rows judge in place of a half: bounds are nearer to what is reached."""
+    margins = {}
+    for by in ("cross", "split"):
+        path = regressor(3.0, by).fit(X, Y, sensitive_features=GROUPS).path_
+        margins[by] = (path["bound"] - path["disparity"])[0]
+    assert margins["cross"] < 0.9 * margins["split"]
 
 
 def test_the_seed_decides_the_folds():
-    first, same, other = (
-        regressor(random_state=seed).fit(X, Y, sensitive_features=GROUPS).coef_
-        for seed in (3, 3, 4)
-    )
-    assert np.array_equal(first, same)
-    assert not np.array_equal(first, other)
+    """Numbers are dealt by their size, so the order of three groups alone differs: in 6 ways."""
+
+    def folds(seed):
+        return tuple(folds_of(regressor(), seed=seed)[0].judging.tolist())
+
+    assert folds(3) == folds(3)
+    assert 1 < len({folds(seed) for seed in range(12)}) <= 6
 
 
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):

@@ -37,7 +37,7 @@ def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch
         naive = [
             naive_p_value(predicted == label, groups, 0.15, precision=2 / 3) for label in CLASSES
         ]
-        assert p_values[step] == pytest.approx(max(naive), abs=0.005)
+        assert p_values[step] == pytest.approx(max(naive), abs=0.01)  # of 200,000 draws
         assert model.path_["accuracy"][step] == pytest.approx(np.mean(predicted == y))
         expected = gap("demographic_parity", y, predicted, groups)
         assert model.path_["disparity"][step] == pytest.approx(expected)
