@@ -24,6 +24,7 @@ from skfair.constraints.comparisons import (
 )
 from skfair.constraints.moments import Rate
 from tests.naive import erm as naive
+from tests.seeds import generator
 from tests.small_problems import people
 
 COMPARISONS = [
@@ -40,7 +41,7 @@ each = pytest.mark.parametrize("comparison", COMPARISONS, ids=repr)
 
 def drawn(seed):
     """Rates in sets of 1 to 4, the overall rate of each set, among them zeros."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sizes = rng.integers(1, 5, 3)
     sets = np.repeat(np.arange(3), sizes)
     rates = rng.choice([0.0, *rng.uniform(size=6)], sets.size)
@@ -88,7 +89,7 @@ def test_disparity_and_what_rows_allow(comparison, seed):
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**31))
 def test_no_rates_within_bounds_have_less_than_the_least_disparity(comparison, seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     rates, overall, sets = drawn(seed)
     low, high = rates - rng.uniform(0, 0.2, rates.size), rates + rng.uniform(0, 0.2, rates.size)
     low = np.maximum(low, 0)

@@ -8,17 +8,18 @@ from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive
 from tests.registries import CONSTRAINTS
+from tests.seeds import generator
 from tests.small_problems import people, trained_constraints
 
 CONSTRAINT_NAMES = trained_constraints()
 WHO = people(seed=4, n=240, n_levels=(3, 2))
-SCORES = np.random.default_rng(0).normal(size=240)
+SCORES = generator(0).normal(size=240)
 NAMES = ("east", "north", "west")
 
 
 def strata_of(who, seed=1):
     """Draw strata; one of them lacks a group, one of them has but one group."""
-    codes = np.random.default_rng(seed).integers(0, 3, who.signs.size)
+    codes = generator(seed).integers(0, 3, who.signs.size)
     codes[(codes == 1) & (who.columns[0] == "a")] = 0
     codes[(codes == 2) & (who.columns[0] != "b")] = 0
     return Strata(codes, NAMES)
@@ -44,7 +45,7 @@ def test_the_disparity_is_that_of_the_metric_with_control_features(name, compari
     constraint, strata = CONSTRAINTS[name](), strata_of(WHO)
     if "comparison" in constraint.get_params():
         constraint.set_params(comparison=comparison)
-    for weights in (None, np.random.default_rng(2).uniform(0.1, 3, 240)):
+    for weights in (None, generator(2).uniform(0.1, 3, 240)):
         who = WHO._replace(weights=weights)
         names = np.array(NAMES)[strata.codes]
         value = measured(constraint, who, SCORES, control_features=names)

@@ -12,6 +12,7 @@ from skfair.metrics import demographic_parity_ratio
 from skfair.solvers import ALNewton
 from tests.naive import erm as naive
 from tests.registries import CONSTRAINTS
+from tests.seeds import generator
 from tests.small_problems import build, make_constraint, people, references_of, trained_constraints
 
 CONSTRAINT_NAMES = trained_constraints()
@@ -32,12 +33,12 @@ def who(request):
 
 @pytest.fixture
 def weighted(who):
-    return who._replace(weights=np.random.default_rng(2).uniform(0.1, 3, who.signs.size))
+    return who._replace(weights=generator(2).uniform(0.1, 3, who.signs.size))
 
 
 def scores_of(who, seed=3):
     """Scores with ties and zeros: a score of 0 is a negative prediction."""
-    scores = np.random.default_rng(seed).normal(size=who.signs.size)
+    scores = generator(seed).normal(size=who.signs.size)
     scores[::7] = 0.0
     scores[1::7] = 0.5
     return scores
@@ -160,7 +161,7 @@ def test_a_constraint_of_ones_own_works_end_to_end(who, reference):
 @pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
 @pytest.mark.parametrize("wrap", [lambda constraint: constraint, ConditionalOn])
 def test_the_four_fifths_rule_is_written_as_people_say_it(model, wrap):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     sex, job = rng.choice(["f", "m"], 900), rng.choice(["x", "y"], 900)
     X = rng.normal(size=(900, 2)) + (sex == "m")[:, None]
     y = (X[:, 0] + rng.normal(size=900) > 0.5).astype(int)

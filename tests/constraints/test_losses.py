@@ -10,10 +10,11 @@ from skfair.groups.strata import Strata
 from skfair.metrics import excess_loss, loss_parity_difference
 from skfair.regression import ConstrainedERMRegressor
 from tests.naive import erm as naive
+from tests.seeds import generator
 from tests.small_problems import people
 
 WHO = people(seed=3, n=200, n_levels=(3,), weighted=True)
-SCORES = np.random.default_rng(0).normal(size=200)
+SCORES = generator(0).normal(size=200)
 LOSSES = np.logaddexp(0, -WHO.signs * SCORES)
 
 
@@ -52,7 +53,7 @@ def test_classes_are_added_up_before_groups_are_compared(reference):
 
 
 def test_within_strata_classes_are_added_up_in_each():
-    strata = np.random.default_rng(1).integers(0, 2, 200)
+    strata = generator(1).integers(0, 2, 200)
     rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
     constraint = ConditionalOn(ClassLossParity(sum_classes=True))
     bound = constraint.prepare(rows, 0.1)
@@ -95,7 +96,7 @@ def test_absolute_differences_of_classes_are_added_up(reference):
 
 
 def test_within_strata_absolute_differences_are_added_up_in_each():
-    strata = np.random.default_rng(1).integers(0, 2, 200)
+    strata = generator(1).integers(0, 2, 200)
     rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
     bound = ConditionalOn(ClassLossParity(sum_classes="absolute")).prepare(rows, 0.1)
     expected = max(
@@ -187,7 +188,7 @@ def test_members_only(agg, kind, reduce):
 
 def test_a_fit_keeps_18_of_plada():
     """The mean excess of the members, and not with their complements, is what is limited."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = rng.normal(size=(600, 4))
     members = (X[:, :3] + rng.normal(size=(600, 3)) > 1.2).astype(int)
     y = (X @ [1, 1, 1, 1] + (1 + 2 * members.sum(axis=1)) * rng.normal(size=600) > 0).astype(int)
@@ -238,7 +239,7 @@ def test_pairs_are_refused(constraint):
 
 def unequal(n=600):
     """A large group that is easy to predict, and a small one that is not."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.where(rng.random(n) < 0.8, "large", "small")
     X = rng.normal(size=(n, 3))
     of_group = np.where(group == "large", X[:, 0], X[:, 1])
@@ -272,7 +273,7 @@ def test_fits_keep_their_limits(name, agg):
 
 def test_groups_that_are_served_better_are_not_limited():
     """The small group is below the mean by more than the limit, which a difference would not be."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     group = np.where(rng.random(600) < 0.9, "large", "small")
     X = rng.normal(size=(600, 2))
     y = (X[:, 0] + np.where(group == "large", 1.5, 0.1) * rng.normal(size=600) > 0).astype(int)

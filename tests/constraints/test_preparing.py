@@ -9,11 +9,12 @@ from skfair.constraints.base import make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
 from tests.registries import CONSTRAINTS
+from tests.seeds import generator
 from tests.small_problems import make_constraint, people, trained_constraints
 
 CONSTRAINT_NAMES = trained_constraints()
 WHO = people(seed=1, n=90, n_levels=(3,))
-SCORES = np.random.default_rng(3).normal(size=90)
+SCORES = generator(3).normal(size=90)
 each_constraint = pytest.mark.parametrize("name", CONSTRAINT_NAMES)
 
 

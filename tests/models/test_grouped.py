@@ -6,6 +6,7 @@ from scipy import sparse
 
 from skfair.models.grouped import POOLING, GroupedLinearScore, group_scores
 from tests.naive import partial as naive
+from tests.seeds import generator
 
 OWN = [
     [True, True, True],
@@ -20,7 +21,7 @@ each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 5e-5), (np.
 
 def table(n=90, seed=0):
     """Columns of different means and scales, half of them zero; group sizes differ."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = rng.normal([0, 3, -1, 5], [1, 0.5, 4, 2], (n, 4)) * (rng.random((n, 4)) < 0.5)
     return X, rng.permutation(np.resize([0, 0, 0, 1, 1, 2], n))
 
@@ -31,7 +32,7 @@ def close(found, expected, tol):
 
 
 def random_theta(model, seed=1):
-    return np.random.default_rng(seed).normal(size=model.n_parameters)
+    return generator(seed).normal(size=model.n_parameters)
 
 
 # The design matrix
@@ -43,7 +44,7 @@ def random_theta(model, seed=1):
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol, is_weighted):
     X, codes = table()
-    rng = np.random.default_rng(2)
+    rng = generator(2)
     weights = rng.uniform(0.1, 3, 90) if is_weighted else None
     model = GroupedLinearScore(storage(X.astype(dtype)), codes, own, sample_weight=weights)
     design = naive.grouped_design(X, codes, own, weights)
@@ -64,7 +65,7 @@ def test_a_group_without_rows_has_no_slopes(own):
     codes = np.where(codes == 1, 0, codes)
     model = GroupedLinearScore(X, codes, [True, own, False])
     design = naive.grouped_design(X, codes, [True, own, False])
-    theta, slopes = random_theta(model), np.random.default_rng(3).normal(size=90)
+    theta, slopes = random_theta(model), generator(3).normal(size=90)
     assert close(model.forward(theta)[0], design @ theta, 1e-12)
     gradient, gram = model.pullback(None, slopes), model.gram(slopes)
     assert close(gradient, design.T @ slopes, 1e-11)
@@ -85,7 +86,7 @@ def test_raw_weights_give_the_scores(own, storage):
     coef, intercept = model.raw(theta)
     by_rows = (X * coef[codes]).sum(axis=1) + intercept[codes]
     assert close(model.forward(theta)[0], by_rows, 1e-12)
-    new = np.random.default_rng(4).normal(size=(7, 4))
+    new = generator(4).normal(size=(7, 4))
     groups = np.array([2, 0, 0, 2, 1, 0, 1])
     expected = (new * coef[groups]).sum(axis=1) + intercept[groups]
     assert close(group_scores(coef, intercept, storage(new), groups), expected, 1e-12)
@@ -117,7 +118,7 @@ def test_units_of_another_model(own, storage):
     other = GroupedLinearScore(X[:50] * 3 + 1, codes[:50], own)
     model = GroupedLinearScore(storage(X), codes, own)
     model.use_units(other.units)
-    theta, slopes = random_theta(model), np.random.default_rng(5).normal(size=90)
+    theta, slopes = random_theta(model), generator(5).normal(size=90)
     for mine, theirs in zip(model.raw(theta), other.raw(theta), strict=True):
         assert np.array_equal(mine, theirs)
     design = naive.grouped_columns((X - other.mean) / other.scale, codes, own)
@@ -149,7 +150,7 @@ def test_some_rows_are_rows_of_all(own, form):
     """Also rows that repeat."""
     X, codes = table()
     model = GroupedLinearScore(form(X), codes, own)
-    theta, rng = random_theta(model), np.random.default_rng(3)
+    theta, rng = random_theta(model), generator(3)
     rows = rng.integers(0, codes.size, 40)
     scores, tape = model.forward(theta, rows)
     assert scores == pytest.approx(model.forward(theta)[0][rows])

@@ -15,6 +15,7 @@ from tests.models.test_linear import each_storage, stored
 from tests.models.test_linear import table as table_of
 from tests.naive import mlp as naive
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 SIZES = [(), (4,), (6, 3), (5, 4, 3)]
 each_size = pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -25,7 +26,7 @@ table = partial(table_of, 30)
 
 
 def random_theta(model, seed=1):
-    return np.random.default_rng(seed).normal(size=model.n_parameters)
+    return generator(seed).normal(size=model.n_parameters)
 
 
 def gradient_of(model, theta, slopes, rows=None):
@@ -53,7 +54,7 @@ def close(found, expected, tol):
 @with_and_without
 def test_scores(sizes, storage, dtype, tol, fit_intercept):
     X = table()
-    weights = np.random.default_rng(2).uniform(0.1, 3, 30)
+    weights = generator(2).uniform(0.1, 3, 30)
     model = MLPScore(
         stored(X, storage, dtype), sizes, fit_intercept=fit_intercept, sample_weight=weights
     )
@@ -145,7 +146,7 @@ def test_parameters_go_from_one_table_to_another(sizes, fit_intercept, constant_
     assert close(second.forward(second.standardised(*network))[0], expected, 1e-12)
     second.use_units(first.units)
     assert close(second.forward(theta)[0], expected, 1e-12)
-    slopes = np.random.default_rng(3).normal(size=30)
+    slopes = generator(3).normal(size=30)
     derivative = central(lambda at: slopes @ second.forward(at)[0], theta)
     assert close(gradient_of(second, theta, slopes), derivative, 1e-7)
 
@@ -168,7 +169,7 @@ def test_squares_may_overflow(size):
 def test_pullback_is_the_derivative(sizes, storage, fit_intercept, rows, monkeypatch):
     model = MLPScore(stored(table(), storage), sizes, fit_intercept=fit_intercept)
     theta = random_theta(model)
-    slopes = np.random.default_rng(3).normal(size=30 if rows is None else rows.size)
+    slopes = generator(3).normal(size=30 if rows is None else rows.size)
     expected = central(lambda at: slopes @ model.forward(at, rows)[0], theta)
     scores, tape = model.forward(theta, rows)
     gradient = model.pullback(tape, slopes)
@@ -184,7 +185,7 @@ def test_single_precision(storage):
     X = table_of(500).astype(np.float32)
     single = MLPScore(stored(X, storage, np.float32), (6, 3))
     double = MLPScore(stored(X, storage), (6, 3))
-    theta, slopes = random_theta(single), np.random.default_rng(3).normal(size=500)
+    theta, slopes = random_theta(single), generator(3).normal(size=500)
     assert close(single.forward(theta)[0], double.forward(theta)[0], 1e-5)
     assert close(gradient_of(single, theta, slopes), gradient_of(double, theta, slopes), 1e-5)
     assert all(part.dtype == np.float64 for parts in single.raw(theta) for part in parts)
@@ -195,7 +196,7 @@ def test_a_tape_can_be_used_again(rows_per_block, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_ROWS", rows_per_block)
     model = MLPScore(table(), (6, 3))
     theta = random_theta(model)
-    one, other = np.random.default_rng(3).normal(size=(2, 30))
+    one, other = generator(3).normal(size=(2, 30))
     _, tape = model.forward(theta)
     both = model.pullback(tape, one + other)
     theta[:] = 0  # solvers may move on in place
@@ -257,7 +258,7 @@ def test_rounding_covers_other_orders_of_summation(dtype, tol, monkeypatch):
 @pytest.mark.parametrize("storage", ["csr", "untidy csr"])
 @each_dtype
 def test_kernels(is_compiled, storage, dtype, tol):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X = table()
     thin = stored(X, storage, dtype)
     weights = rng.normal(size=(5, 3)).astype(dtype)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.metrics import demographic_parity_difference, partial_statistical_parity_gap
 from skfair.models import check_score_model
+from tests.seeds import generator
 
 
 class Affine:
@@ -44,7 +45,7 @@ class Waves(Affine):
 
 def people(n=400, seed=0):
     """Columns of mean 0 and deviation 1, so that our linear scores have the user's coordinates."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
     X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1.0, 0, 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -27,6 +27,7 @@ from tests import naive
 from tests.naive import ranking, spectral
 from tests.public import names_in
 from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS, SOLVERS
+from tests.seeds import generator
 
 pytestmark = [
     pytest.mark.data,
@@ -58,7 +59,7 @@ TESTS = {
 def people(n=600):
     """COMPAS: columns, classes, sex."""
     data = load_local("compas")
-    rows = np.random.default_rng(0).choice(len(data.data), n, replace=False)
+    rows = generator(0).choice(len(data.data), n, replace=False)
     X = pd.get_dummies(data.data).to_numpy(dtype=float)[rows]
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
     return X, data.target.to_numpy()[rows], data.sensitive_features["sex"].iloc[rows].to_numpy(str)
@@ -68,7 +69,7 @@ def people(n=600):
 def points(n=200):
     """Numbers of Adult, standardised, and sex."""
     data = load_local("adult")
-    rows = np.random.default_rng(0).choice(len(data.data), n, replace=False)
+    rows = generator(0).choice(len(data.data), n, replace=False)
     X = data.data.select_dtypes("number").to_numpy(dtype=float)[rows]
     X = StandardScaler().fit_transform(X)
     return X, data.sensitive_features["sex"].iloc[rows].to_numpy(str)

@@ -8,6 +8,7 @@ import pytest
 from skfair.constraints.partial import Surrogate
 from skfair.metrics import partial_group_auc_gap
 from tests.naive import row_pairs
+from tests.seeds import generator
 from tests.small_problems import ranked_moments
 
 INTERVALS = {
@@ -39,7 +40,7 @@ class Rows(NamedTuple):
 
 
 def some_rows(seed=0, n=31, interval=(0.1, 0.6), weighted=True, n_groups=3):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     codes = np.concatenate([np.repeat(np.arange(n_groups), 2), rng.integers(0, n_groups, n)])
     targets = np.where(rng.random(codes.size) < 0.5, 1.0, -1.0)
     targets[: 2 * n_groups] = np.tile([1.0, -1.0], n_groups)
@@ -63,7 +64,7 @@ def slopes(constraint, scores, multipliers):
 
 
 def check_slopes(constraint, scores, h=1e-6):
-    multipliers = np.random.default_rng(1).normal(size=constraint.n_constraints)
+    multipliers = generator(1).normal(size=constraint.n_constraints)
     found = slopes(constraint, scores, multipliers)
     for i in range(scores.size):
         up, down = scores.copy(), scores.copy()

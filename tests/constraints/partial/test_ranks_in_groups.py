@@ -8,6 +8,7 @@ from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.metrics import partial_equal_opportunity_gap, partial_equalized_odds_gap
 from tests import naive
 from tests.naive.row_pairs import step
+from tests.seeds import generator
 from tests.small_problems import ranked_moments
 
 METRICS = {
@@ -21,7 +22,7 @@ STEP = Surrogate("smoothstep", 0.6)
 
 
 def rows(seed=0, n=60, weighted=True):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     groups = rng.choice(["a", "b", "c"], n)
     scores = rng.normal(size=n) + 0.4 * (groups == "b")
     targets = np.where(scores + rng.normal(size=n) > 0, 1.0, -1.0)
@@ -72,7 +73,7 @@ def test_slopes_are_finite_differences_where_ranks_stay(name, interval):
     scores, *others = rows(2)
     constraint = bind(name, *others, interval)[-1]
     at = constraint.evaluate(scores, np.zeros(constraint.n_aux))
-    multipliers = np.random.default_rng(0).normal(size=constraint.n_constraints)
+    multipliers = generator(0).normal(size=constraint.n_constraints)
     slopes, of_centers = constraint.pull(at, multipliers)
     gaps = np.diff(np.sort(scores)).min()
     h = min(1e-6, gaps / 4)
@@ -129,7 +130,7 @@ def test_the_other_forms_are_sufficient(name):
 
 
 def people(seed=0, n=500):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     group = rng.choice(["a", "b"], n)
     X = rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.0, 0, 0]
     y = (X[:, 0] + X[:, 1] + 1.5 * rng.normal(size=n) > 0.5).astype(int)

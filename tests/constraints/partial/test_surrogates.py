@@ -7,6 +7,7 @@ from skfair._kernels import soft_steps as kernels
 from skfair.constraints.partial.surrogates import Surrogate
 from tests.naive import partial as naive
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 STEPS = [
     Surrogate("ramp", 0.5),
@@ -26,7 +27,7 @@ def twin(step, x):
 
 def check_rates_and_slopes(step, twin):
     """Rates by loops; slopes are the derivatives of sums of rates."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     scores, codes, thetas = rng.normal(size=25), rng.integers(0, 3, 25), np.array([-0.4, 0.1, 3])
     weights, pull = rng.uniform(0.1, 1, 25), rng.normal(size=(3, 3))
     pull[1, 2] = 0

@@ -10,6 +10,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.utils import pieces
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 TEMPERATURE = 0.0005
 
@@ -23,7 +24,7 @@ def small_blocks(monkeypatch):
 
 def drawn(seed=0, n=4000, spread=0.15, weights=None):
     """Return a problem whose groups live apart, with centres and prices."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     means = rng.normal(size=(6, 3))
     blob, codes = rng.integers(6, size=n), rng.integers(3, size=n)
     X = means[blob] + spread * rng.normal(size=(n, 3))
@@ -49,7 +50,7 @@ def plain_sums(problem, centers, price, temperature):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_are_those_of_all_rows_wherever_prices_go(weighted):
-    weights = np.random.default_rng(1).uniform(0, 2, 4000) if weighted else None
+    weights = generator(1).uniform(0, 2, 4000) if weighted else None
     problem, centers, price = drawn(weights=weights)
     table = problem.distances(centers)
     seen = set()
@@ -91,7 +92,7 @@ def test_moves_near_a_tie_are_the_first_of_all_moves():
 
 def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():
     codes = np.arange(4000) % 2
-    X = 100.0 * codes[:, None] + np.random.default_rng(0).normal(size=(4000, 2))
+    X = 100.0 * codes[:, None] + generator(0).normal(size=(4000, 2))
     groups = encode_groups(codes)
     problem = RepresentationProblem(X, groups, balance_constraints(groups, np.array([0.8])), 2)
     centers = problem.scaled(np.array([0, 1])).astype(float)
@@ -109,7 +110,7 @@ def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():
 @pytest.mark.parametrize("n_clusters", [1, 3, 4, 6])
 @pytest.mark.parametrize("reach", [0.1, -np.inf])
 def test_telling_apart_equals_numpy(compiled, n_clusters, reach):
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     costs, price = rng.uniform(size=(200, n_clusters)), rng.normal(size=(2, n_clusters))
     cells, weights = rng.integers(2, size=200), rng.uniform(size=200)
     labels, near = np.full(200, -1), np.empty(200, np.int64)

@@ -10,17 +10,18 @@ from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.sparse_points import SparsePoints
+from tests.seeds import generator
 
 
 def rows(n=200, d=7, seed=0, dtype=np.float64, scale=1.0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = np.where(rng.random((n, d)) < 0.3, rng.normal(2, 1, (n, d)), 0.0) * scale
     return X.astype(dtype), (X[:, 0] + rng.normal(size=n) * scale > scale).astype(int)
 
 
 def texts(n=3000, d=3000, n_topics=4, seed=0):
     """Word counts of made texts, a few of many words each."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     topic = rng.integers(0, n_topics, n)
     words = np.minimum(rng.geometric(0.01, (n, 30)) + topic[:, None] * (d // n_topics), d) - 1
     numbers = np.repeat(np.arange(n, dtype=np.int32), 30), words.ravel().astype(np.int32)
@@ -35,7 +36,7 @@ def texts(n=3000, d=3000, n_topics=4, seed=0):
 )
 def test_distances_sums_and_units_are_those_of_dense_rows(dtype, scale):
     X, sex = rows(dtype=dtype, scale=scale)
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     weights, labels = rng.uniform(0, 3, len(X)), rng.integers(0, 4, len(X))
     weights[:20] = 0
     arguments = encode_groups(sex), Constraints.none(2), 5, weights

@@ -22,12 +22,13 @@ from skfair.problems.cut.affinities.landmarks import (
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 11])
 def test_distances(compiled, d):
-    rng = np.random.default_rng(d)
+    rng = generator(d)
     X, Y = rng.normal(size=(7, d)), rng.normal(size=(9, d))
     kernel = kernels.minus_squared_distances
     out = np.full((7, 9), 5.0)
@@ -40,7 +41,7 @@ def test_distances(compiled, d):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("n_kept", [1, 3, 8])
 def test_largest_columns(compiled, n_kept):
-    values = np.random.default_rng(0).normal(size=(6, 8))
+    values = generator(0).normal(size=(6, 8))
     index, value = np.empty((6, n_kept), np.int32), np.empty((6, n_kept))
     kernel = kernels.largest_columns
     (kernel if compiled else as_python(kernel))(values, index, value)
@@ -53,7 +54,7 @@ def test_largest_columns(compiled, n_kept):
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("d", [6, 20])
 def test_rbf_matrix(dtype, tol, offset, d):
-    X = np.random.default_rng(0).normal(size=(150, d)) * np.sqrt(6 / d)
+    X = generator(0).normal(size=(150, d)) * np.sqrt(6 / d)
     matrix = RbfKernel((X + offset).astype(dtype), 0.3, dtype).matrix()
     given = (X + offset).astype(dtype).astype(np.float64)
     assert matrix.dtype == dtype
@@ -64,7 +65,7 @@ def test_rbf_matrix(dtype, tol, offset, d):
 
 
 def test_kernels_of_new_rows_continue_the_matrix():
-    X = np.random.default_rng(0).normal(size=(80, 3))
+    X = generator(0).normal(size=(80, 3))
     for kernel in (
         Rbf(0.5),
         Kernel("laplacian", gamma=0.5),
@@ -78,12 +79,12 @@ def test_kernels_of_new_rows_continue_the_matrix():
 
 def test_a_kernel_has_its_own_default_width():
     """The width of chi2 is 1 if it is not given; None is no number for it."""
-    X = np.random.default_rng(0).random((20, 3))
+    X = generator(0).random((20, 3))
     assert np.allclose(Kernel("chi2").between(X, dtype="float64"), chi2_kernel(X))
 
 
 def test_landmark_weights_spread_one_over_the_nearest():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     X, landmarks = rng.normal(size=(60, 3)), rng.normal(size=(12, 3))
     factor = LandmarkFactor(landmarks, 4, 0.7, "float64")
     Z = factor.fit(X)
@@ -98,7 +99,7 @@ def test_landmark_weights_spread_one_over_the_nearest():
 
 
 def test_landmark_width_follows_the_scale():
-    X = np.random.default_rng(0).normal(size=(60, 3))
+    X = generator(0).normal(size=(60, 3))
     one = LandmarkFactor(X[:10], 3, None, "float64").fit(X)
     other = LandmarkFactor(1e6 * X[:10], 3, None, "float64").fit(1e6 * X)
     assert np.allclose(one.toarray(), other.toarray())
@@ -132,14 +133,14 @@ def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, sa
         def weigh(self, X, *, dtype, rng):
             return answer(X.shape[0])
 
-    X = np.random.default_rng(0).normal(size=(40, 2))
+    X = generator(0).normal(size=(40, 2))
     with pytest.raises(error, match=said):
         Own().build(X, rng=np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("gamma", [None, 0.7])
 def test_a_kernel_seen_through_all_rows_is_the_kernel(gamma):
-    X = np.random.default_rng(0).normal(size=(30, 4))
+    X = generator(0).normal(size=(30, 4))
     weights = Nystroem(n_landmarks=30, gamma=gamma).weigh(
         X, dtype=np.float64, rng=np.random.RandomState(0)
     )

@@ -9,13 +9,14 @@ from skfair._kernels.products import read_rows
 from skfair.cluster import FairSpectralClustering
 from skfair.problems.cut import checks
 from skfair.problems.cut.checks import check_dense, check_sparse
+from tests.seeds import generator
 
 
 @pytest.mark.parametrize("n", [2, 31, 63, 64, 65, 200, 600])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("given", [np.float32, np.float64])
 def test_one_pass_finds_what_numpy_finds(n, dtype, given):
-    half = np.random.default_rng(n).random(size=(n, n)).astype(given)
+    half = generator(n).random(size=(n, n)).astype(given)
     W = half + half.T
     read, sums = check_dense(W, dtype)
     assert_array_equal(read, W.astype(dtype))
@@ -48,7 +49,7 @@ def test_rounding_is_no_asymmetry(apart, n):
 
 
 def test_a_matrix_that_cannot_be_written_is_read():
-    half = np.random.default_rng(0).random((50, 50))
+    half = generator(0).random((50, 50))
     W = half + half.T
     W.flags.writeable = False
     for given in (W, np.asfortranarray(W), np.tile(W, (2, 2))[::2, ::2]):
@@ -96,7 +97,7 @@ def test_sums_may_be_larger_than_any_weight():
     assert sums.max() > np.finfo(np.float32).max
 
 
-ROWS = np.random.default_rng(0).normal(size=(240, 3))
+ROWS = generator(0).normal(size=(240, 3))
 SEX = np.arange(240) % 2
 
 

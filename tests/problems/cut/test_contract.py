@@ -18,6 +18,7 @@ from skfair.problems.cut.choice import affinity_kind, make_affinity
 from skfair.problems.cut.weights import DenseWeights
 from skfair.solvers.parameters import check_parameters
 from tests.registries import AFFINITIES
+from tests.seeds import generator
 
 
 def inverse_distance(a, b):
@@ -30,7 +31,7 @@ every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda c: getattr(
 
 def rows(n=90):
     """Three blobs in the positive quadrant."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     return rng.random((n, 3)) + 2.0 * np.eye(3)[np.arange(n) % 3]
 
 
@@ -57,7 +58,7 @@ def check(affinity):
     assert W.min() >= -1e-12
     np.testing.assert_allclose(weights.degrees, W.sum(axis=1), atol=1e-10)
     np.testing.assert_allclose(weights.diagonal(), W.diagonal(), atol=1e-10)
-    columns = np.random.default_rng(1).normal(size=(90, 4))
+    columns = generator(1).normal(size=(90, 4))
     np.testing.assert_allclose(weights.times(columns), W @ columns, atol=1e-10)
     assert not weights.is_psd or np.linalg.eigvalsh(W).min() > -1e-8
     assert (weights.new_rows is not None) == affinity.weighs_new_rows

@@ -10,10 +10,11 @@ from skfair.problems.cut import weights as module
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
 from skfair.utils import threads
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 
 def factor(n=37, m=5, seed=0):
-    return np.random.default_rng(seed).random((n, m))
+    return generator(seed).random((n, m))
 
 
 def forms(Z, dtype):
@@ -41,7 +42,7 @@ def test_forms_agree(name, dtype, tol, monkeypatch):
     assert form.degrees.dtype == np.float64
     assert np.allclose(form.diagonal(), W.diagonal(), rtol=10 * tol)
     for b in (1, 3, 4, 8, 36):
-        columns = np.random.default_rng(b).normal(size=(37, b)).astype(dtype)
+        columns = generator(b).normal(size=(37, b)).astype(dtype)
         product = form.times(columns)
         assert product.dtype == dtype
         assert np.allclose(product, W @ columns, atol=50 * tol)
@@ -51,7 +52,7 @@ def test_forms_agree(name, dtype, tol, monkeypatch):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("n", [7, 2100])
 def test_row_sums(compiled, n):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     weights, labels = rng.normal(size=(n, n)), rng.integers(0, 3, n) * 2  # 1 and 3 are empty
     rows = np.sort(rng.permutation(n)[:30])  # of a cluster more than four, and not in fours
     rows = rows[np.argsort(labels[rows], kind="stable")]
@@ -69,7 +70,7 @@ def test_row_sums(compiled, n):
 @pytest.mark.parametrize("given", [np.float32, np.float64])
 @pytest.mark.parametrize("lowest", [0.0, -0.1])
 def test_read_rows(compiled, n_rows, given, lowest):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     rows, factors = rng.random((n_rows, 9)).astype(given), rng.random(9)
     rows[n_rows // 2, 5] = lowest
     read, sums, forward = np.empty((n_rows, 9), np.float32), np.empty(n_rows), np.empty(n_rows)
@@ -88,7 +89,7 @@ def test_read_rows(compiled, n_rows, given, lowest):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [5, 8, 43])
 def test_products_do_not_depend_on_threads(n, order, monkeypatch):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     W = rng.random((n, n)).astype(np.float32)
     W += W.T
     monkeypatch.setattr(module, "_COLUMNS", 5)
@@ -106,7 +107,7 @@ def test_products_do_not_depend_on_threads(n, order, monkeypatch):
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_connected_parts_of_all_forms(n_parts, order):
-    rng = np.random.default_rng(n_parts)
+    rng = generator(n_parts)
     part = rng.integers(n_parts, size=60)
     W = np.where((part[:, None] == part) & (rng.random((60, 60)) < 0.4), 1.0, 0.0)
     W = np.maximum(W, W.T)

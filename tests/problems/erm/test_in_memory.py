@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.solvers.base import IterativeSolver, Step
 from tests.registries import LOSSES
+from tests.seeds import generator
 from tests.small_problems import (
     build,
     central,
@@ -196,7 +197,7 @@ def test_the_driver_of_solvers_makes_no_pass_of_its_own(counted):
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**31))
 def test_weight_two_is_the_same_row_twice_and_order_is_nothing(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     who = people(seed, n=40, n_levels=(3, 2))
     times = rng.integers(1, 4, 40)
     again = rng.permutation(np.repeat(np.arange(40), times))

@@ -7,6 +7,7 @@ from skfair.classification import PairLoss
 from skfair.problems.partial.objectives import Objective
 from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss
 from tests.naive import row_pairs
+from tests.seeds import generator
 
 KINDS = list(row_pairs.LOSSES)
 
@@ -27,7 +28,7 @@ each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list
 
 
 def some_rows(seed=0, n=40):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     targets = np.where(rng.random(n) < 0.4, 1.0, -1.0)
     targets[:2] = 1.0, -1.0
     return targets, rng.uniform(0.2, 2.0, n), rng.normal(size=n)
@@ -88,7 +89,7 @@ def test_named_and_what_is_refused():
 
 
 def test_the_spline_is_the_logistic_loss():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for x in np.concatenate([rng.uniform(-20, 20, 200), [0.0, 50.0, -50.0, 1e4]]):
         objective = PairwiseLoss(np.array([1.0, -1.0]), np.ones(2), kind="logistic")
         value, slopes = objective.evaluate(np.array([x, 0.0]))

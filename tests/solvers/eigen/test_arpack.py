@@ -9,12 +9,13 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights
 from skfair.solvers import Arpack
 from skfair.solvers.eigen.dense import DenseEigh
+from tests.seeds import generator
 
 
 def test_arpack_keeps_the_constraint_beyond_the_rank():
     """Eigenvectors of the eigenvalue 0 must not mix with what violates the constraint."""
-    Z = np.random.default_rng(0).random((300, 3))
-    codes = [np.random.default_rng(1).integers(0, 3, 300)]
+    Z = generator(0).random((300, 3))
+    codes = [generator(1).integers(0, 3, 300)]
     problem = GroupCut(
         FactoredWeights(lambda rows: Z[rows], 300, 3, np.float64), encode_groups(codes[0])
     )
@@ -24,7 +25,7 @@ def test_arpack_keeps_the_constraint_beyond_the_rank():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_copy_of_an_eigenvalue_is_missed_in_a_dense_matrix_of_parts(seed):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = rng.normal(size=(120, 3)) + 6 * rng.integers(0, 4, 120)[:, None]
     W = rbf_kernel(X, gamma=0.3)
     W[W < 0.2] = 0

@@ -7,11 +7,12 @@ from skfair.groups.encoding import encode_groups
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers import DenseEigh
 from tests.eigen_problems import weights_of
+from tests.seeds import generator
 
 
 def test_equal_eigenvalues_are_all_returned():
     """Nearly a multiple of the identity: LAPACK's subset of eigenvalues comes back empty."""
-    rng = np.random.default_rng(40)
+    rng = generator(40)
     W = np.eye(80) + 1e-9 * np.abs(rng.normal(size=(80, 80)))
     W = (W + W.T) / 2
     problem = GroupCut(weights_of(W), encode_groups(np.arange(80) % 2))

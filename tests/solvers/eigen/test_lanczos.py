@@ -10,6 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 from skfair.problems.cut.weights import SparseWeights
 from tests.eigen_problems import check, equal_parts, random_attributes, ring, run, weights_of
 from tests.naive import spectral
+from tests.seeds import generator, seed_of
 
 both_types = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
@@ -18,7 +19,7 @@ both_types = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("block_size", [1, 2, 4])
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_lanczos_iterates_and_restarts(block_size, is_sparse, dtype):
-    rng = np.random.default_rng(block_size)
+    rng = generator(block_size)
     W = ring(rng, 300).astype(dtype)
     attributes = random_attributes(rng, 300)
     result = check("lanczos", W, attributes, 5, is_sparse=is_sparse, block_size=block_size)
@@ -30,7 +31,7 @@ def test_lanczos_iterates_and_restarts(block_size, is_sparse, dtype):
 @pytest.mark.parametrize("rank", [2, 3, 30, 50])
 def test_lanczos_survives_an_invariant_space(rank, block_size, dtype):
     """Weights of low rank end the Krylov space early: what follows is rounding errors."""
-    rng = np.random.default_rng(rank)
+    rng = generator(rank)
     Z = rng.random((300, rank))
     W = (Z @ Z.T).astype(dtype)
     check("lanczos", W, random_attributes(rng, 300), min(4, rank), block_size=block_size)
@@ -55,12 +56,12 @@ def test_lanczos_ends_at_max_iter(max_iter):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_lanczos_on_a_disconnected_graph_of_neighbours(seed):
     """A single vector, stopped early, misses copies of 1 here: costs 3 times too high."""
-    X, labels = make_blobs(1500, centers=8, cluster_std=0.5, random_state=seed)
+    X, labels = make_blobs(1500, centers=8, cluster_std=0.5, random_state=seed_of(seed))
     graph = kneighbors_graph(X, 10)
     W = sparse.csr_array((graph + graph.T) / 2).astype(np.float32)
     affinity = SparseWeights(W)
     assert affinity.n_components() > 1
-    groups = np.where(np.random.default_rng(seed).random(1500) < 0.5, labels % 2, 0)
+    groups = np.where(generator(seed).random(1500) < 0.5, labels % 2, 0)
     _, result, _ = run("lanczos", affinity, [groups], 8, tol=3e-3)
     _, exact, _ = run("dense", affinity, [groups], 8)
     assert 8 - result.values.sum() <= 1.005 * (8 - exact.values.sum()) + 1e-4

@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linprog, minimize
 
 from skfair.solvers.erm.elastic_step import elastic_step
+from tests.seeds import generator
 
 
 def model(seed, n_constraints, p=4):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     root = rng.normal(size=(p, p))
     return root @ root.T + 0.1 * np.eye(p), rng.normal(size=p), rng.normal(size=(n_constraints, p))
 
@@ -18,8 +19,8 @@ def model(seed, n_constraints, p=4):
 @pytest.mark.parametrize("radius", [0.1, 1.0, 100.0])
 def test_the_least_value_is_that_of_slsqp_and_multipliers_balance_it(seed, radius):
     H, g, A = model(seed, 12)
-    inside = np.random.default_rng(seed + 100).uniform(-0.05, 0.05, 4)
-    b = A @ inside - np.abs(np.random.default_rng(seed + 200).normal(size=12)) * 0.1
+    inside = generator(seed + 100).uniform(-0.05, 0.05, 4)
+    b = A @ inside - np.abs(generator(seed + 200).normal(size=12)) * 0.1
     found = elastic_step(H, g, A, b, radius)
     other = minimize(
         lambda d: g @ d + 0.5 * d @ H @ d,

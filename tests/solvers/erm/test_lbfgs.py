@@ -7,6 +7,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from skfair._kernels import descent
 from skfair.solvers.erm.lbfgs import LBFGS, Point
 from tests.python_kernels import as_python
+from tests.seeds import generator
 
 
 class Counted:
@@ -23,7 +24,7 @@ class Counted:
 
 def quadratic(n=30, largest=1e4, seed=0):
     """A function of curvatures from 1 to ``largest``, and where it is least."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     turned, _ = np.linalg.qr(rng.normal(size=(n, n)))
     matrix = turned @ np.diag(np.geomspace(1, largest, n)) @ turned.T
     least = rng.normal(size=n)
@@ -42,7 +43,7 @@ def test_a_direction_is_that_of_the_updated_matrix(memory, kind, monkeypatch):
     """Of the inverse curvature, dense, after one update of BFGS for each of the last pairs."""
     if kind == "python":
         monkeypatch.setattr(descent, "bend", as_python(descent.bend))
-    rng = np.random.default_rng(memory)
+    rng = generator(memory)
     root = rng.normal(size=(6, 6))
     curvature, lbfgs, pairs = root @ root.T + np.eye(6), LBFGS(memory), []
     for _ in range(21):

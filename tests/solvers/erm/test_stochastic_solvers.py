@@ -9,6 +9,7 @@ import pytest
 from skfair.solvers.erm.alm import ALM
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
 from tests.registries import SOLVERS
+from tests.seeds import generator
 from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
@@ -111,7 +112,7 @@ def test_the_best_check_of_the_second_half_is_returned():
 @pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
 def test_the_mean_has_the_weights_it_should(power):
     """Weights are Gamma(t + power) / Gamma(t), which grow like t to the power."""
-    walk = np.random.default_rng(0).normal(size=(12, 2))
+    walk = generator(0).normal(size=(12, 2))
     weights = np.ones(12)
     for t in range(1, 12):
         weights[t] = weights[t - 1] * (t + power) / t
@@ -139,7 +140,7 @@ def test_a_run_has_a_step():
 
 
 def test_adam_equals_a_loop():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     gradients = rng.normal(size=(20, 3)) * [1, 1e-3, 100]
     rates = rng.uniform(0.001, 0.1, 20)
     adam, point = Adam(3), np.ones(3)
