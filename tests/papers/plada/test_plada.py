@@ -188,7 +188,7 @@ def test_other_losses(loss):
 
 
 def test_steep_rates_end_at_a_first_order_point():
-    problem = problem_of(CASES[0])
+    problem = build(people(11), *CASES[0][::2], alpha=0.1)
     problem.temperature = 8.0
     result, at = solve(problem)
     assert result.status == "converged"

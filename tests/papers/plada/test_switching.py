@@ -45,7 +45,7 @@ def test_switching_gets_near_the_optimum_of_slsqp(solver, case):
 @each_case
 def test_constraint_extrapolation_reaches_the_optimum_of_slsqp(case):
     problem = problem_of(case)
-    result, at = solve(problem, IPPConEx(), tol=1e-6)
+    result, at = solve(problem, IPPConEx(), tol=1e-6, max_iter=20_000)
     assert result.status == "converged"
     assert residual(problem, at, result.multipliers) <= 1e-6
     assert at.objective == pytest.approx(slsqp(CASES.index(case)), abs=1e-5)
