@@ -12,27 +12,9 @@ from sklearn.metrics import confusion_matrix, f1_score, roc_auc_score, zero_one_
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from skfair import Certificate, GroupProbabilities
+from skfair import Certificate, GroupProbabilities, metrics
 from skfair.constraints import DemographicParity
 from skfair.exceptions import LooseLimitWarning
-from skfair.metrics import (
-    demographic_parity_difference,
-    demographic_parity_ratio,
-    disparity_bounds,
-    disparity_test,
-    disparity_upper_bound,
-    fairness_report,
-    get_scorer,
-    group_auc_gap,
-    group_report,
-    impact_ratios,
-    make_fairness_scorer,
-    make_group_metric,
-    noise_floor,
-    sample_size,
-    selection_tests,
-    suggest_interval,
-)
 from tests.messages import messages, of_calls
 
 GAP = "neg_demographic_parity_difference"
@@ -49,31 +31,31 @@ NO_RATIO = "comparison='ratio' is not what"
 
 
 def report(y=Y, p=PRED, sex=SEX, **options):
-    group_report(y, p, sensitive_features=sex, **options)
+    metrics.group_report(y, p, sensitive_features=sex, **options)
 
 
 def gaps(y=Y, p=PRED, **options):
-    fairness_report(y, p, sensitive_features=SEX, **options)
+    metrics.fairness_report(y, p, sensitive_features=SEX, **options)
 
 
 def own(metric=f1_score, y=Y, p=PRED, compare="difference"):
-    make_group_metric(metric, compare=compare)(y, p, sensitive_features=SEX)
+    metrics.make_group_metric(metric, compare=compare)(y, p, sensitive_features=SEX)
 
 
-def apart(reference, metric=demographic_parity_difference, by=BOTH, p=PRED):
+def apart(reference, metric=metrics.demographic_parity_difference, by=BOTH, p=PRED):
     metric(None, p, sensitive_features=by, reference=reference)
 
 
-def floor(metric=group_auc_gap, y=None, s=SCORE, by=SEX, **options):
-    noise_floor(metric, y, s, sensitive_features=by, **options)
+def floor(metric=metrics.group_auc_gap, y=None, s=SCORE, by=SEX, **options):
+    metrics.noise_floor(metric, y, s, sensitive_features=by, **options)
 
 
 def interval(groups=("a", "b") * 2, **options):
-    suggest_interval([1, 2, 3, 4], sensitive_features=groups, **options)
+    metrics.suggest_interval([1, 2, 3, 4], sensitive_features=groups, **options)
 
 
 def compared(selected, n_rows):
-    selection_tests(selected, n_rows, [1], [2])
+    metrics.selection_tests(selected, n_rows, [1], [2])
 
 
 TEXT = np.array(["no", "yes"])
@@ -138,7 +120,12 @@ test_reports_say_what_is_wrong = messages(
         ("There is no group 'm'", {"reference": "m"}),
         (
             "is 0 in both groups of a pair",
-            {"reference": "m", "metric": demographic_parity_ratio, "by": SEX, "p": 0 * PRED},
+            {
+                "reference": "m",
+                "metric": metrics.demographic_parity_ratio,
+                "by": SEX,
+                "p": 0 * PRED,
+            },
         ),
     ),
     *of_calls(
@@ -149,7 +136,7 @@ test_reports_say_what_is_wrong = messages(
     ),
     *of_calls(
         floor,
-        ("return a number, got Report", {"metric": group_report, "y": Y, "s": PRED}),
+        ("return a number, got Report", {"metric": metrics.group_report, "y": Y, "s": PRED}),
         error=TypeError,
     ),
     *of_calls(
@@ -159,10 +146,10 @@ test_reports_say_what_is_wrong = messages(
         ("min_width must be a number from 0 to 1", {"min_width": 2}),
         ("only one group", {"groups": ["a"] * 4}),
     ),
-    *of_calls(impact_ratios, *COUNTS),
+    *of_calls(metrics.impact_ratios, *COUNTS),
     *of_calls(compared, *COUNTS),
     *of_calls(
-        impact_ratios,
+        metrics.impact_ratios,
         ("from 0 to 1", {"selected": [1, 2], "n_rows": [5, 9], "reference": 2}),
     ),
     *of_calls(
@@ -177,18 +164,20 @@ test_reports_say_what_is_wrong = messages(
 
 
 def examined(metric="demographic_parity", y=Y, p=PRED, **changes):
-    disparity_test(metric, y, p, **{"sensitive_features": SEX, "max_disparity": 0.1} | changes)
+    metrics.disparity_test(
+        metric, y, p, **{"sensitive_features": SEX, "max_disparity": 0.1} | changes
+    )
 
 
 def bounded(metric="demographic_parity", y=Y, p=PRED, **changes):
-    disparity_upper_bound(metric, y, p, **{"sensitive_features": SEX} | changes)
+    metrics.disparity_upper_bound(metric, y, p, **{"sensitive_features": SEX} | changes)
 
 
-def guessed(metric="demographic_parity", p=PRED, function=disparity_bounds, **changes):
-    table = GroupProbabilities({"0": SCORE, "1": 1 - SCORE})
-    function(metric, None, p, **{"sensitive_features": table} | changes)
+def guessed(metric="demographic_parity", p=PRED, **changes):
+    metrics.disparity_bounds(metric, None, p, **{"sensitive_features": GUESSES} | changes)
 
 
+GUESSES = GroupProbabilities({"0": SCORE, "1": 1 - SCORE})
 AUC = {"metric": "group_auc_gap", "p": SCORE}
 MEANS = {"metric": "mean_score_difference", "p": SCORE}
 RATIO = {"comparison": "ratio"}
@@ -216,7 +205,7 @@ WRONG_TESTS = [
     ("nothing to compare", {"control_features": SEX}),
     ("nothing to compare", MEANS | {"control_features": SEX}),
     (NO_RATIO, RATIO | {"metric": "demographic_parity_difference"}),
-    (NO_RATIO, RATIO | {"metric": demographic_parity_difference}),
+    (NO_RATIO, RATIO | {"metric": metrics.demographic_parity_difference}),
     (NO_RATIO, RATIO | {"metric": DemographicParity(0.2)}),
     (NO_RATIO, RATIO | {"metric": "largest_selection_rate"}),
     (NO_RATIO, RATIO | {"metric": "statistical_parity_gap"}),
@@ -240,9 +229,9 @@ test_tests_say_what_is_wrong = messages(
     ),
     (UserWarning, "confidence=0.1 is a level of", lambda: Certificate(0.1)),
     (LooseLimitWarning, LOOSE, lambda: examined(max_disparity=0.8)),
-    (LooseLimitWarning, LOOSE, lambda: sample_size(0.8)),
+    (LooseLimitWarning, LOOSE, lambda: metrics.sample_size(0.8)),
     *of_calls(
-        partial(sample_size, 0.05),
+        partial(metrics.sample_size, 0.05),
         ("no number of people", {"rates": (0.3, 0.4)}),
         ("one of each of 2 groups", {"rates": (0.3, 0.4, 0.5)}),
         ("shares must be positive", {"shares": (1.0,)}),
@@ -271,18 +260,10 @@ test_tests_say_what_is_wrong = messages(
         ("n_bootstrap", {"n_bootstrap": 3}),
         ("confidence", {"confidence": 1.0}),
     ),
+    *of_calls(guessed, ("in memory", {"p": da.ones(100, chunks=50)}), error=TypeError),
     *of_calls(
-        guessed,
-        ("in memory", {"p": da.ones(100, chunks=50)}),
-        (
-            "in memory",
-            {
-                "p": da.ones(100),
-                "function": lambda _, *rows, **groups: demographic_parity_difference(
-                    *rows, **groups
-                ),
-            },
-        ),
+        partial(metrics.demographic_parity_difference, None, da.ones(100, chunks=50)),
+        ("in memory", {"sensitive_features": GUESSES}),
         error=TypeError,
     ),
 )
@@ -296,14 +277,14 @@ CLASSES = {"two": Y, "three": Y + (SCORE > 0.5), "0 and 2": 2 * Y}
 
 def score(name=GAP, model=LogisticRegression, classes="two", given=None, **options):
     """Score a model of the columns a and b; the others are read by scorers."""
-    scorer, y = get_scorer(name, **options), CLASSES[classes]
+    scorer, y = metrics.get_scorer(name, **options), CLASSES[classes]
     keep = make_column_transformer(("passthrough", ["a", "b"]), verbose_feature_names_out=False)
     given = {"sensitive_features": SEX} if given is None else given
     scorer(make_pipeline(keep, model()).fit(X, y), X, y, **given)
 
 
-def own_scorer(metric=demographic_parity_difference, **options):
-    make_fairness_scorer(metric, **options)
+def own_scorer(metric=metrics.demographic_parity_difference, **options):
+    metrics.make_fairness_scorer(metric, **options)
 
 
 test_scorers_say_what_is_wrong = messages(
@@ -332,7 +313,7 @@ test_scorers_say_what_is_wrong = messages(
         error=AttributeError,
     ),
     *of_calls(
-        get_scorer,
+        metrics.get_scorer,
         (f"Did you mean '{GAP}'", {"name": "demographic_parity_difference"}),
         (f"Did you mean '{GAP}'", {"name": "neg_demographic_parity_diference"}),
         ("is not a fairness scorer", {"name": "f1"}),
@@ -341,7 +322,7 @@ test_scorers_say_what_is_wrong = messages(
         ("Do not pass pos_label", {"name": GAP, "worst_class": True, "pos_label": "high"}),
     ),
     *of_calls(
-        get_scorer,
+        metrics.get_scorer,
         (r"Did you mean 'interval'\?", {"name": "neg_partial_ccdf_gap", "intervall": (0, 0.3)}),
         ("takes no argument 'attribute'", {"name": GAP, "attribute": "sex"}),
         ("needs the argument interval=", {"name": "neg_partial_ccdf_gap"}),
