@@ -162,7 +162,9 @@ def test_three_groups_and_weights(constraint, aware):
     model = fit((0.0, 0.5), constraint, 0.2, group_aware=aware, data=data, sample_weight=weight)
     check_promise(model, X, y, group, weight)
     assert model.is_within_limit_
-    assert np.mean(model.predict(X, sensitive_features=group) == y) > 0.65
+    right = np.average(model.predict(X, sensitive_features=group) == y, weights=weight)
+    share = np.average(y, weights=weight)
+    assert right > max(share, 1 - share) - 0.02  # as good as a constant, or nearly
 
 
 def test_what_was_not_reached_is_said():
