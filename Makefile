@@ -71,12 +71,16 @@ coverage: $(VENV)/.stamp-test
 test-bounds: $(VENV)/.stamp-test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/numba-bounds $(BIN)/python -m pytest -n $(WORKERS) tests
 
-# Sums are rounded differently by the kernels of another processor. Those that this one cannot run end in
-# an error; each run takes as long as make test, and the last compiles all kernels first.
+# Sums are rounded differently by the kernels of another processor, and each run draws other numbers.
+# Those that this one cannot run end in an error; each run takes as long as make test, and the last
+# compiles all kernels first.
 test-processors: $(VENV)/.stamp-test
-	for core in Prescott Haswell SkylakeX Zen; do echo "OPENBLAS_CORETYPE=$$core"; \
-		OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -n $(WORKERS) tests || exit 1; done
-	NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=build/numba-generic $(BIN)/python -m pytest -n $(WORKERS) tests
+	seed=1; for core in Prescott Haswell SkylakeX Zen; do echo "OPENBLAS_CORETYPE=$$core"; \
+		SKFAIR_TESTS_SEED=$$seed OPENBLAS_CORETYPE=$$core \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests || exit 1; \
+		seed=$$((seed + 1)); done
+	SKFAIR_TESTS_SEED=5 NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=build/numba-generic \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
 NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \

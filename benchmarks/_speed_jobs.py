@@ -127,7 +127,7 @@ def erm() -> Iterator[Job]:
     ):
         model = ConstrainedERMClassifier(constraint, limit)
         yield Job(f"linear, {name}", fit(model, y.size), logistic(y.size), 3, goal)
-    model = ConstrainedERMClassifier(max_disparity=0.1, confidence=0.95, random_state=0)
+    model = ConstrainedERMClassifier(max_disparity=0.1, certificate=0.95, random_state=0)
     yield Job("linear, certified", fit(model, 5000), logistic(5000), 3, 25)
     many = np.random.default_rng(4001).integers(20, size=100_000).astype(str)
     yield Job(
@@ -136,7 +136,7 @@ def erm() -> Iterator[Job]:
         *(logistic(100_000, solver="newton-cholesky"), 3),
     )
     values = X[:2000, :5].sum(axis=1) + 0.2 * X[:2000, 7]
-    mean = ConstrainedERMRegressor("mean_score_parity", 0.5, confidence=0.95, random_state=0)
+    mean = ConstrainedERMRegressor("mean_score_parity", 0.5, certificate=0.95, random_state=0)
     yield Job(
         "regression, certified",
         fitting(mean, X[:2000], values, groups[:2000]),

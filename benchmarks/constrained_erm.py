@@ -295,7 +295,7 @@ def groups(results: dict[str, Any], quick: bool) -> None:
             rule,
             bound,
             enforce="surrogate",
-            sensitive=Sensitive(crossed=part.groups.ndim == 1),
+            sensitive=Sensitive(intersectional=part.groups.ndim == 1),
         )
         return lambda: model.fit(part.X, part.y, sensitive_features=part.groups)
 

@@ -113,7 +113,7 @@ def overlapping(name: str, seed: int) -> list[dict[str, Any]]:
         model = FairDecisionClassifier(
             inner,
             max_disparity=limits,
-            sensitive=Sensitive(crossed=False),
+            sensitive=Sensitive(intersectional=False),
             group_aware=aware,
             cv=3,
         )

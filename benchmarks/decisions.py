@@ -116,7 +116,7 @@ def bank_job(seed: int, aware: bool, *, quick: bool) -> dict[str, float]:
     model = FairDecisionClassifier(
         HistGradientBoostingClassifier(random_state=seed),
         max_disparity=limits,
-        sensitive=Sensitive(crossed=False),
+        sensitive=Sensitive(intersectional=False),
         group_aware=aware,
         random_state=0,
     )

@@ -261,7 +261,7 @@ def overlapping(results: dict[str, Any], quick: bool) -> None:
                 k,
                 min_balance=None,
                 share_bounds=0.8,
-                sensitive=Sensitive(crossed=False),
+                sensitive=Sensitive(intersectional=False),
                 random_state=SEEDS[0],
             ).fit(X, sensitive_features=table)
         seconds = time.process_time() - start

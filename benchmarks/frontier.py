@@ -218,7 +218,7 @@ def fit_erm(
         constraint,
         limit,
         random_state=0,
-        sensitive=Sensitive(crossed=train.groups.ndim == 1),
+        sensitive=Sensitive(intersectional=train.groups.ndim == 1),
         **params,
     )
     model.fit(
@@ -241,7 +241,7 @@ def fit_decisions(
         constraint,
         limit,
         group_aware=aware,
-        sensitive=Sensitive(crossed=train.groups.ndim == 1),
+        sensitive=Sensitive(intersectional=train.groups.ndim == 1),
         cv=3,
         random_state=0,
     )

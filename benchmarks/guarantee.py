@@ -1,4 +1,4 @@
-"""How often limits are broken by new people, with and without ``confidence=``.
+"""How often limits are broken by new people, with and without ``certificate=``.
 
 The population is a large real table; a sample is drawn from it with replacement, classifiers are
 fitted on the sample in several ways, and their disparity is measured on the whole table. A
@@ -162,7 +162,7 @@ def fits(cell: Cell, people: Population, seed: int, ways: list[str]) -> dict[str
             MODELS[cell.model],
             cell.rule,
             limit,
-            confidence=confidence,
+            certificate=confidence,
             group_aware=cell.is_aware,
             random_state=0,
         )
@@ -243,7 +243,7 @@ METHODS = {
     "split": "half of the rows, tested on the other half",
     "Student": "as before, with Student's t bounds (Seldonian)",
     "Clopper-Pearson": "as before, with exact bounds (Clopper-Pearson)",
-    "certified": "confidence=0.95",
+    "certified": "certificate=0.95",
 }
 
 
@@ -282,7 +282,7 @@ def pictures(results: list[dict[str, Any]]) -> dict[str, Any]:
     rows: dict[str, dict[Any, list[int]]] = {uncertified: {}}
     for one in results:
         if one["way"] in ("plain", "certified"):
-            certified = f"confidence=0.95, {one['model']}, {GROUPS[one['groups']]}"
+            certified = f"certificate=0.95, {one['model']}, {GROUPS[one['groups']]}"
             name = certified if one["way"] == "certified" else uncertified
             dot = (one["n"], one["rule"], one["population"], one["is_aware"])
             rows.setdefault(name, {}).setdefault(dot, []).extend(one["failed"])

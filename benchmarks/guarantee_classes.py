@@ -93,7 +93,7 @@ def _fits(
             LogisticRegression(max_iter=300),
             rule,
             limit,
-            confidence=confidence,
+            certificate=confidence,
             group_aware=is_aware,
             random_state=seed,
         )

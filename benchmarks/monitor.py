@@ -124,9 +124,9 @@ def speed(n: int = 1_000_000) -> float:
     rng = np.random.default_rng(0)
     sex, y_pred = rng.choice(["f", "m"], n), rng.integers(0, 2, n)
     monitor = DisparityMonitor()
-    monitor.update(None, y_pred, sex)
+    monitor.update(None, y_pred, sensitive_features=sex)
     start = time.process_time()
-    monitor.update(None, y_pred, sex)
+    monitor.update(None, y_pred, sensitive_features=sex)
     return n / (time.process_time() - start)
 
 

@@ -3,7 +3,7 @@
 Simulated patients have one visit or many, always the same number or very different ones. The visits
 of a person are nearly the same (``alike``), or each visit is drawn anew (``independent``). So what
 holds in the population is known, and how often a certificate, a finding or an interval is wrong can
-be counted, once with the visits taken for people and once with ``groups=`` or ``units=``.
+be counted, once with the visits taken for people and once with ``units=``.
 """
 
 import warnings
@@ -106,14 +106,14 @@ def _decisions(is_aware: bool) -> Callable[[int], Any]:
         LogisticRegression(),
         max_disparity=LIMIT,
         group_aware=is_aware,
-        confidence=0.95,
+        certificate=0.95,
         random_state=seed,
     )
 
 
 def _linear(by: Any) -> Callable[[int], Any]:
     return lambda seed: ConstrainedERMClassifier(
-        max_disparity=LIMIT, confidence=Certificate(0.95, by=by), random_state=seed
+        max_disparity=LIMIT, certificate=Certificate(0.95, by=by), random_state=seed
     )
 
 
@@ -124,13 +124,13 @@ FAMILIES = {
     "linear, in halves": Family(_linear("split"), _decided),
     "regression": Family(
         lambda seed: ConstrainedERMRegressor(
-            max_disparity=LIMIT, confidence=0.95, random_state=seed
+            max_disparity=LIMIT, certificate=0.95, random_state=seed
         ),
         _in_the_mean,
     ),
     "within an interval": Family(
         lambda seed: PartialParityClassifier(
-            interval=INTERVAL, max_disparity=3 * LIMIT, confidence=0.95, random_state=seed
+            interval=INTERVAL, max_disparity=3 * LIMIT, certificate=0.95, random_state=seed
         ),
         _within,
     ),
@@ -171,7 +171,7 @@ def _certificates(k: int, is_constant: bool, is_alike: bool, n: int) -> dict[str
         limit, counts, cpu = make(0).max_disparity, {"rows": [], "people": []}, {}
         for seed in range(FIRST_SEED, FIRST_SEED + n):
             X, y, sex, person = patients(N_ROWS // k, k, is_constant, is_alike, seed)
-            for way, groups in (("rows", {}), ("people", {"groups": person})):
+            for way, groups in (("rows", {}), ("people", {"units": person})):
                 fit = make(seed).fit
                 seconds, model = timed(lambda: fit(X, y, sensitive_features=sex, **groups))  # noqa: B023
                 cpu[way] = cpu.get(way, 0.0) + seconds

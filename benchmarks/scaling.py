@@ -48,7 +48,8 @@ class Study(NamedTuple):
 def erm(size: Sizes) -> Any:
     # Attributes are limited one by one: two constraints each.
     rules = RULES[: size["rules"]]
-    return ConstrainedERMClassifier(rules, sensitive=Sensitive(crossed=size["attributes"] == 1))
+    crossed = Sensitive(intersectional=size["attributes"] == 1)
+    return ConstrainedERMClassifier(rules, sensitive=crossed)
 
 
 def regressor(size: Sizes) -> Any:

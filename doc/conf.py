@@ -124,6 +124,11 @@ TAUGHT_ORDER = {
         "solvers",
     ),
 }
+# Classes that functions return and nobody makes.
+RESULTS = (
+    *("skfair.report.Audit", "skfair.report.DataAudit"),
+    *("skfair.metrics.reports.Report", "skfair.model_selection.FairnessPath"),
+)
 SECTIONS = {
     "measure": ("Measure", "Audits, metrics, and how much of a disparity is chance."),
     "limit": ("Limit a model", "Decisions, models and certificates."),
@@ -338,6 +343,11 @@ def check_api_page():
     remove(page for page in pages if page.stem.removeprefix("skfair.") not in listed)
 
 
+def hide_constructor(app, what, name, thing, options, signature, returned):
+    """Show no constructor of what functions return and nobody makes."""
+    return ("", None) if what == "class" and name in RESULTS else None
+
+
 def read_markdown(app, path, docname, content):
     """Turn the little markdown that the change log uses into reStructuredText, while reading it."""
     if path.suffix != ".md":
@@ -472,6 +482,7 @@ def setup(app):
     app.connect("source-read", add_index)
     app.connect("source-read", add_record)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
+    app.connect("autodoc-process-signature", hide_constructor)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", wrap_sentences)

@@ -27,7 +27,7 @@ def rates():
     X, X_new = X.select_dtypes("number"), X_new.select_dtypes("number")
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
     fair = FairDecisionClassifier(
-        model, max_disparity=0.05, confidence=0.95, group_aware=True, random_state=0
+        model, max_disparity=0.05, certificate=0.95, group_aware=True, random_state=0
     ).fit(X, y, sensitive_features=people["sex"])
     sex = people_new["sex"]
     decisions = model.predict(X_new), fair.predict(X_new, sensitive_features=sex)

@@ -60,7 +60,12 @@ def writers() -> Iterator[tuple[str, Callable[[Path], object]]]:
     y, groups = loans.target, loans.sensitive_features
     half = np.arange(len(y)) < len(y) // 2
     earlier = {"X": loans.data[half], "sensitive_features": groups[half]}
-    yield "data", audit_data(loans.data[~half], groups[~half], y[~half], earlier=earlier).to_html
+    yield (
+        "data",
+        audit_data(
+            loans.data[~half], y[~half], sensitive_features=groups[~half], earlier=earlier
+        ).to_html,
+    )
     few = slice(250)  # groups of so few people that some are hidden
     yield "few", audit(y[few], (y != 1)[few], sensitive_features=groups[few]).to_html
     yield "choice", choice

@@ -27,8 +27,7 @@ def samples() -> Iterator[tuple[str, Audit]]:
         "scores",
         audit(
             y,
-            None,
-            scores,
+            y_score=scores,
             sensitive_features=groups,
             threshold=0.5,
             before=approved,
@@ -46,8 +45,7 @@ def samples() -> Iterator[tuple[str, Audit]]:
         "ll144",
         audit(
             None,
-            None,
-            scores,
+            y_score=scores,
             sensitive_features=groups,
             preset="ll144",
             title="Impact ratios (New York City Local Law 144)",

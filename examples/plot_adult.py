@@ -24,7 +24,7 @@ people["race"] = people.pop("race_white").map({"race == 'White'": "white"}).fill
 X, X_new, y, y_new, people, people_new = train_test_split(X, census.target, people, random_state=0)
 trees = HistGradientBoostingClassifier(max_iter=60, random_state=0)
 limited = FairDecisionClassifier(
-    trees, max_disparity={"sex": 0.1, "race": 0.1}, sensitive=Sensitive(crossed=False)
+    trees, max_disparity={"sex": 0.1, "race": 0.1}, sensitive=Sensitive(intersectional=False)
 ).fit(X, y, sensitive_features=people)
 print(limited.summary_)
 

@@ -76,7 +76,7 @@ if __name__ == "__main__":
         model = ConstrainedERMClassifier("demographic_parity", max_disparity=bound)
         model = model.fit(X, granted, sensitive_features=region)
         predicted = model.predict(X)
-        reports[bound] = group_report(granted, predicted, sensitive_features=region, interval=None)
+        reports[bound] = group_report(granted, predicted, sensitive_features=region, method=None)
         print(f"bound {bound}: disparity {model.train_disparity_:.4f}")
     print(reports[0.02][["n", "base_rate", "selection_rate", "accuracy"]])
     report = fairness_report(granted, predicted, sensitive_features=region, random_state=0)

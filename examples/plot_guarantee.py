@@ -3,7 +3,7 @@ A certified limit: how often is it violated in the population?
 ==============================================================
 
 A limit on the training rows is violated in the population in about half of all fits. With
-``confidence=0.95`` decisions are tested on rows that were not used to find them. If no decisions
+``certificate=0.95`` decisions are tested on rows that were not used to find them. If no decisions
 pass the test, the fit says so.
 """
 
@@ -30,14 +30,14 @@ for confidence in (None, 0.95):
     for seed in range(40):
         X, y, group = people(2000, seed)
         model = FairDecisionClassifier(
-            LogisticRegression(), max_disparity=0.1, group_aware=True, confidence=confidence
+            LogisticRegression(), max_disparity=0.1, group_aware=True, certificate=confidence
         ).fit(X, y, sensitive_features=group)
         decided = model.predict(population, sensitive_features=their_group)
         disparities.append(
             demographic_parity_difference(None, decided, sensitive_features=their_group)
         )
     n_violated = sum(disparity > 0.1 for disparity in disparities)
-    print(f"confidence={confidence}: {n_violated} of {len(disparities)} fits violate the limit")
+    print(f"certificate={confidence}: {n_violated} of {len(disparities)} fits violate the limit")
 
 # %%
 # The path of decisions

@@ -33,7 +33,7 @@ def day_of_decisions(day):
 monitor = DisparityMonitor("demographic_parity", max_disparity=0.05, confidence=0.95)
 for day in range(120):
     y_pred, sex = day_of_decisions(day)
-    monitor.update(None, y_pred, sex, batch=day)
+    monitor.update(None, y_pred, sensitive_features=sex, batch=day)
 
 alarm = monitor.alarm_
 print(f"Alarm on day {alarm.batch}: since about day {alarm.since} {alarm.higher} are selected")

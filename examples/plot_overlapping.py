@@ -18,7 +18,9 @@ X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, random_state=0)
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 models = {
     "no limit": ConstrainedERMClassifier(max_disparity=1.0),
-    "one by one": ConstrainedERMClassifier(max_disparity=0.05, sensitive=Sensitive(crossed=False)),
+    "one by one": ConstrainedERMClassifier(
+        max_disparity=0.05, sensitive=Sensitive(intersectional=False)
+    ),
     "crossed": ConstrainedERMClassifier(max_disparity=0.05),
 }
 views = {"sex": people["sex"], "ethnicity": people["ethnicity"], "six crossed groups": people}

@@ -54,7 +54,7 @@ if find_spec("jinja2"):  # the page of the audit: pip install ".[report]"
 # The selection rates of women and men may differ by at most 5 percentage points in the population,
 # at a confidence of 95%, and nobody's group may be selected less often than before.
 fair = FairDecisionClassifier(
-    model, max_disparity=0.05, group_aware=True, confidence=0.95, random_state=0
+    model, max_disparity=0.05, group_aware=True, certificate=0.95, random_state=0
 )
 fair.fit(X, y, sensitive_features=sex)
 print(f"status: {fair.status_}, in the population at most {fair.certified_disparity_:.3f}")
@@ -94,7 +94,7 @@ left.set(
     xlabel="loans granted, %",
 )
 for row, labels in enumerate(decisions.values()):
-    table = group_report(y_new, labels, sensitive_features=sex_new, interval=None)
+    table = group_report(y_new, labels, sensitive_features=sex_new, method=None)
     rates = 100 * table["selection_rate"]
     right.plot(rates[["female", "male"]], [row, row], color="0.8", lw=5, zorder=1)
     for who, (label, colour, marker) in looks.items():

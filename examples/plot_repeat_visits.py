@@ -4,7 +4,7 @@ Patients who come back: count people, not visits
 
 A hospital offers a care programme to patients with a high risk of coming back, and wants to know
 whether women and men are treated alike. Each patient has many visits, and visits of the same
-patient are alike. ``units=`` of the audit and ``groups=`` of ``fit`` say whose visits they are.
+patient are alike. ``units=`` of the audit and of ``fit`` says whose visits they are.
 """
 
 import warnings
@@ -32,18 +32,18 @@ def visits(n_patients, per_patient, seed):
 # A certificate for patients
 # --------------------------
 # The same limit is certified forty times, each time for 300 new patients with ten visits each. With
-# visits taken for patients it is too often exceeded among all patients; with ``groups=patient`` it
+# visits taken for patients it is too often exceeded among all patients; with ``units=patient`` it
 # holds, or the fit says that so few patients do not show it.
 everybody, _, their_sex, _ = visits(50_000, 1, seed=1000)
 exceeded = {"visits": [], "patients": []}
 for seed in range(40):
     X, y, sex, patient = visits(300, 10, seed)
-    for unit, groups in (("visits", None), ("patients", patient)):
+    for unit, units in (("visits", None), ("patients", patient)):
         model = FairDecisionClassifier(
-            LogisticRegression(), max_disparity=0.1, group_aware=True, confidence=0.95
+            LogisticRegression(), max_disparity=0.1, group_aware=True, certificate=0.95
         )
         with warnings.catch_warnings(action="ignore"):  # more patients get the programme
-            model.fit(X, y, sensitive_features=sex, groups=groups)
+            model.fit(X, y, sensitive_features=sex, units=units)
         if model.status_ == "certified":
             decided = model.predict(everybody, sensitive_features=their_sex)
             difference = demographic_parity_difference(None, decided, sensitive_features=their_sex)

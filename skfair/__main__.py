@@ -18,38 +18,40 @@ from typing import Any, TypeAlias
 from skfair._version import __version__
 from skfair.utils.text import visible
 
-_AUDIT_EXAMPLES = """examples:
-  python -m skfair audit decisions.csv --target repaid --prediction approved --groups sex,age \\
+_AUDIT_EXAMPLES = """\
+  python -m skfair audit decisions.csv --target repaid --prediction approved --sensitive sex,age \\
       --bins age=25,45,65 --out report.html
-  python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 --groups sex
+  python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 \\
+      --sensitive sex
   python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
-      --groups sex --out report.json --fail-if "demographic_parity_difference > 0.1"
-  python -m skfair audit applicants.csv --prediction hired --groups sex,race --preset ugesp \\
+      --sensitive sex --out report.json --fail-if "demographic_parity_difference > 0.1"
+  python -m skfair audit applicants.csv --prediction hired --sensitive sex,race --preset ugesp \\
       --reference "sex=male,race=White" --min-ratio 0.8
 
 Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
 disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
 group cannot be compared (--allow-undefined). 2: the audit could not be made.
 """
-_AUDIT_DATA_EXAMPLES = """examples:
-  python -m skfair audit-data applicants.csv --groups sex --target hired --out data.html
-  python -m skfair audit-data applicants.csv --groups sex,age --bins age=25,45,65 \\
-      --reference population.csv --compare-with applicants_2025.csv
+_AUDIT_DATA_EXAMPLES = """\
+  python -m skfair audit-data applicants.csv --sensitive sex --target hired --out data.html
+  python -m skfair audit-data applicants.csv --sensitive sex,age --bins age=25,45,65 \\
+      --reference-shares population.csv --earlier applicants_2025.csv
 """
-_CHOOSE_EXAMPLES = """examples:
-  python -m skfair choose loans.csv --target repaid --groups sex --out choice.html
+_CHOOSE_EXAMPLES = """\
+  python -m skfair choose loans.csv --target repaid --sensitive sex --out choice.html
   python -m skfair choose loans.csv --target repaid --score score --before granted \\
-      --groups sex,age --bins age=25,45,65 --limits 0.2,0.1,0.05 --decided granted --out choice.html
+      --sensitive sex,age --bins age=25,45,65 --limits 0.2,0.1,0.05 --decided granted \\
+      --out choice.html
 """
-_DECIDE_EXAMPLES = """examples:
+_DECIDE_EXAMPLES = """\
   python -m skfair decide applicants.csv --memo decision.json --fitted-on loans.csv \\
       --out decided.csv
-  python -m skfair audit decided.csv --prediction decision --groups sex --fail-if decision.json
+  python -m skfair audit decided.csv --prediction decision --sensitive sex --fail-if decision.json
 """
-_DATA_EXAMPLES = """examples:
+_DATA_EXAMPLES = """\
   python -m skfair data loans --out loans.csv
 """
-_WARM_EXAMPLES = """examples:
+_WARM_EXAMPLES = """\
   python -m skfair warm /opt/skfair-cache        at image build
   NUMBA_CACHE_DIR=/opt/skfair-cache python app.py
 """
@@ -65,29 +67,29 @@ _COMMANDS = {
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
 _TASKS = ["auto", "binary", "classes", "numbers"]
-_ROLES = ["target", "prediction", "score", "before", "weight", "person", "groups", "within"]
+_ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
 _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 
 
 # What messages of arguments are called on the command line.
 _PHRASES = {
-    "pos_label=, or compare them yourself: y == label": "--positive",
+    "pos_label=, or compare them yourself: y == label": "--pos-label",
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
-    "units has": "--person has",
+    "units has": "--units has",
     "must be numeric, got": "must be numeric (1.234,5 and 55,5 % are read with --decimal ,), got",
     "Drop them": "Drop them, for example with --drop-missing target",
     "NaN or infinite.": "NaN or infinite. Drop rows without a score with --drop-missing score.",
-    "Give both the same labels": "Name both positive classes: --positive, --positive-target",
+    "Give both the same labels": "Name both positive classes: --pos-label, --pos-label-true",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
     " A function of your own needs single rows: group_report(metrics=...) has them.": "",
 }
 _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
-    "pos_label": "positive", "pos_label_true": "positive-target", "sample_weight": "weight",
-    "conditional_on": "within", "control_features": "within", "sensitive_features": "groups",
-    "reference_shares": "reference", "units": "person",
-}  # fmt: skip
+    "sample_weight": "weight",
+    "control_features": "control",
+    "sensitive_features": "sensitive",
+}
 _ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
 
@@ -177,15 +179,15 @@ _AUDIT_OPTIONS: _Options = {
         "--target": ("true labels or numbers", {}),
         "--prediction": ("predicted labels or numbers", {}),
         "--score": ("scores, larger for the positive class", {}),
-        "--groups": ("sensitive attributes: sex,age", {"required": True}),
+        "--sensitive": ("sensitive attributes: sex,age", {"required": True}),
         "--before": ("predictions of an earlier model", {}),
-        "--within": ("what may explain a difference, such as a department", {}),
+        "--control": ("what may explain a difference, such as a department", {}),
         "--weight": ("weights of the rows", {}),
-        "--person": ("which rows belong together; without it each is another person", {}),
+        "--units": ("which rows belong together; without it each is another person", {}),
     },
     "reading": {
-        "--positive": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
-        "--positive-target": ("that of --target, if it has labels of its own", _LABEL),
+        "--pos-label": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
+        "--pos-label-true": ("that of --target, if it has labels of its own", _LABEL),
         "--threshold": ("scores above it are positive decisions", _NUMBER),
         "--bins": (
             "make groups of a number: age=25,45,65; may be repeated",
@@ -216,11 +218,10 @@ _AUDIT_OPTIONS: _Options = {
         "--prepared-by": ("who answers for the report", _TEXT),
         "--metrics": ("names of metrics to report, separated by commas", {}),
         "--depth": ("attributes that a subgroup may fix", _WHOLE),
-        "--min-size": ("smallest subgroup searched", _WHOLE),
         "--min-group-size": ("smaller groups are not compared; default 30", _WHOLE),
         "--suppress-below": ("smaller groups are not shown; default 10", _WHOLE),
         "--confidence": ("coverage of intervals", _NUMBER),
-        "--seed": ("of the simulations; default 0", {"type": int, "default": 0}),
+        "--random-state": ("of the simulations; default 0", {"type": int, "default": 0}),
         "--fail-if": (
             'exit with 1 if the interval shows it: "sex: equal_opportunity_difference > 0.05", or '
             'of any attribute "demographic_parity_difference > 0.1"; or exceeds the limit in the '
@@ -252,7 +253,7 @@ _AUDIT_OPTIONS: _Options = {
 _SAME: tuple[str, dict[str, Any]] = ("", {})
 _READING = dict.fromkeys(
     (
-        *("--positive", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
+        *("--pos-label", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
         *("--encoding", "--decimal"),
     ),
     _SAME,
@@ -262,17 +263,17 @@ _AUDIT_DATA_OPTIONS: _Options = {
     "columns": {
         "--target": ("labels or numbers that a model will learn", {}),
         "--columns": _COLUMNS,
-        **dict.fromkeys(("--groups", "--person"), _SAME),
+        **dict.fromkeys(("--sensitive", "--units"), _SAME),
     },
     "comparing": {
-        "--reference": ("population: CSV with attribute, group, share; or JSON", {}),
-        "--compare-with": ("earlier data with the same columns", {}),
+        "--reference-shares": ("population: CSV with attribute, group, share; or JSON", {}),
+        "--earlier": ("earlier data with the same columns", {}),
     },
     "reading": _READING | {"--unknown": _SAME},
     "result": dict.fromkeys(
         (
             *("--out", "--title", "--source", "--period", "--prepared-by", "--min-group-size"),
-            *("--suppress-below", "--confidence", "--seed"),
+            *("--suppress-below", "--confidence", "--random-state"),
         ),
         _SAME,
     ),
@@ -286,7 +287,7 @@ _CHOOSE_OPTIONS: _Options = {
             {},
         ),
         "--before": ("decisions of today; default: those with the largest limit", {}),
-        **dict.fromkeys(("--groups", "--person"), _SAME),
+        **dict.fromkeys(("--sensitive", "--units"), _SAME),
     },
     "limits": {
         "--limits": (
@@ -300,11 +301,11 @@ _CHOOSE_OPTIONS: _Options = {
             {"action": "store_true"},
         ),
     },
-    "reading": _READING | {"--positive-target": _SAME},
+    "reading": _READING | {"--pos-label-true": _SAME},
     "result": {
         "--out": ("page to write, .html", {"required": True}),
         "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
-        **dict.fromkeys(("--title", "--suppress-below", "--confidence", "--seed"), _SAME),
+        **dict.fromkeys(("--title", "--suppress-below", "--confidence", "--random-state"), _SAME),
     },
 }
 _DECIDE_OPTIONS: _Options = {
@@ -372,10 +373,19 @@ def _write_loans(out: str) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help begins with the first of the examples that stand at its end."""
+
+    def format_help(self) -> str:
+        """Return the help, with an example above the usage."""
+        first = re.match(r"examples:\n((?:.*\\\n)*.*\n)", self.epilog or "")
+        return (f"{first[1]}\n" if first else "") + super().format_help()
+
+
 def _parser() -> argparse.ArgumentParser:
     plain: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     description = "Fairness audits and more."
-    parser = argparse.ArgumentParser("python -m skfair", description=description, **plain)
+    parser = _Parser("python -m skfair", description=description, **plain)
     folder = os.path.dirname(os.path.abspath(__file__))
     version = f"skfair {__version__} ({folder})"
     parser.add_argument("--version", action="version", version=version)
@@ -383,13 +393,17 @@ def _parser() -> argparse.ArgumentParser:
     parsers = {}
     for name, (text, examples) in _COMMANDS.items():
         parsers[name] = commands.add_parser(
-            name, help=text, description=text.capitalize() + ".", epilog=examples, **plain
+            name,
+            help=text,
+            description=text.capitalize() + ".",
+            epilog=f"examples:\n{examples}",
+            **plain,
         )
         parsers[name].set_defaults(parser=parsers[name])
     known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
     for command, options in _OPTIONS.items():
         parsers[command].add_argument(
-            "file", help="CSV (also compressed) or parquet file; people with several rows: --person"
+            "file", help="CSV (also compressed) or parquet file; people with several rows: --units"
         )
         for title, of_title in options.items():
             group = parsers[command].add_argument_group(title)

@@ -32,17 +32,12 @@ from skfair.groups.named_columns import column_positions, note_dropped, note_kin
 from skfair.groups.row_units import said_rows
 from skfair.groups.sensitive import Sensitive, SensitiveLike
 from skfair.utils.history import go_on
-from skfair.utils.keywords import NamedArguments, refuse_unknown
+from skfair.utils.keywords import OF_GROUPS, NamedArguments, refuse_unknown
 from skfair.utils.older import with_callbacks
 from skfair.utils.warn import entrance, warn_user
 from skfair.utils.wrappers import refuse_positions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-# What errors about arguments that a ``fit`` does not have say of some of them.
-_OF_GROUPS = dict.fromkeys(
-    ("groups", "group", "sensitive", "protected", "A"),
-    "Sensitive attributes are passed as sensitive_features=.",
-)
 
 
 def fit_method(method: Method) -> Method:
@@ -72,7 +67,7 @@ def fit_method(method: Method) -> Method:
     @functools.wraps(method)
     @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
-        refuse_unknown(f"{type(self).__name__}.{method.__name__}", kwargs, parameters, _OF_GROUPS)
+        refuse_unknown(f"{type(self).__name__}.{method.__name__}", kwargs, parameters, OF_GROUPS)
         before = vars(self).copy()
         args = tuple(map(from_arrow, args))
         kwargs = {name: from_arrow(value) for name, value in kwargs.items()}

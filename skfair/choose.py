@@ -46,9 +46,9 @@ _JUDGING = 0.5
 _MUCH_MOVED = 0.1
 # The options that decide which models are fitted. A memo holds them, so that one can be made again.
 _OF_FIT = (
-    *("target", "columns", "score", "before", "groups", "person", "constraint", "group_aware"),
-    *("positive", "positive_target", "bins", "date_format", "drop_missing", "missing", "decimal"),
-    *("encoding", "seed"),
+    *("target", "columns", "score", "before", "sensitive", "units", "constraint", "group_aware"),
+    *("pos_label", "pos_label_true", "bins", "date_format", "drop_missing", "missing", "decimal"),
+    *("encoding", "random_state"),
 )
 # The column that decide adds.
 _DECISION = "decision"
@@ -81,7 +81,7 @@ def run_choose(options: argparse.Namespace) -> int:
     for limit in options.limits:
         check_limit(limit, f"--limits {limit:g}")
     sample = _read(options)
-    fitting, judging = sample.halves(options.seed)
+    fitting, judging = sample.halves(options.random_state)
     before = judging.get("before")
     # Changes are counted against today's decisions, or against those without a limit.
     limits = options.limits if before is not None else [1.0, *options.limits]
@@ -127,7 +127,7 @@ def run_decide(options: argparse.Namespace) -> int:
     fitted = argparse.Namespace(**memo["command"] | {"file": options.fitted_on})
     fitted.block_rows = options.block_rows
     sample = _read(fitted)
-    fitting, judging = sample.halves(fitted.seed)
+    fitting, judging = sample.halves(fitted.random_state)
     bound = max(limit for limit in limits.values() if limit is not None)
     path = _path(fitted, sample, fitting, [bound], memo["holds_overall_rate"])
     (step,) = path._choice(judging).steps
@@ -145,8 +145,8 @@ def run_decide(options: argparse.Namespace) -> int:
     frame[_DECISION] = np.where(is_positive, positive, negative)
     with replacing(options.out) as beside:
         frame.to_csv(beside, index=False)
-    check = ["audit", options.out, "--prediction", _DECISION, "--groups", fitted.groups]
-    check += ["--positive", str(positive), "--fail-if", str(options.memo)]
+    check = ["audit", options.out, "--prediction", _DECISION, "--sensitive", fitted.sensitive]
+    check += ["--pos-label", str(positive), "--fail-if", str(options.memo)]
     for name, values in {"--bins": fitted.bins, "--missing": [fitted.missing]}.items():
         check += [text for value in values if value is not None for text in (name, value)]
     lines = [
@@ -175,7 +175,7 @@ def _path(
     is_held: bool,  # whether today's share of all who are selected is held
 ) -> FairnessPath:
     """Fit a model under each limit."""
-    trees = HistGradientBoostingClassifier(random_state=options.seed)
+    trees = HistGradientBoostingClassifier(random_state=options.random_state)
     model: Any = trees
     if options.score is not None:  # further columns are for the model of the group alone
         scores = ColumnTransformer([("score", "passthrough", [0])])
@@ -193,9 +193,9 @@ def _path(
         selection_rate=rate,
         group_aware=options.group_aware,
         group_estimator=trees if options.score is not None else None,
-        sensitive=Sensitive(crossed=False),
+        sensitive=Sensitive(intersectional=False),
         cv=cv,
-        random_state=options.seed,
+        random_state=options.random_state,
     )
     of_fit = {name: fitting[name] for name in ("X", "y", "sensitive_features")}
     with unwanted(SelectionRateWarning):  # the table has the rates
@@ -239,9 +239,9 @@ def _advice(choice: Choice, options: argparse.Namespace, decided: str) -> Iterat
 def _read(options: argparse.Namespace) -> _Sample:
     """Return the rows as numbers: words by their place among all words, labels as 0 and 1."""
     table, rows = read_data(options, options.file)
-    of_target = options.positive if options.positive_target is None else options.positive_target
+    of_target = options.pos_label if options.pos_label_true is None else options.pos_label_true
     labels: tuple[Any, Any] = 0, 1
-    for name, text in {"y": of_target, "before": options.positive}.items():
+    for name, text in {"y": of_target, "before": options.pos_label}.items():
         if name not in rows:
             continue
         levels = factorize(rows[name]).levels
@@ -266,13 +266,13 @@ def _read(options: argparse.Namespace) -> _Sample:
 
 def _with_remedy(error: str, name: str, options: argparse.Namespace) -> str:
     """Name the options for the labels of the target and of the decisions."""
-    if name == "y" and options.positive_target is not None:
+    if name == "y" and options.pos_label_true is not None:
         return error.replace("pos_label=", "pos_label_true=")
-    if options.before is None or options.positive_target is not None:
+    if options.before is None or options.pos_label_true is not None:
         return error
     return (
         f"{error} If the columns of --target and --before have labels of their own, name the "
-        "positive one of both: --positive for --before, and --positive-target for --target."
+        "positive one of both: --pos-label for --before, and --pos-label-true for --target."
     )
 
 

@@ -85,7 +85,7 @@ def read_rows(
     sensitive_features: ColumnsLike | None = None,
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
-    groups: ColumnLike | None = None,  # which rows belong together
+    units: ColumnLike | None = None,  # which rows belong together
     supervised: bool = True,
     needs_groups: bool = True,  # whether a fit without sensitive features is warned of
     **check_params: Any,  # of scikit-learn's checks of X and y
@@ -111,8 +111,8 @@ def read_rows(
         y, sensitive_features, control_features, sample_weight = columns
         y = _check_y(y, estimator=estimator) if supervised else y
     else:
-        refuse_lazy(estimator, X, y, *metadata.values(), groups)
-        check_aligned(X=X, **metadata, groups=groups)
+        refuse_lazy(estimator, X, y, *metadata.values(), units)
+        check_aligned(X=X, **metadata, units=units)
         if asked.columns is None:
             names = _get_feature_names(X)  # those of other types are an error
             checked = _check_rows(estimator, X, y, supervised, check_params)
@@ -128,14 +128,14 @@ def read_rows(
     n_samples, inside = _num_samples(rows), control_features
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     strata = None if inside is None else read_strata(inside, n_samples=n_samples)
-    units = None if groups is None else _read_units(estimator, groups, n_samples)
+    together = None if units is None else _read_units(estimator, units, n_samples)
     if needs_groups and sensitive_features is None:
         _warn_without_groups(estimator)
     encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
-    data = TrainingData.of(rows, y, weights, encoded, strata, units)
+    data = TrainingData.of(rows, y, weights, encoded, strata, together)
     data.groups.warn_small()
     n_without = 0 if (known := data.groups.has_group) is None else int(np.count_nonzero(~known))
-    counts = n_samples, None if units is None else units.n_units, n_without
+    counts = n_samples, None if together is None else together.n_units, n_without
     reading |= {"groups_": np.array(data.groups.names, dtype=object), "_n_rows": counts}
     reading["_group_levels"] = data.groups.levels
     if supervised and n_samples >= _FEWEST_COMPARED:
@@ -144,7 +144,7 @@ def read_rows(
         is_aware = asked.keep or getattr(estimator, "group_aware", False)
         if estimator._names_group_columns and sensitive_features is not None and not is_aware:
             warn_of_group_columns(rows, sensitive_features, reading["model_features_"])
-        if groups is None and getattr(estimator, "confidence", None) is not None:
+        if units is None and getattr(estimator, "certificate", None) is not None:
             _warn_of_repeats(*seen, sensitive_features)
     return replace(data, reading=reading)
 
@@ -243,17 +243,17 @@ def _warn_of_target(
 
 
 def _read_units(
-    estimator: SensitiveFeaturesMixin, groups: ColumnLike, n_samples: int
+    estimator: SensitiveFeaturesMixin, units: ColumnLike, n_samples: int
 ) -> RowUnits | None:
     """Return which rows belong together; raise if neither a certificate nor folds would read it."""
-    is_certified = getattr(estimator, "confidence", None) is not None
+    is_certified = getattr(estimator, "certificate", None) is not None
     if not (is_certified or getattr(estimator, "_has_folds", False)):
         raise ValueError(
-            "groups= is not read here, because confidence is None, and the fit has no folds. Leave "
-            "it out, or where metadata routing passes it on, call set_fit_request(groups=False). "
+            "units= is not read here, because certificate is None, and the fit has no folds. Leave "
+            "it out, or where metadata routing passes it on, call set_fit_request(units=False). "
             "Sensitive attributes are passed as sensitive_features=."
         )
-    return read_units(groups, n_samples, "groups")
+    return read_units(units, n_samples)
 
 
 def _warn_of_repeats(
@@ -298,7 +298,7 @@ def _warn_of_repeats(
     if seen:
         warn_user(
             f"Rows look as if people repeat ({listed_in(seen)}). The certificate takes every "
-            "row for another person, and is too sure where that is wrong: pass groups=, the person "
+            "row for another person, and is too sure where that is wrong: pass units=, the person "
             "of each row. If all rows are different people, ignore this warning.",
             RepeatedRowsWarning,
         )
@@ -364,12 +364,14 @@ def _encode_groups(
         return one_group(n_samples)
     table = read_probabilities(estimator, asked, passed, n_samples)
     if table is not None or asked.missing == "raise":
-        return table or encode_groups(passed, n_samples=n_samples, intersectional=asked.crossed)
+        return table or encode_groups(
+            passed, n_samples=n_samples, intersectional=asked.intersectional
+        )
     columns = read_columns(passed, n_samples=n_samples)
     rows = np.flatnonzero(np.all([factorize(values).codes >= 0 for _, values in columns], axis=0))
     if not rows.size:
         raise ValueError("Each row has a missing value in sensitive_features. Pass some groups.")
-    known = encode_groups(take_rows(passed, rows), intersectional=asked.crossed)
+    known = encode_groups(take_rows(passed, rows), intersectional=asked.intersectional)
     codes = np.full((known.n_attributes, n_samples), -1)
     codes[:, rows] = known.codes
     return GroupEncoding.of(codes, known.levels)

@@ -35,7 +35,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
+from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph
 from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
@@ -149,7 +149,7 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     # Sure classes: limits below what chance does to so few rows cost much of their accuracy.
     sure = np.digitize(rows[:, 0], [-0.5, 0.5])
     yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
-    yield decider(confidence=0.95).set_params(cv=3), rows, two, groups
+    yield decider(certificate=0.95).set_params(cv=3), rows, two, groups
     interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
     for constraint, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
         yield interval(constraint=constraint, group_aware=is_aware), rows, two, groups
@@ -177,7 +177,7 @@ def _cluster(rows: FloatArray, groups: Groups) -> Fits:
 def _cut(rows: FloatArray, groups: Groups) -> Fits:
     """Cut graphs of every kind."""
     cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
-    for affinity in (Landmark(20), Rbf(dtype="float64"), NeighborGraph()):
+    for affinity in (Landmark(20), Kernel("rbf", dtype="float64"), NeighborGraph()):
         yield cutter(affinity=affinity), rows, None, groups
     for solver in EIGEN_SOLVERS:
         yield cutter(solver=solver), rows, None, groups

@@ -1,5 +1,8 @@
 """All registered parts of the package, for tests that go over them: one file knows the places."""
 
+from functools import partial
+
+from skfair.constraints import ExcessLoss, LossParity
 from skfair.constraints.base import CONSTRAINTS
 from skfair.datasets.local import local_datasets
 from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
@@ -14,6 +17,7 @@ __all__ = [
     "AFFINITIES",
     "CLUSTERING_SOLVERS",
     "CONSTRAINTS",
+    "CONSTRAINT_KINDS",
     "EIGEN_SOLVERS",
     "INTERVAL_SOLVERS",
     "LABEL_METRICS",
@@ -22,3 +26,11 @@ __all__ = [
     "SOLVERS",
     "local_datasets",
 ]
+
+# What makes each registered constraint, and those whose options change what they limit.
+CONSTRAINT_KINDS = {
+    **{name: CONSTRAINTS[name] for name in CONSTRAINTS},
+    "positive_loss_parity": partial(LossParity, subset="positive"),
+    "class_loss_parity": partial(LossParity, subset="class"),
+    "mean_excess_loss": partial(ExcessLoss, agg="mean"),
+}

@@ -15,7 +15,7 @@ from skfair.losses import LogLoss, make_loss
 from skfair.models import LinearScore
 from skfair.problems.erm.problem import LinearConstrainedERM
 from tests.naive import erm as naive
-from tests.registries import CONSTRAINTS, LOSSES
+from tests.registries import CONSTRAINT_KINDS, LOSSES
 from tests.seeds import generator, seed_of
 
 
@@ -33,18 +33,18 @@ def task_of(loss):
 
 def constraints_for(loss):
     """Names of the constraints that make sense with a loss."""
-    return [name for name in CONSTRAINTS if task_of(loss) in CONSTRAINTS[name].tasks]
+    return [name for name in CONSTRAINT_KINDS if task_of(loss) in CONSTRAINT_KINDS[name]().tasks]
 
 
 def trained_constraints():
     """Names of the constraints that models are trained under."""
     tasks = {"classification", "regression"}
-    return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks & tasks]
+    return [name for name in CONSTRAINT_KINDS if CONSTRAINT_KINDS[name]().tasks & tasks]
 
 
 def ranked_constraints():
     """Names of the constraints that work within intervals of ranks."""
-    return [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
+    return [name for name in CONSTRAINT_KINDS if "intervals" in CONSTRAINT_KINDS[name]().tasks]
 
 
 def ranked_moments(
@@ -64,13 +64,13 @@ def references_of(constraint):
 
 
 def constraint_parameters(constraint):
-    return CONSTRAINTS[constraint]().get_params()
+    return CONSTRAINT_KINDS[constraint]().get_params()
 
 
 def make_constraint(constraint, reference="pairwise"):
     if "reference" in constraint_parameters(constraint) and reference in references_of(constraint):
-        return CONSTRAINTS[constraint](reference=reference)
-    return CONSTRAINTS[constraint]()
+        return CONSTRAINT_KINDS[constraint](reference=reference)
+    return CONSTRAINT_KINDS[constraint]()
 
 
 class People(NamedTuple):
@@ -120,7 +120,9 @@ def people(seed=0, n=80, n_levels=(2,), d=3, weighted=False):
 def build(who, constraints, bound=0.05, loss="log_loss", alpha=0.05, is_sparse=False, **options):
     """The problem as an estimator would build it; ``constraints`` as a user would pass them."""
     rows = who.training_rows(loss)
-    made = make_constraints(constraints, task_of(loss)) if constraints else []
+    several = constraints if isinstance(constraints, list | tuple) else [constraints or []]
+    named = [CONSTRAINT_KINDS[c]() if isinstance(c, str) else c for c in several if c != []]
+    made = make_constraints(named, task_of(loss)) if named else []
     X = sparse.csr_array(who.X) if is_sparse else who.X
     return LinearConstrainedERM(
         LinearScore(X, sample_weight=who.weights, **options),

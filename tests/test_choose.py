@@ -52,7 +52,7 @@ def chosen_from(frame, tmp_path_factory):
         if key in made and not anew:
             return made[key]
         rows.to_csv(file, index=False)
-        columns = ["--target", "paid", "--groups", "sex", "--positive", "yes", *usual]
+        columns = ["--target", "paid", "--sensitive", "sex", "--pos-label", "yes", *usual]
         given = ["choose", str(file), *columns, "--out", str(out), "--limits", limits, *options]
         with redirect_stdout(StringIO()) as told:
             assert main(given) == 0
@@ -152,7 +152,7 @@ def test_a_person_is_in_one_half_only(chosen_from, frame):
     is_one = np.arange(N) < N // 3
     rows = frame.assign(who=np.where(is_one, -1, np.arange(N)))
     rows["sex"] = rows["sex"].mask(is_one, "m")
-    for options, are_halves in ((["--person", "who"], False), ([], True)):
+    for options, are_halves in ((["--units", "who"], False), ([], True)):
         told = chosen_from("--group-aware", *options, rows=rows, limits="1")[2]
         fitted, judged = re.search(r"fitted to (\d+) rows and judged on (\d+) rows", told).groups()
         assert (fitted == judged) == are_halves
@@ -176,8 +176,10 @@ def test_options_reach_the_page(chosen_from):
 
 
 def test_the_seed_says_which_rows_judge(chosen_from):
-    first, other = (chosen_from("--group-aware", "--seed", seed, limits="1")[0] for seed in "12")
-    again, *_ = chosen_from("--group-aware", "--seed", "1", limits="1", anew=True)
+    first, other = (
+        chosen_from("--group-aware", "--random-state", seed, limits="1")[0] for seed in "12"
+    )
+    again, *_ = chosen_from("--group-aware", "--random-state", "1", limits="1", anew=True)
     assert first == again
     assert first["steps"][0]["fingerprint"] != other["steps"][0]["fingerprint"]
 
@@ -198,20 +200,20 @@ def test_small_groups_are_not_shown(chosen_from, frame):
     [
         (["--out", "choice.md"], "--out must end in .html, got 'choice.md'"),
         (["--limits", "5"], "--limits 5 limits nothing.*Pass a share"),
-        (["--positive", "ja"], "--positive 'ja' is not one of the labels of paid: 'no', 'yes'"),
+        (["--pos-label", "ja"], "--pos-label 'ja' is not one of the labels of paid: 'no', 'yes'"),
         (["--target", "home"], "missing values.*--drop-missing target"),
         (["--target", "piad"], "no column 'piad'.*Did you mean 'paid'"),
         (["--score", "home"], "home must be numeric .*--decimal ,.*, got values like"),
         (["--score", "income"], "income has .* values that are NaN.*--drop-missing score"),
-        (["--groups", "home"], "--missing unknown"),
+        (["--sensitive", "home"], "--missing unknown"),
         (["--constraint", "parity"], "constraint"),
-        (["--before", "home", "--positive", "yes"], "home has"),
+        (["--before", "home", "--pos-label", "yes"], "home has"),
     ],
 )
 def test_wrong_arguments_say_what_to_do(frame, tmp_path, capsys, options, message):
     file = tmp_path / "loans.csv"
     frame.to_csv(file, index=False)
-    usual = ["--target", "paid", "--groups", "sex", "--positive", "yes", "--score", "score"]
+    usual = ["--target", "paid", "--sensitive", "sex", "--pos-label", "yes", "--score", "score"]
     out = str(tmp_path / "choice.html")
     assert main(["choose", str(file), *usual, "--out", out, *options]) == 2
     told = capsys.readouterr().err
@@ -238,7 +240,7 @@ def lenders(seed=0, n=800, apart=2.0):
 
 
 AWARE = ["--group-aware"]
-TODAY = ["--before", "granted", "--positive", "granted", "--positive-target", "yes"]
+TODAY = ["--before", "granted", "--pos-label", "granted", "--pos-label-true", "yes"]
 
 
 @pytest.mark.parametrize("options", [[], ["--group-aware"], ["--columns", "job"]])
@@ -296,13 +298,13 @@ def test_target_and_decisions_may_have_words_of_their_own(chosen_from, tmp_path,
         for own, options in ((rows, [*TODAY, *AWARE]), (same, ["--before", "granted", *AWARE]))
     ]
     assert numbers[0] == numbers[1]
-    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--groups", "sex"]
+    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--sensitive", "sex"]
     given += ["--score", "score", "--out", str(tmp_path / "c.html"), "--before", "granted"]
     rows.to_csv(tmp_path / "loans.csv", index=False)
     for options, message in (
-        (["--positive", "granted"], "not one of the labels of paid.*--positive-target for --t"),
-        (["--positive", "yes"], "'granted', 'refused'.*--positive-target for --target"),
-        ([*TODAY[2:5], "ja"], "--positive-target 'ja' is not one of the labels of paid"),
+        (["--pos-label", "granted"], "not one of the labels of paid.*--pos-label-true for --t"),
+        (["--pos-label", "yes"], "'granted', 'refused'.*--pos-label-true for --target"),
+        ([*TODAY[2:5], "ja"], "--pos-label-true 'ja' is not one of the labels of paid"),
     ):
         assert main([*given, *options]) == 2
         assert re.search(message, capsys.readouterr().err)
@@ -336,8 +338,8 @@ def test_german_numbers_are_read_or_the_option_is_named(chosen_from, tmp_path, c
         )
         assert first == second
     written.to_csv(tmp_path / "loans.csv", index=False)
-    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--groups", "sex"]
-    given += ["--positive", "yes", "--out", str(tmp_path / "c.html")]
+    given = ["choose", str(tmp_path / "loans.csv"), "--target", "paid", "--sensitive", "sex"]
+    given += ["--pos-label", "yes", "--out", str(tmp_path / "c.html")]
     for options in (["--score", "score"], ["--columns", "score"]):
         assert main([*given, *options]) == 2
         assert "--decimal ," in capsys.readouterr().err
@@ -419,7 +421,7 @@ def test_a_memo_of_a_page_that_was_made_in_python_names_its_models(tmp_path, cap
 
 
 def test_a_limit_that_is_no_number_says_how_to_write_it(capsys):
-    given = "choose a.csv --target a --groups b --out c.html --limits x"
+    given = "choose a.csv --target a --sensitive b --out c.html --limits x"
     with pytest.raises(SystemExit):
         main(given.split())
     assert "'x' is no number. Write it as 0.05 or 5%." in capsys.readouterr().err

@@ -201,7 +201,7 @@ def test_a_subclass_may_have_parameters_of_its_own(estimator_class, data):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, c in DISCOVERED.items() if "confidence" in inspect.signature(c).parameters]
+    "name", [n for n, c in DISCOVERED.items() if "certificate" in inspect.signature(c).parameters]
 )
 @pytest.mark.filterwarnings("ignore:.*no_solution:UserWarning")
 def test_a_subclass_may_ask_for_a_certificate(name):
@@ -209,7 +209,7 @@ def test_a_subclass_may_ask_for_a_certificate(name):
     rng = generator(0)
     X, groups = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)
     y = (X[:, 0] + rng.normal(size=800) > 0).astype(int)
-    plain = seeded(DISCOVERED[name]).set_params(confidence=0.8, max_disparity=0.3)
+    plain = seeded(DISCOVERED[name]).set_params(certificate=0.8, max_disparity=0.3)
 
     class Mine(DISCOVERED[name]):
         def __init__(self):
@@ -218,7 +218,7 @@ def test_a_subclass_may_ask_for_a_certificate(name):
     model = Mine().fit(X, y, sensitive_features=groups)
     assert model.status_ == plain.fit(X, y, sensitive_features=groups).status_
     assert vars(model).keys() == vars(plain).keys()
-    assert (model.confidence, model.max_disparity) == (0.8, 0.3)
+    assert (model.certificate, model.max_disparity) == (0.8, 0.3)
     assert np.array_equal(outcome(model, X, groups), outcome(plain, X, groups))
 
 

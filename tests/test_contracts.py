@@ -54,7 +54,7 @@ WEIGHTS = RNG.integers(1, 4, N) * (np.arange(N) % 12 > 0)
 STRATA = RNG.choice(["law", "arts"], N)
 BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
-APART = Sensitive(crossed=False)
+APART = Sensitive(intersectional=False)
 INTERVAL = (0.0, 0.5)
 PROBABILITIES = LogisticRegression().fit(X, SEX).predict_proba(X)
 
@@ -110,7 +110,7 @@ def reweighed(y, weights, *, sample_weight=None, **given):
 
 
 def ranked(y, scores, **given):
-    return metrics.pair_error_gap(y, scores, query_id=QUERY, aggregate="max", **given)
+    return metrics.pair_error_gap(y, scores, query_id=QUERY, agg="worst", **given)
 
 
 rates = metrics.demographic_parity_difference, "train_predictions_", 0.05, 1
@@ -313,7 +313,7 @@ def predictive_parity(f):
 
 @feature
 def confidence(f):
-    model = f.fit(settings={"confidence": 0.6, f.limit: 0.8 * f.free})
+    model = f.fit(settings={"certificate": 0.6, f.limit: 0.8 * f.free})
     assert model.status_ == "certified"
     assert model.p_value_ <= 0.4
 
@@ -354,7 +354,7 @@ def weights_as_copies(f):
 def groups_of_rows(f):
     """Rows of a person stay in one fold."""
     person, whole = generator(2).permutation(N) // 3, GroupKFold(4)
-    found = f.found(f.fit(settings={"cv": whole}, groups=person))
+    found = f.found(f.fit(settings={"cv": whole}, units=person))
     folds = list(whole.split(X, groups=person))
     same(found, f.found(f.fit(settings={"cv": folds})))
 

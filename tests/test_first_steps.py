@@ -172,11 +172,11 @@ def test_folds_that_are_a_generator_survive_copies_files_and_a_second_fit():
 
 def test_a_splitter_by_people_gets_them_by_routing():
     model = FairDecisionClassifier(cv=GroupKFold(4))
-    model.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
+    model.fit(FRAME, Y, sensitive_features=SEX, units=PERSON)
     with config_context(enable_metadata_routing=True):
         piped = make_pipeline(model)
-        piped.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
-        params = {"groups": PERSON, "sensitive_features": SEX}
+        piped.fit(FRAME, Y, sensitive_features=SEX, units=PERSON)
+        params = {"groups": PERSON, "units": PERSON, "sensitive_features": SEX}
         scores = cross_validate(model, FRAME, Y, cv=GroupKFold(2), params=params)["test_score"]
     assert np.isfinite(scores).all()
     assert np.array_equal(piped[-1].train_predictions_, model.train_predictions_)
@@ -214,8 +214,8 @@ def test_selection_rates_need_no_true_labels():
 def test_certificates_say_what_is_shown_of_each_attribute():
     model = FairDecisionClassifier(
         max_disparity={"sex": 0.3, "age": 0.25},
-        sensitive=Sensitive(crossed=False),
-        confidence=0.9,
+        sensitive=Sensitive(intersectional=False),
+        certificate=0.9,
         random_state=0,
     ).fit(FRAME, Y, sensitive_features=PEOPLE)
     shown, p_values = model.certified_disparities_, model.p_values_
@@ -229,10 +229,10 @@ def test_certificates_say_what_is_shown_of_each_attribute():
         assert shown[f"DemographicParity of {name}"] > reached
         is_shown = shown[f"DemographicParity of {name}"] <= limit
         assert is_shown == (p_values[f"DemographicParity of {name}"] <= 0.1)
-    alone = FairDecisionClassifier(max_disparity=0.3, confidence=0.9, random_state=0)
+    alone = FairDecisionClassifier(max_disparity=0.3, certificate=0.9, random_state=0)
     alone.fit(FRAME, Y, sensitive_features=SEX)
     assert alone.certified_disparities_ == {"DemographicParity": alone.certified_disparity_}
-    alone.set_params(confidence=None).fit(FRAME, Y, sensitive_features=SEX)
+    alone.set_params(certificate=None).fit(FRAME, Y, sensitive_features=SEX)
     assert not hasattr(alone, "certified_disparities_")
     assert not hasattr(alone, "p_values_")
 
@@ -243,7 +243,7 @@ def test_certificates_say_what_is_shown_of_each_attribute():
         ({}, True),
         ({"solver": "alm"}, True),
         ({"solver": "al_newton"}, False),
-        ({"confidence": 0.9}, False),
+        ({"certificate": 0.9}, False),
         ({"constraint": ConditionalOn("demographic_parity")}, False),
     ],
 )

@@ -143,7 +143,7 @@ class Sizes(pickle.Pickler):
 BY_ROW = {"labels_", "train_predictions_", "affinity_matrix_", "embedding_"}
 BY_ROW |= {"calibration_", "_prediction", "clusterer_", "train_weights_", "steps_"}
 LIMITED = {"group_aware": False, "max_disparity": 0.001}
-CERTIFIED = {"confidence": 0.9, "max_disparity": 0.3}
+CERTIFIED = {"certificate": 0.9, "max_disparity": 0.3}
 
 
 @pytest.mark.parametrize(

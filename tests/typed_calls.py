@@ -19,7 +19,6 @@ from skfair.classification import (
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.metrics import (
-    Report,
     demographic_parity_difference,
     fairness_report,
     get_scorer,
@@ -27,6 +26,7 @@ from skfair.metrics import (
     partial_statistical_parity_gap,
     wasserstein_gap,
 )
+from skfair.metrics.reports import Report
 from skfair.regression import ConstrainedERMRegressor
 
 Labels = NDArray[np.int32]

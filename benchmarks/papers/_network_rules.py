@@ -21,7 +21,7 @@ from benchmarks.papers._network_runs import (
     own_network,
     run,
 )
-from skfair.constraints import ClassLossParity
+from skfair.constraints import LossParity
 from skfair.constraints.base import TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.solvers.base import SOLVERS
@@ -29,12 +29,12 @@ from skfair.solvers.base import SOLVERS
 
 def both_classes(rows: TrainingRows, bound: float) -> list[BoundConstraint]:
     """Return the third constraint of the table."""
-    return [ClassLossParity(sum_classes="absolute").prepare(rows, bound)]
+    return [LossParity(subset="class", sum_classes="absolute").prepare(rows, bound)]
 
 
 ROWS: dict[str, Rule] = {
     "demographic parity": LOSS_PARITY,
-    "equal opportunity": named("positive_loss_parity"),
+    "equal opportunity": named(LossParity(subset="positive")),
     "equalized odds": both_classes,
 }
 # What each row limits, then errors, and the rates that its name speaks of.

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from benchmarks._erm_data import table
 from benchmarks.papers._network_pictures import BINS
 from skfair._typing import FloatArray
-from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
@@ -48,8 +48,8 @@ CURVES = ("train loss", "train gap", "test loss", "test gap")
 Rule = Callable[[TrainingRows, float], list[BoundConstraint]]
 
 
-def named(name: str) -> Rule:
-    """Return the constraint of a name."""
+def named(name: str | Constraint) -> Rule:
+    """Return the constraint of a name, or one that is passed."""
 
     def prepared(rows: TrainingRows, bound: float) -> list[BoundConstraint]:
         return [one.prepare(rows, bound) for one in make_constraints(name, "classification")]

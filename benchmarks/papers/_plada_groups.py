@@ -1,7 +1,7 @@
 """Constraints on hundreds of groups for the benchmark ``plada``: figure 3, a network and lines.
 
 Groups are those of appendix E of the paper. The constraints are
-:class:`~skfair.constraints.ExcessLoss` and :class:`~skfair.constraints.MeanExcessLoss` on the
+:class:`~skfair.constraints.ExcessLoss`, of each group and as a mean over groups, on the
 members of the groups only.
 """
 
@@ -28,7 +28,7 @@ from benchmarks.papers._plada_runs import (
 )
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
-from skfair.constraints import Constraint, ExcessLoss, MeanExcessLoss
+from skfair.constraints import Constraint, ExcessLoss
 from skfair.constraints.base import TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.groups.encoding import encode_groups
@@ -108,7 +108,7 @@ def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
 
     problems = {
         "every group": problem(ExcessLoss(members_only=True), EACH),
-        "mean": problem(MeanExcessLoss(members_only=True), MEAN),
+        "mean": problem(ExcessLoss(agg="mean", members_only=True), MEAN),
     }
     plada = SOLVERS["plada"]
     solvers = {
@@ -190,7 +190,7 @@ def by_estimator(train: Part, test: Part) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small groups
         fitted = ConstrainedERMClassifier(
-            ExcessLoss(EACH), loss="hinge", sensitive=Sensitive(crossed=False)
+            ExcessLoss(EACH), loss="hinge", sensitive=Sensitive(intersectional=False)
         ).fit(train.X, train.y, sensitive_features=train.groups.astype(int))
     seconds = time.process_time() - started
     network = [fitted.coef_.T], [fitted.intercept_]

@@ -42,7 +42,7 @@ def is_synthetic(setting: Setting) -> bool:
 def points_of(setting: Setting, n_rows: int = 5000) -> tuple[Any, Any]:
     """Return points and groups, the synthetic ones as they were drawn."""
     if is_synthetic(setting):
-        return make_grouped_blobs(variant=setting.data)
+        return make_grouped_blobs(variant=setting.data, random_state=1)
     return fair_clustering_sample(setting.data, n_rows)
 
 

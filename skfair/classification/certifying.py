@@ -41,7 +41,7 @@ _LARGEST = 1e6
 # the time of Newton's method. With 33 of real data (Adult, Bank) both take the same.
 _FEW = 40
 _SHARED = (
-    *(*Certified._CERTIFICATE, "_limits", "changes_", "status_"),
+    *(*Certified._CERTIFIED, "_limits", "changes_", "status_"),
     *("train_disparity_", "train_disparities_"),
 )
 
@@ -104,10 +104,10 @@ def _strata_of_model(estimator: ConstrainedERMClassifier, X: MatrixLike) -> list
 
 def takes_parts(estimator: ConstrainedERMClassifier) -> bool:
     """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
-    if estimator.confidence is not None:
+    if estimator.certificate is not None:
         raise AttributeError(
-            "confidence= is for fit, which sees all rows; partial_fit certifies nothing. Set "
-            "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
+            "certificate= is for fit, which sees all rows; partial_fit certifies nothing. Set "
+            "certificate=None, and test with skfair.metrics.disparity_test on rows kept apart."
         )
     try:
         constraints = make_constraints(estimator.constraint, "classification")
@@ -163,9 +163,9 @@ def _offset_search(
         group_aware=False,
         sensitive=replace(estimator._sensitive, columns=None, keep=False, control_features=strata),
         random_state=estimator.random_state,
-        confidence=estimator.confidence,
+        certificate=estimator.certificate,
         pos_label=positive,
     )
     units = None if data.units is None else data.units.codes
     with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):  # have been given
-        return decisions.fit(data.X, data.y, weights, sensitive_features=groups, groups=units)
+        return decisions.fit(data.X, data.y, weights, sensitive_features=groups, units=units)

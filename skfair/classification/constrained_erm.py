@@ -79,20 +79,20 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
           differences of rates between groups.
         - "bounded_selection_rate", "bounded_false_positive_rate" and "bounded_false_negative_rate"
           limit the largest rate of a group.
-        - "loss_parity", "positive_loss_parity", "class_loss_parity" and "mean_score_parity" limit
-          differences of mean losses or scores.
-        - "bounded_group_loss", "excess_loss" and "mean_excess_loss" limit the loss of the groups.
+        - "loss_parity" and "mean_score_parity" limit differences of mean losses or scores.
+        - "bounded_group_loss" and "excess_loss" limit the loss of the groups.
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float or dict, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``.
+        an attribute without a limit. Several attributes require
+        ``Sensitive(intersectional=False)``.
     min_rate : float or "as before", default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
         "as before", each group keeps at least the rate that the same model gives it without limits.
-        If None, there is no minimum. It cannot be combined with ``confidence``.
+        If None, there is no minimum. It cannot be combined with ``certificate``.
     selection_rate : float, (float, float) or "as before", default=None
         Fraction of all rows that are predicted positive. A pair sets a range from low to high. If
         "as before", the fraction is the same as without limits. If None, the fraction may change
@@ -258,8 +258,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         selection_rate: Any = None,
         enforce: Literal["strict", "strict_loss", "surrogate"] = "strict",
         sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
         pos_label: ClassLabel = None,
+        certificate: float | Certificate | None = None,
         model: ModelChoice = "linear",
         loss: LossChoice = "log_loss",
         alpha: float | None = None,
@@ -276,7 +276,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         self.selection_rate = selection_rate
         self.enforce = enforce
         self.sensitive = sensitive
-        self.confidence = confidence
+        self.certificate = certificate
         self.pos_label = pos_label
         self.model = model
         self.loss = loss
@@ -298,7 +298,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
     ) -> ConstrainedERMClassifier:
         """Fit the model under its constraints.
 
@@ -317,14 +317,14 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        checks = row_checks(X, self.model, self.confidence)
-        data = read_rows(self, X, y, groups=groups, **metadata, **checks)
+        checks = row_checks(X, self.model, self.certificate)
+        data = read_rows(self, X, y, units=units, **metadata, **checks)
         self._keep(data.reading)
         classes, limits = read_classes(data.y), (self.min_rate, self.selection_rate)
         active = active_constraints(self.constraint, "classification", data, self.max_disparity)
         positive = positive_class(self.pos_label, classes, active, *limits)
         own = {"classes_": classes, "pos_label_": positive}
-        if self.confidence is not None and (
+        if self.certificate is not None and (
             shown := certified(self, data, classes, positive, active, X, metadata)
         ):
             return report.store(self, own | shown)

@@ -105,8 +105,9 @@ class FairDecisionClassifier(
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
     max_disparity : float, dict or None, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``. If
-        None, minimise the disparity subject to the minimum value given in ``objective``.
+        an attribute without a limit. Several attributes require
+        ``Sensitive(intersectional=False)``. If None, minimise the disparity subject to the minimum
+        value given in ``objective``.
     objective : str, array-like, callable or Objective, default="accuracy"
         Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost
         matrix of shape (true class, decision), or a function ``function(tn, fp, fn, tp)`` of
@@ -116,7 +117,7 @@ class FairDecisionClassifier(
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
         "as before", each group keeps at least the rate that the classifier itself gives it, by its
         own ``predict`` on rows that it has not seen. A dict sets one value per class. If None,
-        there is no minimum. It cannot be combined with ``confidence``.
+        there is no minimum. It cannot be combined with ``certificate``.
     selection_rate : float, (float, float), "as before" or dict, default=None
         Fraction of all rows that are selected. A pair sets a range from low to high. If "as
         before", it is the fraction that the classifier itself selects, by its own ``predict`` on
@@ -149,12 +150,12 @@ class FairDecisionClassifier(
         - splitter or iterable: The splits are used as they are.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
-          ``confidence`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
+          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
+    n_jobs : int, default=None
+        Number of fits that run in parallel. If None, the fits are made one after another.
     random_state : int, RandomState instance or None, default=None
         Seed of the search and of the hash that assigns rows to folds and thresholds. Pass an int
         for reproducible results.
-    n_jobs : int, default=None
-        Number of fits that run in parallel. If None, the fits are made one after another.
 
     Attributes
     ----------
@@ -276,7 +277,7 @@ class FairDecisionClassifier(
         "unseen": [StrOptions({"error", "overall"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        **Certified._confidence_constraints,
+        **Certified._certificate_constraints,
         **PositiveClass._pos_label_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -294,11 +295,11 @@ class FairDecisionClassifier(
         group_estimator: Estimator | None = None,
         unseen: Literal["error", "overall"] = "error",
         sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
         pos_label: ClassLabel = None,
+        certificate: float | Certificate | None = None,
         cv: Any = "auto",
-        random_state: Seed = None,
         n_jobs: int | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -310,7 +311,7 @@ class FairDecisionClassifier(
         self.group_estimator = group_estimator
         self.unseen = unseen
         self.sensitive = sensitive
-        self.confidence = confidence
+        self.certificate = certificate
         self.pos_label = pos_label
         self.cv = cv
         self.random_state = random_state
@@ -326,7 +327,7 @@ class FairDecisionClassifier(
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         **fit_params: Any,
     ) -> FairDecisionClassifier:
         """Fit the classifier on folds, and choose the offsets of its decisions.
@@ -344,16 +345,16 @@ class FairDecisionClassifier(
         """
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
-        if is_lazy(X, y, groups, sensitive_features, control_features, sample_weight):
+        if is_lazy(X, y, units, sensitive_features, control_features, sample_weight):
             if not (self.group_aware and self._is_prefit):  # others fit models on the rows
                 raise TypeError(
                     "FairDecisionClassifier does not read Dask collections here: it does around a "
                     "fitted estimator (cv='prefit'), with group_aware=True. Pass these, or rows in "
                     "memory."
                 )
-            self._check_fits_on_partitions(groups)
+            self._check_fits_on_partitions(units)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
-        X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
+        X, data = read_for_wrapped(self, X, y, units, sample_weight=sample_weight, **others)
         self._keep(data.reading)
         problem = bind(
             data,
@@ -363,14 +364,14 @@ class FairDecisionClassifier(
             selection_rate=self.selection_rate,
             objective=self.objective,
             pos_label=self.pos_label,
-            certificate=None if self.confidence is None else self._certificate(),
+            certificate=None if self.certificate is None else self._certificate(),
         )
         check_unseen(self, data)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
         of_folds = 0 if self.random_state is None else key + 1  # without a seed always the same
-        folds = read_folds(self.cv, X, data, groups, problem, of_folds)
+        folds = read_folds(self.cv, X, data, units, problem, of_folds)
         fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
         group_fits = partial(fit_groups, self)

@@ -37,6 +37,7 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import is_lazy, meta_of
 from skfair.utils.docs import documented
+from skfair.utils.routing import refuse_misspelt
 from skfair.utils.threads import one_thread_if_few
 
 
@@ -82,7 +83,7 @@ class PartialParityCalibrator(
         - splitter or iterable: The splits are used as they are.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
-          ``confidence`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
+          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
         - None: The classifier is fitted once on all rows, and the maps are learned on the same
           rows. Do not use this for models that fit the training rows closely, such as forests and
           boosted trees, because their disparity on new data is then hardly limited.
@@ -120,7 +121,7 @@ class PartialParityCalibrator(
         (the number of rows that are no longer selected).
     is_within_limit_ : bool
         True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
-        training rows. Use ``confidence`` for a limit that holds for the population.
+        training rows. Use ``certificate`` for a limit that holds for the population.
     status_ : str
         Result of the fit.
 
@@ -171,7 +172,7 @@ class PartialParityCalibrator(
         "cv": ["cv_object", StrOptions({"prefit"})],
         "response_method": [StrOptions(set(wrapped_scores.RESPONSES))],
         "n_jobs": [Integral, None],
-        **PartialPrediction._confidence_constraints,
+        **PartialPrediction._certificate_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -184,7 +185,7 @@ class PartialParityCalibrator(
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
         sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
+        certificate: float | Certificate | None = None,
         cv: Any = 5,
         response_method: str = "auto",
         n_jobs: int | None = None,
@@ -195,7 +196,7 @@ class PartialParityCalibrator(
         self.max_disparity = max_disparity
         self.scale = scale
         self.sensitive = sensitive
-        self.confidence = confidence
+        self.certificate = certificate
         self.cv = cv
         self.response_method = response_method
         self.n_jobs = n_jobs
@@ -209,7 +210,7 @@ class PartialParityCalibrator(
         sample_weight: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         **fit_params: Any,
     ) -> PartialParityCalibrator:
         """Fit the estimator on folds, and learn the maps.
@@ -234,20 +235,21 @@ class PartialParityCalibrator(
         self.cv = wrapped_scores.kept_folds(self.cv)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
-        is_parted = is_lazy(X, y, groups, *metadata.values())
+        is_parted = is_lazy(X, y, units, *metadata.values())
         if is_parted:
-            self._check_fits_on_partitions(groups)
-        table, (X, data) = X, read_for_wrapped(self, X, y, groups, **metadata)
+            self._check_fits_on_partitions(units)
+        table, (X, data) = X, read_for_wrapped(self, X, y, units, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
+        refuse_misspelt(self, self._inner(), fit_params)
         check_unseen(self, data)
-        if self.confidence is not None and not data.groups.is_vacuous:
+        if self.certificate is not None and not data.groups.is_vacuous:
             wrapped_scores.refuse_folds_of_rows(
-                self.cv, None, "confidence= divides the rows at random"
+                self.cv, None, "certificate= divides the rows at random"
             )
-            metadata |= fit_params | ({"groups": groups} if self._has_folds else {})
+            metadata |= fit_params | ({"units": units} if self._has_folds else {})
             return prediction.store(self, certified_interval(self, data, X, metadata, 0))
-        of_folds = groups if self._has_folds else None
+        of_folds = units if self._has_folds else None
         folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, of_folds)
         counted = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, counted)
@@ -316,8 +318,8 @@ def classes_to_map(
         )
     if groups.n_attributes > 1:
         raise ValueError(
-            "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
-            f"{groups.n_attributes} attributes apart. Use crossed=True."
+            "Maps belong to groups that do not overlap, but Sensitive(intersectional=False) keeps "
+            f"{groups.n_attributes} attributes apart. Use intersectional=True."
         )
     return prediction.classes_of(y, groups, constraint, interval)
 

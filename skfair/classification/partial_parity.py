@@ -79,7 +79,8 @@ class PartialParityClassifier(
         options.
     max_disparity : float or dict, default=0.05
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
-        an attribute without a limit. Several attributes require ``Sensitive(crossed=False)``.
+        an attribute without a limit. Several attributes require
+        ``Sensitive(intersectional=False)``.
     scale : {"conditional", "ccdf"}, default="conditional"
         Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
         "ccdf", it is a fraction of all rows of a group.
@@ -150,7 +151,7 @@ class PartialParityClassifier(
         ``enforce="strict"``.
     is_within_limit_ : bool
         True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
-        training rows. Use ``confidence`` for a limit that holds for the population.
+        training rows. Use ``certificate`` for a limit that holds for the population.
     percentiles_ : ndarray
         Percentiles at which smooth statistical parity was imposed. The array is empty for other
         constraints and for the solver "repair".
@@ -222,7 +223,7 @@ class PartialParityClassifier(
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
-        **PartialPrediction._confidence_constraints,
+        **PartialPrediction._certificate_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -236,7 +237,7 @@ class PartialParityClassifier(
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
         group_aware: bool = False,
         sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
+        certificate: float | Certificate | None = None,
         model: Literal["linear"] | ScoreFunction = "linear",
         loss: Any = "log_loss",
         alpha: float | None = None,
@@ -252,7 +253,7 @@ class PartialParityClassifier(
         self.enforce = enforce
         self.group_aware = group_aware
         self.sensitive = sensitive
-        self.confidence = confidence
+        self.certificate = certificate
         self.model = model
         self.loss = loss
         self.alpha = alpha
@@ -270,7 +271,7 @@ class PartialParityClassifier(
         sample_weight: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
     ) -> PartialParityClassifier:
         """Fit the model under its constraint.
 
@@ -284,10 +285,10 @@ class PartialParityClassifier(
             have the same weight.
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        data = read_rows(self, X, y, groups=groups, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, units=units, **metadata, **ROW_CHECKS)
         self._keep(data.reading)
         classes = classes_of(data.y, data.groups, self.constraint, self.interval, self.loss)
-        if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
+        if self.certificate is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
             return store(self, own)
         data = data.counted().in_canonical_order()

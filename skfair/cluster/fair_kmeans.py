@@ -126,7 +126,7 @@ class FairKMeans(
         and from k-means on the points after the mean of their group has been subtracted.
     solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
         Algorithm that solves the problem. Only "prices" accepts ``share_bounds``, ``size_bounds``
-        and several attributes that are kept apart by ``Sensitive(crossed=False)``.
+        and several attributes that are kept apart by ``Sensitive(intersectional=False)``.
 
         - "prices", :class:`~skfair.solvers.Prices`, solves the dual of the assignment problem. It
           satisfies the limits exactly and takes the least time.
@@ -251,8 +251,8 @@ class FairKMeans(
         solver: str | ClusteringSolver = "prices",
         max_iter: int = 100,
         tol: float = 1e-4,
-        random_state: Seed = None,
         n_jobs: int | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.min_balance = min_balance
@@ -438,8 +438,8 @@ class FairKMeans(
         min_balance: float | None = None,
         share_bounds: Any = None,
         size_bounds: Any = None,
-        sample_weight: ColumnLike | None = None,
         before: MatrixLike | Literal["fit"] | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
         """Assign a batch of new rows to the fitted centres, within limits on the batch.
 

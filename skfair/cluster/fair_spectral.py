@@ -246,8 +246,8 @@ class FairSpectralClustering(
         n_components: int | None = None,
         n_init: int = 10,
         solver: str | EigenSolver = "auto",
-        random_state: Seed = None,
         n_jobs: int | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.min_balance = min_balance

@@ -95,7 +95,7 @@ def warn_of_crossing(
     if below:
         warn_user(
             f"The crossed groups keep min_balance={min_balance:g}, but of the balance of single "
-            f"attributes less is left: {listed(below)}. With Sensitive(crossed=False) each "
+            f"attributes less is left: {listed(below)}. With Sensitive(intersectional=False) each "
             "attribute is limited by itself."
         )
 

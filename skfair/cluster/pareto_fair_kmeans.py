@@ -92,7 +92,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     solver : {"prices", "swap", "variational"} or object, default="prices"
         Algorithm that computes the front, given by its name or by an object such as
         ``Swap(max_points=50)``. Only "prices" accepts ``size_bounds`` and several attributes that
-        are kept apart by ``Sensitive(crossed=False)``.
+        are kept apart by ``Sensitive(intersectional=False)``.
 
         - "prices", :class:`~skfair.solvers.Prices`, applies the method of :class:`FairKMeans` to
           all target balances, and starts each from the solution of the one before.

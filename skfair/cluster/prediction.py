@@ -150,7 +150,9 @@ def read_batch(
         raise ValueError("assign needs sensitive_features, got None.")
     rows = read_features(estimator, X, **check_params)
     n = _num_samples(rows)
-    groups = encode_groups(sensitive_features, n_samples=n, intersectional=asked.crossed, like=X)
+    groups = encode_groups(
+        sensitive_features, n_samples=n, intersectional=asked.intersectional, like=X
+    )
     return TrainingData(rows, None, check_weights(sample_weight, n), groups)
 
 

@@ -11,11 +11,8 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.conditional import ConditionalOn
 from skfair.constraints.losses import (
     BoundedGroupLoss,
-    ClassLossParity,
     ExcessLoss,
     LossParity,
-    MeanExcessLoss,
-    PositiveLossParity,
 )
 from skfair.constraints.rates import (
     AccuracyParity,
@@ -47,15 +44,12 @@ __all__ = [
     "AccuracyParity",
     "PredictiveParity",
     "LossParity",
-    "PositiveLossParity",
-    "ClassLossParity",
     "MeanScoreParity",
     "BoundedSelectionRate",
     "BoundedFalsePositiveRate",
     "BoundedFalseNegativeRate",
     "BoundedGroupLoss",
     "ExcessLoss",
-    "MeanExcessLoss",
     "ConditionalOn",
     "Constraint",
 ]

@@ -306,7 +306,7 @@ def documented(
         measured = (
             f"\n\nThe disparity is measured by :func:`skfair.metrics.{metric}`." if metric else ""
         )
-        of_classes = "classification" in kind.tasks
+        of_classes = "classification" in kind().tasks
         example = _EXAMPLE.format(
             package="skfair.classification" if of_classes else "skfair.regression",
             estimator="ConstrainedERMClassifier" if of_classes else "FairDecisionRegressor",
@@ -387,4 +387,4 @@ def refuse_second_limit(
 
 
 def _fitting(task: str) -> list[str]:
-    return [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
+    return [name for name in CONSTRAINTS if task in CONSTRAINTS[name]().tasks]

@@ -3,11 +3,11 @@
 Table 1 of fairness_constrained_benchmark calls the parity constraints demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
 selection rates differ by 0.245. Hence the names. The third row of the table bounds the sum of the
-absolute differences of both classes, ``ClassLossParity(sum_classes="absolute")``: more than
-``ClassLossParity(sum_classes=True)``, which limits the difference of the sums, and less than
-``ClassLossParity`` with half the limit. The excess constraints are (18) of plada: the mean over the
-groups, and, as its text has it, every group by itself. Its groups overlap; ``members_only=True``
-limits those who are in each of them, and not those who are not.
+absolute differences of both classes, ``LossParity(subset="class", sum_classes="absolute")``: more
+than ``sum_classes=True``, which limits the difference of the sums, and less than each class within
+half the limit. ``ExcessLoss`` is (18) of plada: the mean over the groups, and, as its text has it,
+every group by itself. Its groups overlap; ``members_only=True`` limits those who are in each of
+them, and not those who are not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from skfair.constraints.comparisons import Comparison, Excess, MeanExcess
 from skfair.constraints.moments import MeanLoss, Moment
 from skfair.losses import Loss
 
-_EVERYWHERE = frozenset({"classification", "regression"})
+_CLASSES = frozenset({"classification"})
+_EVERYWHERE = _CLASSES | {"regression"}
 
 
 class _OnLosses(Constraint):
@@ -51,46 +52,36 @@ class LossParity(_OnLosses):
     The loss is the one that the estimator minimises. For squared errors the limit applies to the
     whole squared error, although :class:`~skfair.regression.ConstrainedERMRegressor` minimises half
     of it. Equal losses do not imply equal selection rates.
-    """
-
-    tasks = _EVERYWHERE | {"predictions"}
-
-
-@CONSTRAINTS.register("positive_loss_parity")
-@documented("0.58", "0.05")
-class PositiveLossParity(LossParity):
-    """Bound the difference of mean losses between groups among the positive class."""
-
-    subset = "positive"
-    tasks = frozenset({"classification"})
-
-
-@CONSTRAINTS.register("class_loss_parity")
-@documented("0.58", "0.05")
-class ClassLossParity(LossParity):
-    """Bound the difference of mean losses between groups within each class.
 
     Parameters
     ----------
+    subset : {"all", "positive", "class"}, default="all"
+        Rows whose losses are compared: all rows, those of the positive class, or those of each
+        class separately. "positive" and "class" are for classification.
     sum_classes : bool or "absolute", default=False
-        If False, each class is limited separately. If True, the mean losses of both classes are
-        added before groups are compared, so a difference in one class may compensate for the
-        opposite difference in the other. If "absolute", the absolute differences of both classes
-        are added, so differences cannot compensate for each other. This is the third row of table 1
-        of fairness_constrained_benchmark.
+        With ``subset="class"``, how the two classes are combined. If False, each class is limited
+        separately. If True, the mean losses of both classes are added before groups are compared,
+        so a difference in one class may compensate for the opposite difference in the other. If
+        "absolute", the absolute differences of both classes are added, so differences cannot
+        compensate for each other. This is the third row of table 1 of
+        fairness_constrained_benchmark.
     """
-
-    subset = "class"
-    tasks = frozenset({"classification"})
 
     def __init__(
         self,
         max_disparity: float | None = None,
         reference: Literal["pairwise", "overall"] = "pairwise",
+        subset: Literal["all", "positive", "class"] = "all",
         sum_classes: AddsClasses = False,
     ) -> None:
         super().__init__(max_disparity, reference)
+        self.subset = subset
         self.sum_classes = sum_classes
+
+    @property
+    def tasks(self) -> frozenset[str]:  # type: ignore[override]
+        """Tasks for which the constraint can be used; numbers have no classes."""
+        return _CLASSES if self.subset != "all" else _EVERYWHERE | {"predictions"}
 
     @property
     def adds_classes(self) -> AddsClasses:  # type: ignore[override]
@@ -99,12 +90,18 @@ class ClassLossParity(LossParity):
             raise ValueError(
                 f"sum_classes must be False, True or 'absolute', got {self.sum_classes!r}."
             )
+        if self.sum_classes and self.subset != "class":
+            raise ValueError(
+                f"sum_classes={self.sum_classes!r} adds up both classes, which "
+                f"subset={self.subset!r} does not compare. Set subset='class'."
+            )
         return self.sum_classes
 
     def metric_options(  # noqa: D102 (inherited)
         self, loss: str | Loss, pos_label: object = None
     ) -> dict[str, Any]:
-        return {**super().metric_options(loss, pos_label), "sum_classes": self.sum_classes}
+        options = super().metric_options(loss, pos_label)
+        return options | ({"sum_classes": self.sum_classes} if self.subset == "class" else {})
 
 
 @CONSTRAINTS.register("bounded_group_loss")
@@ -121,84 +118,57 @@ class BoundedGroupLoss(_OnLosses, OneLimit):
     tasks = _EVERYWHERE
 
 
-class _OnExcess(_OnLosses):
-    """The base of constraints on the excess of the groups' losses over the mean loss."""
-
-    metric = "excess_loss"
-    tasks = _EVERYWHERE
-    comparison = Excess()
-
-    def __init__(
-        self,
-        max_disparity: float | None = None,
-        reference: Literal["overall"] = "overall",
-        members_only: bool = False,
-    ) -> None:
-        super().__init__(max_disparity)
-        self.reference: Literal["overall"] = reference
-        self.members_only = members_only
-
-    def prepare(self, rows: TrainingRows, max_disparity: float) -> BoundConstraint:
-        bound = super().prepare(rows, max_disparity)
-        if not self.members_only:
-            return bound
-        which = np.flatnonzero(np.isin(bound.rate_groups, rows.groups.levels.members()))
-        return bound.restricted(which, bound.max_disparity, bound.name)
-
-    def compared(self) -> Comparison:
-        """Return how the rates of groups become one number."""
-        if self.reference != "overall":
-            raise ValueError(
-                f"{type(self).__name__} compares the groups with all rows, reference='overall'; "
-                f"got {self.reference!r}. LossParity compares pairs of groups."
-            )
-        return super().compared()
-
-    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
-        options = super().metric_options(loss, pos_label)
-        del options["subset"], options["reference"]
-        return {**options, "members_only": self.members_only}
-
-
 @CONSTRAINTS.register("excess_loss")
 @documented("0.14", "0.05")
-class ExcessLoss(_OnExcess):
+class ExcessLoss(_OnLosses):
     """Bound the excess of each group's mean loss over the mean loss of all rows.
 
     Groups with smaller losses are not constrained.
 
     Parameters
     ----------
-    reference : {"overall"}, default="overall"
-        Each group is compared with all rows. No other value is allowed.
+    agg : {"worst", "mean"}, default="worst"
+        If "worst", each group is limited. If "mean", the mean excess of the groups is limited,
+        which is equation (18) of plada. The loss of any one group may then still be large, and if
+        groups have equal size and do not overlap, the limit is always satisfied.
     members_only : bool, default=False
         If True, each sensitive attribute marks the members of one group (1 or True) among all rows
         (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(crossed=False)``.
+        several columns are passed with ``Sensitive(intersectional=False)``.
     """
 
+    metric = "excess_loss"
+    tasks = _EVERYWHERE
 
-@CONSTRAINTS.register("mean_excess_loss")
-@documented("0.05", "0.02", limit=0.02)
-class MeanExcessLoss(_OnExcess):
-    """Bound the mean excess of the groups' losses over the mean loss of all rows.
+    def __init__(
+        self,
+        max_disparity: float | None = None,
+        agg: Literal["worst", "mean"] = "worst",
+        members_only: bool = False,
+    ) -> None:
+        super().__init__(max_disparity)
+        self.agg = agg
+        self.members_only = members_only
 
-    This is equation (18) of plada. The constraint limits a single number, so the loss of any one
-    group may still be large. It is always satisfied if groups have equal size and do not overlap.
+    @property
+    def comparison(self) -> Comparison:  # type: ignore[override]
+        """How the mean losses of groups become one number."""
+        if self.agg not in ("worst", "mean"):
+            raise ValueError(f"agg must be 'worst' or 'mean', got {self.agg!r}.")
+        return MeanExcess() if self.agg == "mean" else Excess()
 
-    Parameters
-    ----------
-    reference : {"overall"}, default="overall"
-        Each group is compared with all rows. No other value is allowed.
-    members_only : bool, default=False
-        If True, each sensitive attribute marks the members of one group (1 or True) among all rows
-        (0 or False), and only members are constrained, as in (18) of plada. Groups may overlap if
-        several columns are passed with ``Sensitive(crossed=False)``.
-    """
-
-    comparison = MeanExcess()
+    def prepare(  # noqa: D102 (inherited)
+        self, rows: TrainingRows, max_disparity: float
+    ) -> BoundConstraint:
+        bound = super().prepare(rows, max_disparity)
+        if not self.members_only:
+            return bound
+        which = np.flatnonzero(np.isin(bound.rate_groups, rows.groups.levels.members()))
+        return bound.restricted(which, bound.max_disparity, bound.name)
 
     def metric_options(  # noqa: D102 (inherited)
         self, loss: str | Loss, pos_label: object = None
     ) -> dict[str, Any]:
-        return {**super().metric_options(loss, pos_label), "agg": "mean"}
+        options = super().metric_options(loss, pos_label)
+        del options["subset"]
+        return {**options, "agg": self.agg, "members_only": self.members_only}

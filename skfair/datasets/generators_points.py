@@ -28,12 +28,13 @@ def make_grouped_blobs(
     *,
     variant: str = "equal",
     shuffle: bool = False,
-    random_state: int | np.random.RandomState | None = 1,
+    random_state: int | np.random.RandomState | None = None,
 ) -> GroupedSample:
     """Draw one of the four synthetic sets of the fair k-means paper.
 
-    The points lie in the plane in two or four Gaussian blobs and belong to two groups. The defaults
-    ``n_samples=400, shuffle=False, random_state=1`` reproduce the points of the paper.
+    The points lie in the plane in two or four Gaussian blobs and belong to two groups. With
+    ``random_state=1``, and ``n_samples`` and ``shuffle`` at their defaults, they are the points of
+    the paper.
 
     ============== ================== ========================= ===== ======================
     variant        points per blob    centres                   sd    groups
@@ -55,7 +56,7 @@ def make_grouped_blobs(
     shuffle : bool, default=False
         If True, the rows are in random order. If False, they are sorted by blob, and therefore by
         group.
-    random_state : int, RandomState instance or None, default=1
+    random_state : int, RandomState instance or None, default=None
         Seed of the points and of the shuffle.
 
     Returns
@@ -85,7 +86,7 @@ def make_grouped_blobs(
     --------
     >>> import numpy as np
     >>> from skfair.datasets import make_grouped_blobs
-    >>> X, groups = make_grouped_blobs(variant="two_unequal")
+    >>> X, groups = make_grouped_blobs(variant="two_unequal", random_state=1)
     >>> X.shape
     (400, 2)
     >>> np.bincount(groups).tolist()

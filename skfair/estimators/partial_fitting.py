@@ -98,8 +98,8 @@ def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enfor
     if group_aware and groups.n_attributes > 1:
         raise ValueError(
             "A group-aware model needs groups that do not overlap, but "
-            f"Sensitive(crossed=False) keeps {groups.n_attributes} attributes apart. Use "
-            "crossed=True or group_aware=False."
+            f"Sensitive(intersectional=False) keeps {groups.n_attributes} attributes apart. Use "
+            "intersectional=True or group_aware=False."
         )
     is_wanted = solver in ("auto", "repair") or enforce == "strict"
     is_repaired = bool(is_wanted and group_aware and promise.constraint.metric)

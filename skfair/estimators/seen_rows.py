@@ -64,7 +64,7 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
 
     Partitions are not checked, nor are models of which no copy can be fitted cheaply.
     """
-    inner, is_certified = estimator._inner(), getattr(estimator, "confidence", None) is not None
+    inner, is_certified = estimator._inner(), getattr(estimator, "certificate", None) is not None
     if not estimator._is_prefit or isinstance(data.X, PartitionedRows):
         return
     if not is_certified and is_unwanted(SeenRowsWarning):  # a step of a fit that was checked

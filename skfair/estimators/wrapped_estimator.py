@@ -41,18 +41,18 @@ def read_for_wrapped(
     estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
     y: ColumnLike,
-    groups: ColumnLike | None = None,  # of the folds
+    units: ColumnLike | None = None,
     **metadata: Any,  # of the rows, as they were passed to ``fit``
 ) -> tuple[Any, TrainingData]:
     """Return X as a model inside another reads it, and the rows of the fit with their groups."""
     if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
         data = read_rows(estimator, X, y, skip_check_array=True, **metadata)
         return data.X, data
-    refuse_lazy(estimator, X, y, groups, *metadata.values())
-    check_aligned(X=X, groups=groups, **metadata)
+    refuse_lazy(estimator, X, y, units, *metadata.values())
+    check_aligned(X=X, units=units, **metadata)
     is_numeric = isinstance(estimator, RegressorMixin)
     X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=is_numeric))
-    return X, read_rows(estimator, X, y, groups=groups, skip_check_array=True, **metadata)
+    return X, read_rows(estimator, X, y, units=units, skip_check_array=True, **metadata)
 
 
 class WrapsEstimator:
@@ -60,7 +60,7 @@ class WrapsEstimator:
 
     _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
-    confidence: Any
+    certificate: Any
     cv: Any
     n_jobs: int | None
 
@@ -77,11 +77,11 @@ class WrapsEstimator:
         """Whether models are fitted on folds: of the rows, or of the groups around a fitted one."""
         return self.cv is not None and not (self._is_prefit and getattr(self, "group_aware", True))
 
-    def _check_fits_on_partitions(self, groups: ColumnLike | None) -> None:
+    def _check_fits_on_partitions(self, units: ColumnLike | None) -> None:
         """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
-        if self.confidence is not None:
+        if self.certificate is not None:
             raise ValueError(NOT_LAZY)
-        refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
+        refuse_folds_of_rows(None, units, "Dask collections are not cut into folds")
         if self._is_prefit:
             return
         name = type(self._inner()).__name__

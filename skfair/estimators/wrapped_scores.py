@@ -101,29 +101,29 @@ def kept_folds(cv: Any) -> Any:
 
 
 def known_folds(
-    cv: Any, X: MatrixLike, y: ColumnLike, sensitive: GroupEncoding, groups: ColumnLike | None
+    cv: Any, X: MatrixLike, y: ColumnLike, sensitive: GroupEncoding, units: ColumnLike | None
 ) -> Any:
     """Return the folds of a splitter that reads groups, and any other ``cv`` as it is.
 
     A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
-    own columns of X, the rows as passed; one of scikit-learn gets ``groups``, and must leave them
-    whole. For a number :func:`make_splits` deals whole groups. A string stands for the default
-    number: a fitted model has no folds of its own.
+    own columns of X, the rows as passed; one of scikit-learn gets the units as its ``groups``,
+    and must leave them whole. For a number :func:`make_splits` deals whole units. A string stands
+    for the default number: a fitted model has no folds of its own.
     """
     cv = FOLDS if isinstance(cv, str) else cv
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     is_number = isinstance(cv, int | np.integer) and not isinstance(cv, bool)
-    if groups is not None and not is_number:
+    if units is not None and not is_number:
         if takes_groups or not hasattr(cv, "split") or isinstance(cv, type):
             raise ValueError(
-                f"groups= says which rows belong together, and cv={cv!r} does not ask for that. "
+                f"units= says which rows belong together, and cv={cv!r} does not ask for that. "
                 "Pass a number of folds, or a splitter such as cv=GroupKFold(5)."
             )
-        splits = list(cv.split(X, y, groups))
-        codes = factorize(one_dimensional(groups, "groups", _num_samples(X))).codes
+        splits = list(cv.split(X, y, units))
+        codes = factorize(one_dimensional(units, "units", _num_samples(X))).codes
         if any(np.isin(codes[train], codes[test]).any() for train, test in splits):
             raise ValueError(
-                f"cv={cv!r} puts rows of the same groups= into several folds. Pass a number of "
+                f"cv={cv!r} puts rows of the same units= into several folds. Pass a number of "
                 "folds, or a splitter such as cv=GroupKFold(5)."
             )
         return splits
@@ -139,12 +139,12 @@ def known_folds(
     return list(cv.split(X, y, sensitive_features=names))
 
 
-def refuse_folds_of_rows(cv: Any, groups: ColumnLike | None, reason: str) -> None:
+def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None:
     """Raise if rows are to be in the folds that the user says, where these are not read."""
-    if groups is not None:
+    if units is not None:
         raise ValueError(
-            f"groups= is not read here, because {reason}. Leave it out, or where metadata routing "
-            "passes it on, call set_fit_request(groups=False)."
+            f"units= is not read here, because {reason}. Leave it out, or where metadata routing "
+            "passes it on, call set_fit_request(units=False)."
         )
     if isinstance(cv, Iterable):
         raise ValueError(
@@ -329,7 +329,7 @@ def make_splits(
             got = f"n_samples={n}."
             if units is not None:
                 got = (
-                    f"{dealt} different values of groups, which name the person of each row. "
+                    f"{dealt} different values of units, which name the person of each row. "
                     "Sensitive attributes are passed as sensitive_features=."
                 )
             raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}")

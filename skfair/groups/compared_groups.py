@@ -255,6 +255,15 @@ def is_group(reference: Reference) -> bool:
     return not (isinstance(reference, str) and reference in ("pairwise", "overall"))
 
 
+def names_group(reference: Reference) -> bool:
+    """Whether a report or a monitor compares with one group; the other choice is all pairs."""
+    if isinstance(reference, str) and reference == "overall":
+        raise ValueError(
+            "reference='overall' is for metrics. Name a group here, or leave it at 'pairwise'."
+        )
+    return is_group(reference)
+
+
 def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
     """Raise for options of a scorer whose value would have a sign."""
     if is_group(reference):

@@ -68,6 +68,10 @@ class Kinds(NamedTuple):
     types: list[Any]  # the dtype of each attribute
 
 
+# What the rows of a kind add up to.
+_SUMS = ("rows", "weights", "squares")
+
+
 class RowBlock(NamedTuple):
     """The arrays that are kept of the rows of a block."""
 
@@ -84,7 +88,7 @@ def with_kinds(
     """Return the checked rows of a block: the kind of each, and the table of kinds."""
     if not n_rows:
         none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
-        table = GroupTable({}, none, np.zeros((0, 3)))
+        table = GroupTable({}, none, dict.fromkeys(_SUMS, np.empty(0)))
         return RowBlock(numbers, none, no_weights, Kinds(table, []))
     weights = check_weights(weights, n_rows, are_all=False)
     levels: dict[str, list[Any]] = {}
@@ -105,10 +109,9 @@ def with_kinds(
         levels, codes, types = {"all: all": [0]}, [np.zeros(n_rows, np.int64)], [np.dtype(int)]
     kind, kinds_of_levels = number_tuples(codes, np.array([len(own) for own in levels.values()]))
     n_kinds = len(kinds_of_levels)
-    sums = [bincount(kind, None, n_kinds)] * 3
-    if weights is not None:
-        sums[1:] = bincount(kind, weights, n_kinds), bincount(kind, weights**2, n_kinds)
-    table = GroupTable(levels, kinds_of_levels, np.stack(sums, axis=1))
+    powers = [None] * 3 if weights is None else [None, weights, weights**2]
+    sums = [bincount(kind, own, n_kinds) for own in powers]
+    table = GroupTable(levels, kinds_of_levels, dict(zip(_SUMS, sums, strict=True)))
     kind = kind.astype(np.min_scalar_type(n_kinds - 1))
     return RowBlock(numbers, kind, weights, Kinds(table, types))
 
@@ -126,7 +129,7 @@ def number_kinds(
     if not filled:
         raise ValueError(nothing)
     table, kind, columns = _added(filled)
-    n, weights, squares = table.counts.T
+    n, weights, squares = (table.sums[name] for name in _SUMS)
     if not weights.any():
         raise ValueError("sample_weight is zero for every row.")
     groups = one_group(n.size)

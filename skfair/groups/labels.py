@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import ClassLabel, ColumnLike, IntArray
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.probabilities import GroupArguments
 from skfair.groups.row_units import read_units
@@ -58,16 +58,17 @@ def count_labels(
     options: Any = {"like": y_true, "predictions": y_pred, "row_counts": rows.counts}
     compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
     people = compared.cells.people
-    columns = [people if weights is None else weights]
+    by_class = {"weights": people if weights is None else weights}
     if weights is not None and squares:
         squared = weights**2 if rows.squares is None else rows.squares
         # Who is in a group with probability p counts as p people, not as p^2.
-        columns.append(squared if people is None else squared / people)
-    sums = [compared.cells.cross_counts(outcomes, 4, own) for own in columns]
+        by_class["squares"] = squared if people is None else squared / people
+    sums: dict[str, FloatArray] = {
+        name: compared.cells.cross_counts(outcomes, 4, own).reshape(-1, 2, 2)
+        for name, own in by_class.items()
+    }
     parts = unit_sums = None
     if together is not None:
-        if weights is None:
-            sums.append(sums[0])
         each = np.ones(outcomes.size) if weights is None else weights
         by_outcome = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
         n_cells = compared.cells.n_groups
@@ -75,9 +76,9 @@ def count_labels(
         unit_sums = weighed = parts.sums(by_outcome)
         if people is not None:
             weighed = parts.sums(by_outcome / np.sqrt(people))
-        sums += list(parts.squares(weighed, n_cells).swapaxes(1, 2))
-    counts = np.stack(sums, axis=1).reshape(-1, len(sums), 2, 2)
-    return replace(GroupTable.of_groups(compared, counts, units=parts), unit_sums=unit_sums)
+        products = np.moveaxis(parts.squares(weighed, n_cells), -1, 0)
+        sums["products"] = products.reshape(-1, 4, 2, 2)
+    return replace(GroupTable.of_groups(compared, sums, units=parts), unit_sums=unit_sums)
 
 
 def count_correct(

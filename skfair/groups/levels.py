@@ -182,8 +182,8 @@ class GroupLevels:
             raise ValueError(
                 f"{plural(unknown.size, 'row')} in an intersection that did not occur "
                 f"at fit, for example {intersection_name(self.attributes, levels)!r}. Fit on data "
-                "that contain every intersection, or do not cross the attributes (Sensitive("
-                f"crossed=False) of estimators, intersectional=False of metrics).{remedy}"
+                "that contain every intersection, or do not cross the attributes "
+                f"(intersectional=False).{remedy}"
             )
         return position[None, :]
 

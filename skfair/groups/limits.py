@@ -34,7 +34,7 @@ def limits_of_attributes(limit: Limit, groups: GroupEncoding) -> list[float | No
     if len(names) > groups.n_attributes:
         raise ValueError(
             "max_disparity with a limit for each attribute needs attributes that are kept apart. "
-            "Set sensitive=Sensitive(crossed=False)."
+            "Set sensitive=Sensitive(intersectional=False)."
         )
     if set(limit) != set(names):
         raise ValueError(

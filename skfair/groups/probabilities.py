@@ -208,7 +208,7 @@ def read_probabilities(
             f"{name} needs the group of each row, not probabilities. Constrained models and "
             "FairDecisionClassifier read these."
         )
-    for parameter in ("group_aware", "confidence"):
+    for parameter in ("group_aware", "certificate"):
         value = getattr(estimator, parameter, None)
         if value not in (None, False):
             raise ValueError(

@@ -47,7 +47,7 @@ def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str,
 
     ``levels`` are those of the sensitive attributes.
     """
-    if reference is None:
+    if isinstance(reference, str) and reference == "pairwise":
         return {}
     known = {name: list(map(str, own_levels)) for name, own_levels in levels.items()}
     if isinstance(reference, Mapping):

@@ -26,7 +26,7 @@ class Sensitive(NamedArguments):
         Names or positions of the columns of X that hold the attributes. In a pipeline, positions
         refer to the columns that this step receives. If None, the attributes are passed to ``fit``
         as ``sensitive_features``.
-    crossed : bool, default=True
+    intersectional : bool, default=True
         If True, the groups are the intersections of all attributes. If False, limits hold for the
         groups of each attribute separately.
     keep : bool, default=False
@@ -64,7 +64,7 @@ class Sensitive(NamedArguments):
     >>> from skfair.classification import ConstrainedERMClassifier
     >>> X = pd.DataFrame({"sex": ["f", "m"] * 60, "age": (["old"] + ["young"] * 2) * 40})
     >>> X["income"], y = range(120), [0] * 60 + [1] * 60
-    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
+    >>> model = ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], intersectional=False))
     >>> model.fit(X, y).groups_.tolist()
     ['sex=f', 'sex=m', 'age=old', 'age=young']
     >>> model.model_features_.tolist()
@@ -73,18 +73,18 @@ class Sensitive(NamedArguments):
 
     _elsewhere = {
         name: f"It is an argument of the estimator, FairDecisionClassifier({name}=...)."
-        for name in ("unseen", "group_aware", "max_disparity", "confidence", "pos_label")
+        for name in ("unseen", "group_aware", "max_disparity", "certificate", "pos_label")
     }
 
     columns: ColumnNames | None = None
-    crossed: bool = True
+    intersectional: bool = True
     keep: bool = False
     control_features: ColumnNames | None = None
     probabilities: bool = False
     missing: Literal["raise", "loss"] = "raise"
 
     def __post_init__(self) -> None:
-        for name in ("crossed", "keep", "probabilities"):
+        for name in ("intersectional", "keep", "probabilities"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         if self.missing not in ("raise", "loss"):

@@ -46,10 +46,11 @@ class GroupTable:
 
     levels: dict[str, list[Any]]  # the levels of each attribute, in order
     codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
-    # (n_cells, ...): what each row adds to its cell: 1, or by true and predicted class its weight
-    # and, unless each row counts once, the square of it. Where rows belong together, then come the
-    # sums over units of the products of what each adds to two of the four classes
-    counts: FloatArray
+    # By name, what the rows of each cell add up to, (n_cells, ...): "rows" is their number; by true
+    # and predicted class, (n_cells, 2, 2), "weights" are those of the rows and "squares" their
+    # squares (none where each row counts once); "products", (n_cells, 4, 2, 2), are sums over units
+    # of the products of what each adds to two of the four classes, where rows belong together
+    sums: dict[str, FloatArray]
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes that strata are made of
@@ -61,7 +62,7 @@ class GroupTable:
     def of_groups(
         cls,
         groups: ComparedGroups,
-        counts: FloatArray,
+        sums: dict[str, FloatArray],
         measures: Mapping[str, CellMeans] = MappingProxyType({}),
         units: UnitParts | None = None,
     ) -> GroupTable:
@@ -74,11 +75,11 @@ class GroupTable:
             codes.append(groups.stratum_of)
         within = [name for name in levels if name != "group"]
         cells = np.stack(codes, axis=1)
-        return cls(levels, cells, counts, dict(measures), None, within, groups, units)
+        return cls(levels, cells, sums, dict(measures), None, within, groups, units)
 
     @classmethod
     def of_keys(
-        cls, names: Sequence[str], keys: Sequence[Sequence[Any]], counts: FloatArray
+        cls, names: Sequence[str], keys: Sequence[Sequence[Any]], sums: dict[str, FloatArray]
     ) -> GroupTable:
         """Return a table of cells that are given by their levels."""
         columns = [[key[j] for key in keys] for j in range(len(names))]
@@ -86,7 +87,7 @@ class GroupTable:
         places = [{level: i for i, level in enumerate(own)} for own in levels]
         codes = [[of[x] for x in column] for of, column in zip(places, columns, strict=True)]
         levels_by_name = dict(zip(names, levels, strict=True))
-        return cls(levels_by_name, np.array(codes, np.int64).T, counts)
+        return cls(levels_by_name, np.array(codes, np.int64).T, sums)
 
     def cells(self) -> list[tuple[Any, ...]]:
         columns = zip(self.levels.values(), self.codes.T.tolist(), strict=True)
@@ -118,12 +119,13 @@ class GroupTable:
             if self.units is not None and unit_sums is not None:
                 unit_sums = unit_sums[:, is_kept[self.units.cells]]
             measures[name] = own._replace(sums=own.sums[..., is_kept], unit_sums=unit_sums)
-        codes, counts = self.codes[is_kept], self.counts[is_kept]
-        return GroupTable(self.levels, codes, counts, measures, None, self.within, None, units)
+        codes, sums = self.codes[is_kept], {name: own[is_kept] for name, own in self.sums.items()}
+        return GroupTable(self.levels, codes, sums, measures, None, self.within, None, units)
 
     def emptied(self) -> GroupTable:
         """Return the cells without their rows."""
-        return GroupTable(self.levels, self.codes, np.zeros_like(self.counts))
+        nothing = {name: np.zeros_like(own) for name, own in self.sums.items()}
+        return GroupTable(self.levels, self.codes, nothing)
 
     def __add__(self, other: GroupTable) -> GroupTable:
         return total([self, other])[0]
@@ -133,17 +135,16 @@ class GroupTable:
 
         The groups of several attributes are crossed.
         """
-        n_rows = np.ceil(self.counts.reshape(len(self.codes), -1).sum(axis=1))
         with unwanted(UserWarning):  # these were given where the rows were read
             groups, _ = checked_rows(
                 self.columns(attributes),
                 self.columns(within) if within else None,
                 n_samples=len(self.codes),
-                row_counts=n_rows.astype(np.int64),
+                row_counts=np.ceil(self.counts).astype(np.int64),
             )
         codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
-        counts = _gathered([self.counts], codes, n_groups)
-        return GroupTable.of_groups(groups, counts, *self.merged(codes, n_groups))
+        sums = _gathered([self], codes, n_groups)
+        return GroupTable.of_groups(groups, sums, *self.merged(codes, n_groups))
 
     def merged(
         self, codes: IntArray, n_cells: int
@@ -151,6 +152,11 @@ class GroupTable:
         """Return measures and units of larger cells, see :meth:`CellMeans.merged`."""
         units = self.units if self.units is None else self.units.merged(codes, n_cells)
         return {name: x.merged(codes, n_cells, units) for name, x in self.measures.items()}, units
+
+    @property
+    def counts(self) -> FloatArray:
+        """How many rows each cell has, or what they weigh."""
+        return self.sums["rows"] if "rows" in self.sums else self.weights.sum(axis=(1, 2))
 
     @property
     def people(self) -> FloatArray:
@@ -166,24 +172,24 @@ class GroupTable:
     @property
     def weights(self) -> FloatArray:
         """The weights of the rows of each cell by true and predicted class, (n_cells, 2, 2)."""
-        return self.counts[:, 0]
+        return self.sums["weights"]
 
     @property
     def has_units(self) -> bool:
         """Whether rows belong together."""
-        return self.counts.ndim > 2 and self.counts.shape[1] > 2
+        return "products" in self.sums
 
     @property
     def squares(self) -> FloatArray:
         """Sums of the squared weights, of the shape of the weights."""
-        return self.counts[:, min(1, self.counts.shape[1] - 1)]
+        return self.sums.get("squares", self.weights)
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
         parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
         sums = [(rows, hits, hits) for hits, rows in parts]
         if self.has_units:
-            with_hits, with_rows = hits_and_rows(self.counts[:, 2:], rate)  # products with each
+            with_hits, with_rows = hits_and_rows(self.sums["products"], rate)
             squared, both = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
             sums.append((hits_and_rows(with_rows.reshape(-1, 2, 2), rate)[1], both, squared))
         return CellMeans(np.array(sums), is_share=True)
@@ -198,7 +204,7 @@ class GroupTable:
         half of what is as informative as a row of another unit.
         """
         rng = check_random_state(random_state)
-        draws = np.zeros((len(self.counts), n_bootstrap, 2, 2))
+        draws = np.zeros((len(self.weights), n_bootstrap, 2, 2))
         totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
         scale = totals / np.where(squares > 0, squares, 1.0)
         rows = self.weights * scale[:, None, None]
@@ -230,7 +236,7 @@ class GroupTable:
         ends = np.flatnonzero(np.diff(cells[has_weight])) + 1
         for own in np.split(np.flatnonzero(has_weight), ends):
             cell, added_by = cells[own[0]], sums[:, own].T
-            most, squares = added_by.max(), self.counts[cell, 2:].sum()
+            most, squares = added_by.max(), self.sums["products"][cell].sum()
             # Rounded, since the order of the rows shall not matter.
             kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
             kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
@@ -314,18 +320,21 @@ def total(
         codes.append(np.concatenate(columns))
         levels[name] = own
     cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
-    counts = _gathered([table.counts for table in tables], cells, len(combinations))
+    sums = _gathered(tables, cells, len(combinations))
     measures = {
         name: added([table.measures[name] for table in tables]).merged(cells, len(combinations))
         for name in first.measures
     }
     scores = [table.scores for table in tables if table.scores is not None]
     of_scores = total(scores, order, last)[0] if scores else None
-    return GroupTable(levels, combinations, counts, measures, of_scores, first.within), cells
+    return GroupTable(levels, combinations, sums, measures, of_scores, first.within), cells
 
 
-def _gathered(parts: list[FloatArray], cells: IntArray, n_cells: int) -> FloatArray:
-    """Add up sums of the cells that became one."""
-    sums = np.zeros((n_cells, *parts[0].shape[1:]))
-    np.add.at(sums, cells, np.concatenate(parts))
-    return sums
+def _gathered(tables: Sequence[GroupTable], cells: IntArray, n_cells: int) -> dict[str, FloatArray]:
+    """Add up sums of the cells of tables that became one."""
+    gathered = {}
+    for name in {name: None for table in tables for name in table.sums}:
+        parts = [table.squares if name == "squares" else table.sums[name] for table in tables]
+        gathered[name] = np.zeros((n_cells, *parts[0].shape[1:]))
+        np.add.at(gathered[name], cells, np.concatenate(parts))
+    return gathered

@@ -149,11 +149,11 @@ class GroupCalibrationDisplay(Display):
         *,
         sensitive_features: ColumnsLike,
         n_bins: int = 5,
-        confidence: float = 0.95,
         sample_weight: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         intersectional: bool = True,
         pos_label: ClassLabel = None,
-        units: ColumnLike | None = None,
+        confidence: float = 0.95,
         name: str | None = None,
         ax: AxesOrNone = None,
         **kwargs: Any,
@@ -169,18 +169,18 @@ class GroupCalibrationDisplay(Display):
         n_bins : int, default=5
             Number of bins of each group. The bins of a group have about the same number of rows.
             Equal probabilities are kept in one bin, so there may be fewer bins.
-        confidence : float, default=0.95
-            Confidence level of the intervals, which are Wilson intervals.
+        units : array-like of shape (n_samples,), default=None
+            Labels of rows that belong together, for example the person behind each visit. Intervals
+            are then based on the number of people. Without ``units``, every row is treated as a
+            different person.
         intersectional : bool, default=True
             If True, groups are the intersections of all attributes. If False, the groups of each
             attribute are drawn one after the other.
         pos_label : label, default=None
             The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1,
             or booleans. It is required for other labels, such as 1 and 2 or strings.
-        units : array-like of shape (n_samples,), default=None
-            Labels of rows that belong together, for example the person behind each visit. Intervals
-            are then based on the number of people. Without ``units``, every row is treated as a
-            different person.
+        confidence : float, default=0.95
+            Confidence level of the intervals, which are Wilson intervals.
         """
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)

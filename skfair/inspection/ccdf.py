@@ -79,7 +79,7 @@ class CCDFCurveDisplay(ScoreDisplay):
     >>> from skfair.inspection import CCDFCurveDisplay
     >>> y_true, y_score, group = make_group_scores(500, random_state=0)
     >>> display = CCDFCurveDisplay.from_predictions(
-    ...     y_true, y_score, sensitive_features=group, reference="b", interval=(0.05, 0.3)
+    ...     y_true, y_score, sensitive_features=group, against="b", interval=(0.05, 0.3)
     ... )
     >>> display.ax_.get_xlabel()
     'Share of b selected'
@@ -115,7 +115,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         y_score: ColumnLike,
         *,
         sensitive_features: ColumnsLike,
-        reference: object = None,
+        against: object = None,
         interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
@@ -129,7 +129,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         ----------
         y_score : array-like of shape (n_samples,)
             Scores, where a larger score speaks more for the positive class.
-        reference : group, default=None
+        against : group, default=None
             The group on the horizontal axis, given by its level or name, or by a tuple of levels
             for an intersection. If None, the largest group is used.
         interval : (float, float), list of such pairs, or dict, default=None
@@ -137,7 +137,7 @@ class CCDFCurveDisplay(ScoreDisplay):
             covers the ranks from the best 5% to the best 30% of each group. A list gives a union of
             disjoint intervals, and a dict gives each group its own interval.
         intersectional : bool, default=True
-            If True, groups are the intersections of all attributes. If False, the reference group
+            If True, groups are the intersections of all attributes. If False, the group ``against``
             is compared with the other groups of its own attribute.
         """
         cls._needs_matplotlib("from_predictions")
@@ -145,9 +145,7 @@ class CCDFCurveDisplay(ScoreDisplay):
             y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
         )
         groups = rows.groups.cells
-        chosen = (
-            int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
-        )
+        chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
         # Groups of other attributes overlap with the reference.
         attribute = groups.attribute_of_group
         others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]

@@ -84,7 +84,7 @@ class CertificateDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: AxesOrNone = None) -> Self:
-        """Draw the path of an estimator that was fitted with ``confidence``.
+        """Draw the path of an estimator that was fitted with ``certificate``.
 
         Parameters
         ----------

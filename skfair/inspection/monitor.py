@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skfair.groups.compared_groups import names_group
 from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look, marker_of_few, plain, with_name
 from skfair.utils.text import listed
@@ -185,4 +186,4 @@ def _name_of(reference: Any, attribute: str) -> str | None:
     if isinstance(reference, Mapping):
         levels = [reference.get(attribute)] if attribute else list(reference.values())
         return None if levels[0] is None else ", ".join(map(str, levels))
-    return None if reference is None else str(reference)
+    return None if not names_group(reference) else str(reference)

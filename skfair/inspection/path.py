@@ -148,7 +148,7 @@ class FairnessPathDisplay(Display):
         first = path.estimators[0]
         groups = cls._groups(first, X, sensitive_features, sensitive, method="from_path")
         options: Any = {"sensitive_features": groups, "pos_label": positive_class(first)}
-        options |= {"units": units, "intersectional": sensitive_of(first).crossed}
+        options |= {"units": units, "intersectional": sensitive_of(first).intersectional}
         reports = []
         for source in (first if before is None else before, *path.estimators):
             labels: Any = source

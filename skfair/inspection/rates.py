@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
+from skfair.groups.compared_groups import Reference
 from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
@@ -173,7 +174,7 @@ class GroupRatesDisplay(Display):
             The class that counts as positive. If None, the positive class of the estimator is used,
             which is usually the second of its two classes.
         **kwargs
-            Further arguments of :meth:`from_predictions`, such as ``rates``, ``interval``, ``name``
+            Further arguments of :meth:`from_predictions`, such as ``rates``, ``method``, ``name``
             and ``ax``.
         """
         groups = cls._groups(estimator, X, sensitive_features, sensitive)
@@ -194,14 +195,14 @@ class GroupRatesDisplay(Display):
         sensitive_features: ColumnsLike,
         rates: str | Sequence[str] | None = None,
         sample_weight: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         intersectional: bool = True,
         pos_label: ClassLabel = None,
-        interval: Literal["wilson", "bootstrap"] | None = "wilson",
+        reference: Reference = "pairwise",
+        method: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
-        random_state: Seed = None,
-        reference: ClassLabel | Mapping[str, Any] = None,
-        units: ColumnLike | None = None,
+        random_state: Seed = 0,
         name: str | None = None,
         ax: AxesOrNone = None,
         **kwargs: Any,
@@ -219,36 +220,36 @@ class GroupRatesDisplay(Display):
             ``"false_positive_rate"``, ``"positive_predictive_value"``,
             ``"negative_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. If None, the
             selection rate is drawn, and with ``y_true`` also the true and false positive rates.
-        intersectional : bool, default=True
-            If True, groups are the intersections of all attributes. If False, the groups of each
-            attribute are listed one after the other.
-        pos_label : label, default=None
-            The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1,
-            or booleans. It is required for other labels, such as 1 and 2 or strings.
-        interval : {"wilson", "bootstrap"} or None, default="wilson"
-            How intervals are computed: by Wilson's formula for a proportion or from percentiles of
-            resampled tables. If None, no intervals are drawn.
-        confidence : float, default=0.95
-            Confidence level of the intervals.
-        n_bootstrap : int, default=500
-            Number of resampled tables.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the bootstrap.
-        reference : group or dict, default=None
-            The group with which other groups are compared, such as ``"male"``, or a dict with one
-            level of each attribute. If given, differences from its rates are drawn, which are
-            negative for groups with lower rates.
         units : array-like of shape (n_samples,), default=None
             Labels of rows that belong together, for example the person behind each visit. Intervals
             are then based on the number of people. Without ``units``, every row is treated as a
             different person.
         **kwargs
             Further arguments of :meth:`plot`, such as options of the points.
+        intersectional : bool, default=True
+            If True, groups are the intersections of all attributes. If False, the groups of each
+            attribute are listed one after the other.
+        pos_label : label, default=None
+            The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1,
+            or booleans. It is required for other labels, such as 1 and 2 or strings.
+        reference : {"pairwise"}, group or dict, default="pairwise"
+            The group with which other groups are compared, such as ``"male"``, or a dict with one
+            level of each attribute. If given, differences from its rates are drawn, which are
+            negative for groups with lower rates.
+        method : {"wilson", "bootstrap"} or None, default="wilson"
+            How intervals are computed: by Wilson's formula for a proportion or from percentiles of
+            resampled tables. If None, no intervals are drawn.
+        confidence : float, default=0.95
+            Confidence level of the intervals.
+        n_bootstrap : int, default=500
+            Number of resampled tables.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the bootstrap.
         """
         cls._needs_matplotlib("from_predictions")
         groups: Any = {"sensitive_features": sensitive_features, "reference": reference}
         rows: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "units": units}
-        how: Any = {"interval": interval, "confidence": confidence, "n_bootstrap": n_bootstrap}
+        how: Any = {"method": method, "confidence": confidence, "n_bootstrap": n_bootstrap}
         report = group_report(
             y_true,
             y_pred,

@@ -24,7 +24,6 @@ __all__ = [
     "equal_opportunity_ratio", "false_positive_parity_difference", "false_positive_parity_ratio",
     "false_negative_parity_difference", "false_negative_parity_ratio", "equalized_odds_difference",
     "equalized_odds_ratio", "predictive_parity_difference", "predictive_parity_ratio",
-    "negative_predictive_parity_difference", "negative_predictive_parity_ratio",
     "false_omission_parity_difference", "false_omission_parity_ratio",
     "treatment_equality_difference", "treatment_equality_ratio", "accuracy_parity_difference",
     "accuracy_parity_ratio", "independence_gap", "separation_gap", "sufficiency_gap",
@@ -49,6 +48,6 @@ __all__ = [
     "balance_score", "cluster_balances", "share_deviation", "share_ratio", "kl_fairness_error",
     "kmeans_cost", "normalized_cut", "price_of_fairness", "hypervolume", "nondominated",
     # reports and scorers
-    "group_report", "fairness_report", "Report", "make_fairness_scorer", "make_group_metric",
+    "group_report", "fairness_report", "make_fairness_scorer", "make_group_metric",
     "get_scorer", "get_scorer_names",
 ]  # fmt: skip

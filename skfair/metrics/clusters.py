@@ -124,10 +124,10 @@ def balance_score(
     labels: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
-    agg: Agg = "worst",
     relative: bool = False,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
+    agg: Agg = "worst",
     n_clusters: int | None = None,
 ) -> float:
     r"""Compute the minimum or the mean balance of the clusters.
@@ -142,10 +142,6 @@ def balance_score(
 
     Parameters
     ----------
-    agg : {"worst", "mean"}, default="worst"
-        Whether to return the balance of the worst cluster or the mean over the clusters. The mean
-        is the "average balance" of the literature on spectral clustering. A small cluster then has
-        the same weight as a large one.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). The minimum is
         then at most 1 for every clustering, and 0.8 corresponds to the 80% rule. The mean can
@@ -153,6 +149,10 @@ def balance_score(
     intersectional : bool, default=True
         If True, several attributes are crossed into one. If False, the minimum or the mean is also
         taken over the attributes.
+    agg : {"worst", "mean"}, default="worst"
+        Whether to return the balance of the worst cluster or the mean over the clusters. The mean
+        is the "average balance" of the literature on spectral clustering. A small cluster then has
+        the same weight as a large one.
     n_clusters : int, default=None
         Number of clusters. If given, labels must lie in ``range(n_clusters)``, and clusters without
         rows are counted with balance 0. If None, only the clusters that occur are counted.
@@ -195,9 +195,9 @@ def share_deviation(
     labels: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
-    agg: Agg = "worst",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
+    agg: Agg = "worst",
 ) -> float:
     r"""Compute how far the shares of the groups in the clusters are from the shares in the sample.
 
@@ -210,12 +210,12 @@ def share_deviation(
 
     Parameters
     ----------
-    agg : {"worst", "mean"}, default="worst"
-        Whether to return the value of the worst pair of cluster and group or the mean over all
-        pairs.
     intersectional : bool, default=True
         If True, several attributes are crossed into one. If False, the maximum is also taken over
         the attributes, and the mean is the average of the means of the attributes.
+    agg : {"worst", "mean"}, default="worst"
+        Whether to return the value of the worst pair of cluster and group or the mean over all
+        pairs.
 
     Returns
     -------

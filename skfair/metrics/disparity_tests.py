@@ -135,19 +135,19 @@ def disparity_test(
     y_pred: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
-    max_disparity: float | None = None,
-    min_ratio: float | None = None,
-    confidence: float = 0.95,
-    comparison: str = "difference",
-    method: str = "auto",
-    reference: Reference = "pairwise",
     control_features: ColumnsLike | None = None,
+    interval: IntervalLike | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = None,
-    interval: IntervalLike | None = None,
+    max_disparity: float | None = None,
+    min_ratio: float | None = None,
+    comparison: str = "difference",
+    reference: Reference = "pairwise",
+    method: str = "auto",
     shift: float = 0.0,
-    units: ColumnLike | None = None,
+    confidence: float = 0.95,
 ) -> DisparityTest:
     """Test whether the disparity of the population is below a limit.
 
@@ -169,14 +169,14 @@ def disparity_test(
     y_pred : array-like of shape (n_samples,)
         Predicted labels, or scores if the metric is computed from scores. The rows must not have
         been used to fit or choose the model.
+    interval : (float, float), default=None
+        Percentile interval of the ranks that partial metrics look at.
     max_disparity : float, default=None
         The limit to test. For ratios, it is 1 minus the smallest ratio that is allowed. It may be
         None if ``metric`` is a constraint that has a limit.
     min_ratio : float, default=None
         The smallest ratio that is allowed, such as 0.8 for the four-fifths rule. It replaces
         ``comparison`` and ``max_disparity``.
-    confidence : float, default=0.95
-        Confidence level of the test. The error probability is at most 1 - ``confidence``.
     comparison : {"difference", "ratio"}, default="difference"
         How rates are compared if ``metric`` is a name such as "demographic_parity". "difference"
         limits their difference. "ratio" limits 1 minus the smaller rate over the larger one, so a
@@ -188,12 +188,12 @@ def disparity_test(
         few rows its error probability may reach 10% instead of 5%. "auto" chooses "exact" if each
         of the two groups has at most 60 rows, and "melded" otherwise. Metrics of scores have a test
         of their own.
-    interval : (float, float), default=None
-        Percentile interval of the ranks that partial metrics look at.
     shift : float, default=0.0
         Fraction of each rate's population that may change arbitrarily (distribution shift). The
         result holds for every population that differs by at most this fraction, and the upper bound
         grows by about the same amount. It is available only for differences.
+    confidence : float, default=0.95
+        Confidence level of the test. The error probability is at most 1 - ``confidence``.
 
     Returns
     -------
@@ -271,17 +271,17 @@ def disparity_upper_bound(
     y_pred: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
-    confidence: float = 0.95,
-    comparison: str = "difference",
-    method: str = "auto",
-    reference: Reference = "pairwise",
     control_features: ColumnsLike | None = None,
+    interval: IntervalLike | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = None,
-    interval: IntervalLike | None = None,
+    comparison: str = "difference",
+    reference: Reference = "pairwise",
+    method: str = "auto",
     shift: float = 0.0,
-    units: ColumnLike | None = None,
+    confidence: float = 0.95,
 ) -> float:
     """Return an upper confidence bound on the disparity of the population.
 
@@ -382,10 +382,10 @@ def sample_size(
     *,
     min_ratio: float | None = None,
     power: float = 0.8,
-    confidence: float = 0.95,
+    comparison: str = "difference",
     rates: Any = 0.5,
     shares: Any = (0.5, 0.5),
-    comparison: str = "difference",
+    confidence: float = 0.95,
     rows_per_unit: float = 1.0,
     correlation: float = 1.0,
 ) -> IntArray:
@@ -399,16 +399,16 @@ def sample_size(
         The smallest ratio that is allowed. It replaces ``comparison`` and ``max_disparity``.
     power : float, default=0.8
         Probability that the test shows the limit to hold if the rates are as given.
-    confidence : float, default=0.95
-        Confidence level of the test.
+    comparison : {"difference", "ratio"}, default="difference"
+        Whether the limit applies to the difference of rates or to 1 minus their ratio.
     rates : float, sequence of float or dict, default=0.5
         The expected rate of each group in the population, or one number if all groups have the same
         rate. For equal opportunity, these are true positive rates.
     shares : sequence of float or dict, default=(0.5, 0.5)
         The share of each group among the people who enter the rates. For equal opportunity, these
         are the positives. If both ``rates`` and ``shares`` are dicts, they are matched by group.
-    comparison : {"difference", "ratio"}, default="difference"
-        Whether the limit applies to the difference of rates or to 1 minus their ratio.
+    confidence : float, default=0.95
+        Confidence level of the test.
     rows_per_unit : float, default=1.0
         Number of rows per person, such as visits. If it is above 1, pass the person as ``units=``
         to the test.

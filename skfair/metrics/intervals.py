@@ -94,8 +94,8 @@ def noise_floor(
     sensitive_features: ColumnsLike,
     control_features: ColumnsLike | None = None,
     n_permutations: int = 100,
-    random_state: Seed = None,
     units: ColumnLike | None = None,
+    random_state: Seed = 0,
     **params: Any,
 ) -> NoiseFloor:
     """Measure the value that a metric shows by chance for groups of these sizes.
@@ -128,13 +128,13 @@ def noise_floor(
     n_permutations : int, default=100
         Number of permutations. More permutations make the result more stable, and the cost is
         proportional to their number.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the permutations.
     units : array-like of shape (n_samples,), default=None
         Labels of rows that belong together, for example the person behind each visit. Groups are
         then permuted between units: the rows of a unit get the groups of the rows of another unit.
         Without ``units``, every row is treated as a different person, which underestimates the
         noise if people occur more than once.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the permutations.
     **params
         Further arguments of the metric, such as ``interval``.
 
@@ -318,8 +318,8 @@ def suggest_interval(
     *,
     sensitive_features: ColumnsLike,
     rate: float | None = None,
-    threshold: float = 0.0,
     sample_weight: ColumnLike | None = None,
+    threshold: float = 0.0,
     step: float = 0.05,
     min_width: float = 0.1,
 ) -> pd.DataFrame:
@@ -339,10 +339,10 @@ def suggest_interval(
     rate : float, default=None
         Share of positive decisions, for example the historical admission rate. If None, the share
         of scores above ``threshold`` is used.
-    threshold : float, default=0.0
-        Threshold of positive decisions. Only used if ``rate`` is None.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
+    threshold : float, default=0.0
+        Threshold of positive decisions. Only used if ``rate`` is None.
     step : float, default=0.05
         Distance between the interval ends that are tried. It must be at least 0.01.
     min_width : float, default=0.1

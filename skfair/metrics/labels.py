@@ -54,7 +54,6 @@ CRITERIA: dict[str, tuple[str, ...]] = {
     "false_negative_parity": ("false_negative_rate",),
     "equalized_odds": ("true_positive_rate", "false_positive_rate"),
     "predictive_parity": ("positive_predictive_value",),
-    "negative_predictive_parity": ("negative_predictive_value",),
     "false_omission_parity": ("false_omission_rate",),
     "treatment_equality": ("error_ratio",),
     "accuracy_parity": ("accuracy",),
@@ -372,44 +371,6 @@ def predictive_parity_ratio() -> None:
     >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
     >>> round(predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
     0.75
-    """
-
-
-@_comparison
-def negative_predictive_parity_difference() -> None:
-    """Compute the difference of negative predictive values between groups (0 is parity).
-
-    The negative predictive value of a group is the share of true negatives among its rows that are
-    predicted negative: how often a refusal is right. It is 1 minus the false omission rate, so the
-    differences of both are equal, but their ratios are not.
-
-
-    Examples
-    --------
-    >>> from skfair.metrics import negative_predictive_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(negative_predictive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison
-def negative_predictive_parity_ratio() -> None:
-    """Compute the ratio of negative predictive values between groups (1 is parity).
-
-    The negative predictive value of a group is the share of true negatives among its rows that are
-    predicted negative: how often a refusal is right. It is 1 minus the false omission rate, so the
-    differences of both are equal, but their ratios are not.
-
-
-    Examples
-    --------
-    >>> from skfair.metrics import negative_predictive_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(negative_predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
     """
 
 

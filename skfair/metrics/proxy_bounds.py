@@ -64,11 +64,11 @@ def disparity_bounds(
     known_groups: ColumnLike | None = None,
     proxies: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     pos_label: ClassLabel = None,
     confidence: float = 0.95,
     n_bootstrap: int = 200,
-    random_state: Seed = None,
-    units: ColumnLike | None = None,
+    random_state: Seed = 0,
 ) -> pd.DataFrame:
     r"""Bound the true disparity if groups are known only by probability, or guessed.
 
@@ -102,6 +102,10 @@ def disparity_bounds(
         Cells of less than 100 rows are merged.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
+    units : array-like of shape (n_samples,), default=None
+        Labels of rows that belong together, for example the person behind each visit. Units are
+        then resampled with all of their rows. Without ``units``, every row is treated as a
+        different person.
     pos_label : label, default=None
         The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
         booleans. It is required for other labels, such as 1 and 2 or strings.
@@ -110,12 +114,8 @@ def disparity_bounds(
         and ``upper_high``.
     n_bootstrap : int, default=200
         Number of resamples of the rows, which must be at least 20.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the resampling.
-    units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, for example the person behind each visit. Units are
-        then resampled with all of their rows. Without ``units``, every row is treated as a
-        different person.
 
     Returns
     -------

@@ -23,13 +23,13 @@ from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
 
-Aggregate = Literal["mean", "median", "max"] | float
+Aggregate = Literal["mean", "median", "worst"] | float
 ZeroDivision = Literal["raise"] | float
 
 _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
     "median": np.median,
-    "max": np.max,
+    "worst": np.max,
 }
 
 
@@ -88,7 +88,7 @@ def pair_error_gap(
     query_id: ColumnLike,
     sensitive_features: ColumnsLike,
     intersectional: bool = True,
-    aggregate: Aggregate = "mean",
+    agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Compute the difference of pair error rates between groups of documents (0 is parity).
@@ -115,7 +115,7 @@ def pair_error_gap(
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
         within each attribute, and the comparisons of all attributes are pooled.
-    aggregate : {"mean", "median", "max"} or float, default="mean"
+    agg : {"mean", "median", "worst"} or float, default="mean"
         How the values of the queries are combined into one number. A float between 0 and 1 is a
         quantile.
     zero_division : {"raise"} or numpy.nan, default="raise"
@@ -142,7 +142,7 @@ def pair_error_gap(
     1.0
     """
     rows = ranked_rows(y_true, y_score, query_id, sensitive_features, intersectional)
-    return _aggregated(rows, pair_error_gaps(rows), aggregate, zero_division)
+    return _aggregated(rows, pair_error_gaps(rows), agg, zero_division)
 
 
 @documenter(described(pair_error_gap))
@@ -154,7 +154,7 @@ def exposure_gap(
     sensitive_features: ColumnsLike,
     intersectional: bool = True,
     k: int | None = None,
-    aggregate: Aggregate = "mean",
+    agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Compute the difference of mean exposure between groups of documents (0 is parity).
@@ -185,7 +185,7 @@ def exposure_gap(
     0.369...
     """
     rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional, like=y_true)
-    return _aggregated(rows, exposure_gaps(rows, k), aggregate, zero_division)
+    return _aggregated(rows, exposure_gaps(rows, k), agg, zero_division)
 
 
 @documenter(described(exposure_gap))
@@ -197,7 +197,7 @@ def rank_gap(
     sensitive_features: ColumnsLike,
     intersectional: bool = True,
     k: int | None = None,
-    aggregate: Aggregate = "mean",
+    agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Compute how far shares of attention are from shares of documents (0 is parity).
@@ -220,7 +220,7 @@ def rank_gap(
     0.113
     """
     rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional, like=y_true)
-    return _aggregated(rows, rank_gaps(rows, k), aggregate, zero_division)
+    return _aggregated(rows, rank_gaps(rows, k), agg, zero_division)
 
 
 @documenter(described(exposure_gap))
@@ -359,21 +359,20 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
 
 
 def _aggregated(
-    rows: RankedRows, values: FloatArray, aggregate: Aggregate, zero_division: ZeroDivision
+    rows: RankedRows, values: FloatArray, agg: Aggregate, zero_division: ZeroDivision
 ) -> float:
     """Reduce the values of queries to one; those that are undefined are left out."""
     strict = is_strict(zero_division)
-    reduce = _AGGREGATES.get(aggregate) if isinstance(aggregate, str) else None
+    reduce = _AGGREGATES.get(agg) if isinstance(agg, str) else None
     if reduce is None:
-        is_share = isinstance(aggregate, Real) and not isinstance(aggregate, bool)
-        if not is_share or not 0 <= float(aggregate) <= 1:
+        is_share = isinstance(agg, Real) and not isinstance(agg, bool)
+        if not is_share or not 0 <= float(agg) <= 1:
             raise ValueError(
-                f"aggregate must be 'mean', 'median', 'max' or a quantile from 0 to 1, got "
-                f"{aggregate!r}."
+                f"agg must be 'mean', 'median', 'worst' or a quantile from 0 to 1, got {agg!r}."
             )
     known = values[~np.isnan(values)]
     if known.size:
-        return float(np.quantile(known, float(aggregate)) if reduce is None else reduce(known))
+        return float(np.quantile(known, float(agg)) if reduce is None else reduce(known))
     if rows.groups.levels.attributes and rows.groups.is_vacuous:
         return 0.0
     if strict:

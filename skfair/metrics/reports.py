@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
+from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, names_group
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.groups.labels import count_correct, count_labels
@@ -64,21 +64,21 @@ def group_report(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,
     *,
+    y_score: ColumnLike | None = None,
     sensitive_features: ColumnsLike,
     control_features: ColumnsLike | None = None,
-    y_score: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = None,
-    interval: Literal["wilson", "bootstrap"] | None = "wilson",
+    reference: Reference = "pairwise",
+    method: Literal["wilson", "bootstrap"] | None = "wilson",
     confidence: float = 0.95,
-    n_bootstrap: int = 500,
-    random_state: Seed = None,
     metrics: OwnMetrics | None = None,
-    reference: ClassLabel | Mapping[str, Any] = None,
+    n_bootstrap: int = 500,
     rates: bool = True,
     estimate: Literal["raw", "pooled"] = "raw",
-    units: ColumnLike | None = None,
+    random_state: Seed = 0,
 ) -> Report:
     r"""Build a table of the rates of each group, with confidence intervals.
 
@@ -90,46 +90,50 @@ def group_report(
     y_pred : array-like of shape (n_samples,), default=None
         Predicted labels, or numbers if ``rates=False``. They are needed beside scores as well: pass
         ``y_score > 0.5`` if there is nothing but scores.
+    y_score : array-like of shape (n_samples,), default=None
+        Scores. If given, the report has the column ``mean_score``.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
         An attribute that may legitimately explain a difference, such as the department. Several
         columns are crossed. The groups are then listed within each of its levels (strata).
-    y_score : array-like of shape (n_samples,), default=None
-        Scores. If given, the report has the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. Intervals then use the effective number of rows of each rate. This is
         the smaller of Kish's number, :math:`(\sum w)^2 / \sum w^2`, and the number of Korn and
         Graubard, which accounts for weights that depend on the outcome.
+    units : array-like of shape (n_samples,), default=None
+        Labels of rows that belong together, for example the person behind each visit. The report
+        then has the column ``n_units``, the number of different units of each group, and intervals
+        account for the correlation between the rows of a unit. A unit may lie in several groups,
+        such as age bands. Without ``units``, every row is treated as a different person, and
+        intervals are too short if people occur more than once.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, the groups of each
         attribute are listed one after the other.
     pos_label : label, default=None
         The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
         booleans. It is required for other labels, such as 1 and 2 or strings.
-    interval : {"wilson", "bootstrap"} or None, default="wilson"
+    reference : {"pairwise"}, group or dict, default="pairwise"
+        The group with which other groups are compared, such as ``"male"``, or one level of each
+        attribute, such as ``{"sex": "male", "race": "White"}``. If given, a column
+        ``..._difference`` is added for each rate and metric. It is the value of the group minus the
+        value of the reference group in the same stratum.
+    method : {"wilson", "bootstrap"} or None, default="wilson"
         How intervals are computed: by Wilson's formula for a proportion or from percentiles of
         resampled tables. If None, the report has no intervals.
     confidence : float, default=0.95
         Confidence level of the intervals.
-    n_bootstrap : int, default=500
-        Number of resampled tables.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the bootstrap.
     metrics : dict of str to callable, default=None
         Further metrics, which are added as columns under their names. Each one is a function of
         scikit-learn or of your own. It is called as ``metric(y_true, y_pred)`` for each group, and
         with ``sample_weight`` if weights are given. A metric whose second argument is named
         ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. The intervals of
         these metrics are percentiles of ``n_bootstrap`` resamples of the rows of the group, also if
-        ``interval="wilson"``. A group of more than 20000 rows is resampled from 20000 of them, and
+        ``method="wilson"``. A group of more than 20000 rows is resampled from 20000 of them, and
         the interval is scaled to its size. A result that is not a number, such as a
         ``confusion_matrix``, is kept in its cell without an interval. The rows must be in memory.
-    reference : group or dict, default=None
-        The group with which other groups are compared, such as ``"male"``, or one level of each
-        attribute, such as ``{"sex": "male", "race": "White"}``. If given, a column
-        ``..._difference`` is added for each rate and metric. It is the value of the group minus the
-        value of the reference group in the same stratum.
+    n_bootstrap : int, default=500
+        Number of resampled tables.
     rates : bool, default=True
         Whether the report has rates, which need a positive class. Set it to False for several
         classes and for predicted numbers. The report then has ``n`` and the ``metrics``.
@@ -140,12 +144,8 @@ def group_report(
         Pooled estimates are printed as ``~0.31``, together with their own intervals. About 95% of
         all these intervals contain the rate. The proportion is lower for a small group that differs
         from the prediction, so use "raw" if you are looking for such a group.
-    units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, for example the person behind each visit. The report
-        then has the column ``n_units``, the number of different units of each group, and intervals
-        account for the correlation between the rows of a unit. A unit may lie in several groups,
-        such as age bands. Without ``units``, every row is treated as a different person, and
-        intervals are too short if people occur more than once.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the bootstrap.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def group_report(
     >>> from skfair.metrics import group_report
     >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
     >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> report = group_report(y_true, y_pred, sensitive_features=sex, interval=None)
+    >>> report = group_report(y_true, y_pred, sensitive_features=sex, method=None)
     >>> print(report[["n", "selection_rate", "accuracy"]])
              n selection_rate accuracy
     f        4          0.750    0.750
@@ -175,7 +175,7 @@ def group_report(
     """
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
+    _check_columns(y_true is None, bool(metrics), rates, method, estimate)
     if not metrics or isinstance(metrics, Mapping):  # check_own says what is wrong with others
         check_predictions(metrics, y_pred, y_score)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
@@ -192,12 +192,12 @@ def group_report(
     if together is not None:
         owners = (together.codes[own] for own in listed.rows())
         columns["n_units"] = np.array([float(np.unique(own).size) for own in owners])
-    if interval == "bootstrap":
+    if method == "bootstrap":
         draws = _resampled(tables, listed, n_bootstrap, random_state)
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = rates_of(counts, rate)
-        if interval is not None:
+        if method is not None:
             ends = _ends_of(rate, tables, listed, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
@@ -207,12 +207,14 @@ def group_report(
     if metrics and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
-        resampling = n_bootstrap if interval else 0, confidence, random_state
+        resampling = n_bootstrap if method else 0, confidence, random_state
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), together, *resampling)
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
-    places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
-    level, is_pooled = confidence if interval else None, estimate == "pooled"
+    places = (
+        np.unique(listed.compared_with(reference)[1]).tolist() if names_group(reference) else []
+    )
+    level, is_pooled = confidence if method else None, estimate == "pooled"
     report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
 
@@ -243,7 +245,9 @@ def _resampled(tables: _Tables, listed: ListedCells, n_bootstrap: int, seed: See
     """Draw tables of the cells and of the strata, which are sums unless there are units."""
     table, strata = tables
     if strata is None:
-        whole = replace(table, counts=listed.with_overall(table.counts))
+        whole = replace(
+            table, sums={name: listed.with_overall(own) for name, own in table.sums.items()}
+        )
         return whole.resampled(n_bootstrap, seed)
     rng = check_random_state(seed)
     return listed.with_overall(*(part.resampled(n_bootstrap, rng) for part in (table, strata)))
@@ -264,20 +268,20 @@ def _ends_of(
 
 
 def _check_columns(
-    is_unlabelled: bool, has_metrics: bool, rates: bool, interval: str | None, estimate: str
+    is_unlabelled: bool, has_metrics: bool, rates: bool, method: str | None, estimate: str
 ) -> None:
     """Raise if columns are asked for that a report cannot have."""
     if is_unlabelled and (has_metrics or not rates):
         raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
-    if interval not in ("wilson", "bootstrap", None):
-        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    if method not in ("wilson", "bootstrap", None):
+        raise ValueError(f"method must be 'wilson', 'bootstrap' or None, got {method!r}.")
     if not rates and not has_metrics:
         raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
     if estimate not in ("raw", "pooled"):
         raise ValueError(f"estimate must be 'raw' or 'pooled', got {estimate!r}.")
-    if estimate == "pooled" and (interval == "bootstrap" or not rates):
+    if estimate == "pooled" and (method == "bootstrap" or not rates):
         raise ValueError(
-            "estimate='pooled' has intervals of its own, and is for rates. Pass interval='wilson' "
+            "estimate='pooled' has intervals of its own, and is for rates. Pass method='wilson' "
             "or None, and rates=True."
         )
 
@@ -309,18 +313,18 @@ def fairness_report(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
     *,
+    y_score: ColumnLike | None = None,
     sensitive_features: ColumnsLike,
     control_features: ColumnsLike | None = None,
-    y_score: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
+    units: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = None,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
     confidence: float = 0.95,
     n_bootstrap: int = 200,
-    random_state: Seed = None,
-    units: ColumnLike | None = None,
+    random_state: Seed = 0,
 ) -> Report:
     """Build a table of all differences, ratios and gaps, with standard errors.
 
@@ -335,16 +339,21 @@ def fairness_report(
         True labels. If None, metrics that need them are left out.
     y_pred : array-like of shape (n_samples,) or None
         Predicted labels. If None, metrics of labels are left out.
+    y_score : array-like of shape (n_samples,), default=None
+        Scores. If given, metrics of scores are added to the report.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row. Each column is one sensitive attribute.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
         An attribute that may legitimately explain a difference, such as the department. Several
         columns are crossed. Groups are then compared, and resampled, only within each of its levels
         (strata).
-    y_score : array-like of shape (n_samples,), default=None
-        Scores. If given, metrics of scores are added to the report.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
+    units : array-like of shape (n_samples,), default=None
+        Labels of rows that belong together, for example the person behind each visit. Units are
+        then resampled within each group, with all of their rows in this group. Without ``units``,
+        every row is treated as a different person, and standard errors are too small if people
+        occur more than once.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
         within each attribute.
@@ -363,13 +372,8 @@ def fairness_report(
         Number of resamples. If 0, standard errors and intervals are left out. Metrics of labels
         resample a small table, whereas metrics of scores need a pass over the rows for each
         resample.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the resampling.
-    units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, for example the person behind each visit. Units are
-        then resampled within each group, with all of their rows in this group. Without ``units``,
-        every row is treated as a different person, and standard errors are too small if people
-        occur more than once.
 
     Returns
     -------
@@ -440,7 +444,8 @@ def _measure_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
     draws = table.resampled(n_bootstrap, rng)
-    tables = [table, *(replace(table, counts=weights[:, None]) for weights in draws.swapaxes(0, 1))]
+    drawn_tables = (replace(table, sums={"weights": own}) for own in draws.swapaxes(0, 1))
+    tables = [table, *drawn_tables]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
@@ -642,7 +647,7 @@ def with_differences(
     reference: Any,
 ) -> dict[str, FloatArray]:
     """Return values and ends of intervals, with differences from the reference group if any."""
-    if reference is None:
+    if not names_group(reference):
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)
     columns, limits = columns.copy(), limits.copy()

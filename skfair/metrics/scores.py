@@ -397,7 +397,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(y_true, y_score), 3)
     0.1
     >>> report = group_report(
-    ...     y_true, [0, 1, 0, 0], y_score=y_score, sensitive_features=sex, interval=None,
+    ...     y_true, [0, 1, 0, 0], y_score=y_score, sensitive_features=sex, method=None,
     ...     metrics={"ece": expected_calibration_error},
     ... )
     >>> report["ece"].round(3).to_dict()

@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 
 
 def impact_ratios(
-    selected: ColumnLike, n_rows: ColumnLike, *, reference: int | None = None
+    selected: ColumnLike, n_rows: ColumnLike, *, against: int | None = None
 ) -> FloatArray:
     """Divide the selection rate of each group by the rate of the most selected group.
 
@@ -61,7 +61,7 @@ def impact_ratios(
         The number of people of each group who were selected.
     n_rows : array-like of shape (n_groups,)
         The number of people of each group.
-    reference : int, default=None
+    against : int, default=None
         Position of the reference group. If None, the group with the highest rate is used.
 
     Returns
@@ -82,11 +82,11 @@ def impact_ratios(
     [1.0, 0.75, 0.8, 0.85]
     """
     chosen, sizes = _checked_counts(selected, n_rows, ("selected", "n_rows"))
-    place = int(np.argmax(chosen / sizes)) if reference is None else reference
+    place = int(np.argmax(chosen / sizes)) if against is None else against
     if isinstance(place, bool) or not isinstance(place, (int, np.integer)):
-        raise TypeError(f"reference must be a position of a group or None, got {reference!r}.")
+        raise TypeError(f"against must be a position of a group or None, got {against!r}.")
     if not 0 <= place < chosen.size:
-        raise ValueError(f"reference must be from 0 to {chosen.size - 1}, got {reference!r}.")
+        raise ValueError(f"against must be from 0 to {chosen.size - 1}, got {against!r}.")
     return ratios_to(chosen, sizes, chosen[place], sizes[place])
 
 

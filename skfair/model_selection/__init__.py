@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from skfair.model_selection.path import FairnessPath, fairness_path
+from skfair.model_selection.path import FairnessPath as FairnessPath
+from skfair.model_selection.path import fairness_path
 from skfair.model_selection.search import best_within
 from skfair.model_selection.splits import StratifiedSensitiveKFold, StratifiedSensitiveShuffleSplit
 from skfair.utils.other_names import other_names
@@ -13,7 +14,6 @@ if not TYPE_CHECKING:
 __all__ = [
     "best_within",
     "fairness_path",
-    "FairnessPath",
     "StratifiedSensitiveKFold",
     "StratifiedSensitiveShuffleSplit",
 ]

@@ -294,7 +294,7 @@ class FairnessPath:
             positive,
             compared,
             getattr(getattr(limited, "_group_levels", None), "attributes", ()),
-            sensitive_of(limited).crossed,
+            sensitive_of(limited).intersectional,
             dict(options),
         )
         return Choice.of(candidates, judged, command)
@@ -308,9 +308,9 @@ class FairnessPath:
             limited, _ = _limited(model)
             asked, own = limited.max_disparity, sensitive_of(limited)
             names = getattr(getattr(limited, "_group_levels", None), "attributes", ("",))
-            names = names if len(names) == 1 or not own.crossed else ("",)
+            names = names if len(names) == 1 or not own.intersectional else ("",)
             by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(names, float(asked))
-            confidence = getattr(limited, "confidence", None)
+            certificate = getattr(limited, "certificate", None)
             candidate = Candidate(
                 f"{100 * bound:g}%"
                 if self.limits is None
@@ -322,7 +322,7 @@ class FairnessPath:
                 training_rates=_training_rates(limited),
                 group_aware=own.keep or bool(getattr(limited, "is_group_aware_", False)),
                 status=getattr(limited, "status_", "fitted"),
-                confidence=getattr(confidence, "confidence", confidence),
+                confidence=getattr(certificate, "confidence", certificate),
                 certified=getattr(limited, "certified_disparity_", None),
                 costs=_costs(limited),
             )
@@ -595,7 +595,7 @@ def _disparity_of(
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(constraint_metric, label) for label in labels]
-        options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
+        options["intersectional"] = read_sensitive(parameters.get("sensitive")).intersectional
         options["greater_is_better"] = True
         measures += [
             (make_fairness_scorer(part, **options), constraint.compared()) for part in parts

@@ -14,6 +14,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
+from skfair.groups.compared_groups import names_group
 from skfair.groups.decision_memo import read_memo
 from skfair.groups.labels import count_labels
 from skfair.groups.limits import Limit, limits_of_attributes
@@ -36,13 +37,13 @@ _CONSTRAINTS = (
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 
-def named_groups(groups: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
+def named_groups(levels: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
     """Return the attribute and the name of each group, each once."""
-    if isinstance(groups, Mapping):
-        pairs = [(a, name) for a, names in groups.items() for name in names]
-        keys = [(a, f"{a}={name}" if len(groups) > 1 else str(name)) for a, name in pairs]
+    if isinstance(levels, Mapping):
+        pairs = [(a, name) for a, names in levels.items() for name in names]
+        keys = [(a, f"{a}={name}" if len(levels) > 1 else str(name)) for a, name in pairs]
     else:
-        keys = [("", str(name)) for name in groups]
+        keys = [("", str(name)) for name in levels]
     return list(dict.fromkeys(keys))
 
 
@@ -70,7 +71,7 @@ def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: A
         return
     warn_user(
         f"Batch {number!r} has rows of {kinds} Groups that are expected can be named when the "
-        f"monitor is made: DisparityMonitor(groups={hint})."
+        f"monitor is made: DisparityMonitor(levels={hint})."
     )
 
 
@@ -104,7 +105,7 @@ def count_batch(
         limits_of_attributes(limit, cells)  # they are those of the batch
         attributes = list(cells.levels.attributes)
     levels = {**rows.levels, "attribute": attributes}
-    rows = replace(rows, levels=levels, counts=rows.counts[:, :1])
+    rows = replace(rows, levels=levels, sums={"weights": rows.weights})
     return rows, replace(evidence, levels=levels), set(numbers)
 
 
@@ -131,8 +132,8 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
     return limits.get("") or limits
 
 
-def check_settings(settings: Mapping[str, Any], groups: Any) -> None:
-    """Raise unless the settings of a monitor and its groups fit each other."""
+def check_settings(settings: Mapping[str, Any], levels: Any) -> None:
+    """Raise unless the settings of a monitor and its levels fit each other."""
     constraint, reference = settings["constraint"], settings["reference"]
     if constraint not in _CONSTRAINTS:
         raise ValueError(
@@ -147,13 +148,13 @@ def check_settings(settings: Mapping[str, Any], groups: Any) -> None:
             f"got {difference!r} and {lag!r}."
         )
     limit, argument = (difference, "max_disparity") if ratio is None else (ratio, "min_ratio")
-    check_limits(limit, groups, argument)
+    check_limits(limit, levels, argument)
     check_reference(reference, limit)
     check_probability(settings["confidence"], "confidence")
     if settings["pos_label"] is not None:
         kind_of(settings["pos_label"], "pos_label")
     check_number(horizon, "horizon", 1, _MOST, kind=Integral)
-    check_number(settings["min_rows"], "min_rows", 2, _MOST, kind=Integral)
+    check_number(settings["min_group_size"], "min_group_size", 2, _MOST, kind=Integral)
     if lag is not None:
         check_number(lag, "reference_batches", 1, horizon, kind=Integral)
 
@@ -163,7 +164,7 @@ def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
 
     The attribute is empty if there is one limit; a dict is then one group, an intersection.
     """
-    if reference is None:
+    if not names_group(reference):
         return {}
     if not isinstance(reference, Mapping):
         return {"": str(reference)}
@@ -174,7 +175,7 @@ def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
 
 def check_reference(reference: Any, limit: Limit) -> None:
     """Raise unless a reference group is given in the same way as the limits."""
-    if reference is None:
+    if not names_group(reference):
         return
     is_dict = isinstance(reference, Mapping)
     for level in reference.values() if is_dict else [reference]:
@@ -185,13 +186,13 @@ def check_reference(reference: Any, limit: Limit) -> None:
             f"some of {listed(list(limit))}; got {reference!r}."
         )
     if is_dict and not reference:
-        raise ValueError("reference={} names no group. Pass one, or None.")
+        raise ValueError("reference={} names no group. Pass one, or 'pairwise'.")
 
 
-def check_limits(limit: Any, groups: Any, argument: str) -> None:
-    """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
-    if groups is not None and not isinstance(groups, Iterable):
-        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
+def check_limits(limit: Any, levels: Any, argument: str) -> None:
+    """Raise unless limits are numbers that can be watched, and levels are given in the same way."""
+    if levels is not None and not isinstance(levels, Iterable):
+        raise TypeError(f"levels must name all groups, as a list or a dict; got {levels!r}.")
     is_dict = isinstance(limit, Mapping)
     names = {f"{argument}[{a!r}]": v for a, v in limit.items()} if is_dict else {argument: limit}
     if is_dict and all(value is None for value in names.values()):
@@ -202,15 +203,15 @@ def check_limits(limit: Any, groups: Any, argument: str) -> None:
             check_number(value, name, 1e-6, np.inf if argument == "max_disparity" else 1 - 1e-6)
             ratio = f"min_ratio={value!r}" if argument == "max_disparity" else None
             check_limit(value, f"{name}={value!r}", ratio=ratio)
-    if not is_dict and isinstance(groups, Mapping):
+    if not is_dict and isinstance(levels, Mapping):
         raise ValueError(
-            f"groups is a dict by attribute, so {argument} must have a limit for each, too."
+            f"levels is a dict by attribute, so {argument} must have a limit for each, too."
         )
-    is_fitting = isinstance(groups, Mapping) and is_dict and set(groups) == set(limit)
-    if is_dict and groups is not None and not is_fitting:
+    is_fitting = isinstance(levels, Mapping) and is_dict and set(levels) == set(limit)
+    if is_dict and levels is not None and not is_fitting:
         raise ValueError(
-            "With a limit for each attribute, groups must be None or a dict of the groups of each "
-            f"of {listed(list(limit))}; got {groups!r}."
+            "With a limit for each attribute, levels must be None or a dict of the levels of each "
+            f"of {listed(list(limit))}; got {levels!r}."
         )
 
 

@@ -107,7 +107,12 @@ class Comparison:
         lengths = settings["horizon"], settings["reference_batches"]
         self.windows = Windows(len(self.pairs), *lengths, self.is_ratio)
         self.first: dict[int, Any] = {}
-        self.repeated = replace(table, counts=np.zeros((len(self.keys), 6, 2, 2)))
+        n_groups = len(self.keys)
+        self.repeated = replace(
+            table,
+            sums={"weights": np.zeros((n_groups, 2, 2)), "squares": np.zeros((n_groups, 2, 2))}
+            | {"products": np.zeros((n_groups, 4, 2, 2))},
+        )
         self.met: set[float] = set()
 
     @property
@@ -129,7 +134,7 @@ class Comparison:
     def n_rows(self) -> int:
         """How many rows were read; those of each attribute are the same."""
         n_attributes = len({a for a, _ in self.keys})
-        return int(self.table.counts.sum() / max(1, n_attributes))
+        return int(self.table.weights.sum() / max(1, n_attributes))
 
     def _pairs(self) -> IntArray:
         """Return the pairs of groups of each rate: of an attribute with a limit, all or with one.
@@ -143,7 +148,7 @@ class Comparison:
             raise ValueError(
                 f"reference={self.settings['reference']!r} is not among the groups "
                 f"{listed(self.names)}. If it comes later, name all groups: "
-                "DisparityMonitor(groups=...)."
+                "DisparityMonitor(levels=...)."
             )
         order = np.array(sorted(range(len(self.keys)), key=self.keys.__getitem__), np.int64)
         order = np.concatenate([order[~is_reference[order]], order[is_reference[order]]])
@@ -200,8 +205,9 @@ class Comparison:
         starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
         self.first = {start: first[start] for start in starts}
         self.table += rows
-        nothing = np.zeros((len(self.keys), *evidence.counts.shape[1:]))
-        new = replace(self.table, counts=nothing) + evidence
+        n_groups = len(self.keys)
+        nothing = {x: np.zeros((n_groups, *own.shape[1:])) for x, own in evidence.sums.items()}
+        new = replace(self.table, sums=nothing) + evidence
         sums = np.array([hits_and_rows(new.weights, rate) for rate in self.rates])
         if new.has_units:
             worth = [shares_worth(new.means(r), self.repeated.means(r)) for r in self.rates]
@@ -209,7 +215,7 @@ class Comparison:
             self.repeated += new
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
-        self.windows.add(of_pairs, self.settings["min_rows"], self.limits_of_pairs)
+        self.windows.add(of_pairs, self.settings["min_group_size"], self.limits_of_pairs)
 
     def evidence(self) -> tuple[float, int, int, float]:
         """Return the evidence, and where most of it is: start, pair and direction."""
@@ -279,7 +285,8 @@ class Comparison:
             "windows": self.windows.to_dict(),
         }
         if self.met:  # a monitor that was given no units has the state that it always had
-            state |= {"units": sorted(self.met), "repeated": self.repeated.counts.tolist()}
+            repeated = {name: own.tolist() for name, own in self.repeated.sums.items()}
+            state |= {"units": sorted(self.met), "repeated": repeated}
         return state
 
     @classmethod
@@ -287,7 +294,7 @@ class Comparison:
         """Return what was stored; raise for what no monitor can have seen."""
         keys = [texts(key, 2) for key in state["groups"]]
         counts = checked_numbers(state["counts"], "counts", (len(keys), 2, 2), 0)
-        made = cls(settings, GroupTable.of_keys(COLUMNS, keys, counts[:, None]))
+        made = cls(settings, GroupTable.of_keys(COLUMNS, keys, {"weights": counts}))
         for attribute in {a for a, _ in made.keys}:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:
@@ -295,10 +302,13 @@ class Comparison:
         units = state.get("units", [])
         made.met = set(checked_numbers(units, "units", (len(units),), 0, 1).tolist())
         if units:
-            shape, most = (len(keys), 6, 2, 2), float(made.n_rows) ** 2
-            repeated = checked_numbers(state["repeated"], "repeated", shape, 0, most)
-            made.repeated = replace(made.repeated, counts=repeated)
-            if (repeated[:, 0] > counts).any() or len(units) > made.n_rows:
+            most, shapes = float(made.n_rows) ** 2, made.repeated.sums
+            repeated = {
+                name: checked_numbers(state["repeated"][name], name, own.shape, 0, most)
+                for name, own in shapes.items()
+            }
+            made.repeated = replace(made.repeated, sums=repeated)
+            if (repeated["weights"] > counts).any() or len(units) > made.n_rows:
                 raise ValueError("More rows or units are evidence than were read.")
         last = None
         for number, batch in state["first"]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
 from skfair.groups.table import GroupTable
@@ -32,10 +33,10 @@ from skfair.utils.validation import check_number, one_dimensional
 
 # A picture over time has at most this many points, then every second one is dropped.
 _MOST_POINTS = 512
-# Parameters that decide what is found; groups may differ.
+# Parameters that decide what is found; levels may differ.
 _SETTINGS = (
     *("constraint", "max_disparity", "min_ratio", "confidence", "horizon"),
-    *("min_rows", "reference_batches", "reference", "pos_label"),
+    *("min_group_size", "reference_batches", "reference", "pos_label"),
 )
 
 
@@ -61,31 +62,31 @@ class DisparityMonitor:
     confidence : float, default=0.95
         Confidence level. The probability of a false alarm over the whole life of the monitor is at
         most 1 - ``confidence``.
-    groups : sequence or dict, default=None
+    levels : sequence or dict, default=None
         Names of the expected groups. If there is one limit per attribute, pass a dict with the
-        groups of each attribute. If None, the groups of the first batch are expected. A group that
+        levels of each attribute. If None, the groups of the first batch are expected. A group that
         occurs later is compared from its first batch on.
     horizon : int, default=1000
         Expected number of batches. Changes within the horizon are found fastest. The memory of the
         monitor is proportional to the horizon and to the number of pairs of groups.
-    min_rows : int, default=50
-        Number of rows of each group that are collected before groups are compared.
     pos_label : label, default=None
         The class that counts as positive. It may be None if the positive class is unambiguous,
         which is so for labels 0/1, -1/1 or booleans. Other labels, such as 1/2 or text, require it.
-    reference_batches : int, default=None
-        If given, the limit applies to the change of the disparity. The batches after a change are
-        compared with this number of batches before it, which must be at most ``horizon``. If None,
-        the limit applies to the disparity itself.
     min_ratio : float or dict, default=None
         The limit on the ratio of the lower to the higher rate, as an alternative to
         ``max_disparity``. For example, 0.8 is the four-fifths rule. It cannot be combined with
         ``reference_batches``.
-    reference : group or dict, default=None
+    reference_batches : int, default=None
+        If given, the limit applies to the change of the disparity. The batches after a change are
+        compared with this number of batches before it, which must be at most ``horizon``. If None,
+        the limit applies to the disparity itself.
+    reference : {"pairwise"}, group or dict, default="pairwise"
         The group with which each other group is compared, such as ``"male"``. If there is one limit
         per attribute, pass a dict such as ``{"sex": "male"}``. Disparities then have a sign, and
-        they are negative if the rate of the other group is lower. If None, all pairs of groups are
-        compared.
+        they are negative if the rate of the other group is lower. If "pairwise", all pairs of
+        groups are compared.
+    min_group_size : int, default=50
+        Number of rows of each group that are collected before groups are compared.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class DisparityMonitor:
         Each rate of each group, divided by the rate of the reference group. If there is no
         reference group, it is divided by the highest rate.
     new_groups_ : list of (batch, attribute, group)
-        Groups that first occurred after the first batch and are not listed in ``groups``.
+        Groups that first occurred after the first batch and are not listed in ``levels``.
     n_rows_ : int
         Number of rows that have been read.
     n_batches_ : int
@@ -127,12 +128,13 @@ class DisparityMonitor:
 
     Notes
     -----
-    Groups are compared in blocks of at least ``min_rows`` rows. The differences of rates in these
-    blocks are treated as normally distributed, which is an approximation. The monitor is tuned to
-    find a change to twice the limit, or to the square of ``min_ratio``. With ``reference_batches``,
-    no change is found before this number of batches has been read, and a disparity that grows by
-    less than the limit within these batches is not found. There is no evidence against a new group
-    at first, so new groups do not increase the probability of a false alarm.
+    Groups are compared in blocks of at least ``min_group_size`` rows. The differences of rates in
+    these blocks are treated as normally distributed, which is an approximation. The monitor is
+    tuned to find a change to twice the limit, or to the square of ``min_ratio``. With
+    ``reference_batches``, no change is found before this number of batches has been read, and a
+    disparity that grows by less than the limit within these batches is not found. There is no
+    evidence against a new group at first, so new groups do not increase the probability of a false
+    alarm.
 
     Memory does not depend on the length of the stream. With ``units``, however, the monitor and its
     stored state keep a number for each unit. This number is a hash, which does not hide a person
@@ -166,7 +168,7 @@ class DisparityMonitor:
     ...     sex = rng.choice(["f", "m"], 1000)
     ...     is_higher = (sex == "m") & (batch >= 20)
     ...     y_pred = (rng.random(1000) < 0.3 + 0.15 * is_higher).astype(int)
-    ...     _ = monitor.update(None, y_pred, sex)
+    ...     _ = monitor.update(None, y_pred, sensitive_features=sex)
     >>> alarm = monitor.alarm_
     >>> print(f"{alarm.higher} is higher since batch {alarm.since}, found in batch {alarm.batch}")
     m is higher since batch 20, found in batch 23
@@ -178,31 +180,32 @@ class DisparityMonitor:
         max_disparity: Limit | Memo | None = None,
         confidence: float = 0.95,
         *,
-        groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        levels: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         horizon: int = 1000,
-        min_rows: int = 50,
         pos_label: ClassLabel = None,
-        reference_batches: int | None = None,
         min_ratio: Limit | None = None,
-        reference: ClassLabel | Mapping[str, Any] = None,
+        reference_batches: int | None = None,
+        reference: Reference = "pairwise",
+        min_group_size: int = 50,
     ) -> None:
         if max_disparity is None and min_ratio is None:
             max_disparity = 0.05
         self.max_disparity: Limit | None = chosen_limit(max_disparity, constraint)
         self.constraint, self.min_ratio = constraint, min_ratio
-        self.confidence, self.groups, self.pos_label = confidence, groups, pos_label
-        self.horizon, self.min_rows, self.reference_batches = horizon, min_rows, reference_batches
+        self.confidence, self.levels, self.pos_label = confidence, levels, pos_label
+        self.horizon, self.min_group_size = horizon, min_group_size
+        self.reference_batches = reference_batches
         self.reference = reference
-        check_settings(self._settings(), groups)
+        check_settings(self._settings(), levels)
         self.alarm_: Alarm | None = None
         self.evidence_ = 0.0
         self.history_: list[stored.Point] = []
         self.new_groups_: list[stored.NewGroup] = []
         self._stride, self._pending = 1, LatePredictions()
-        keys = [] if groups is None else named_groups(groups)
-        nothing = GroupTable.of_keys(COLUMNS, keys, np.zeros((len(keys), 1, 2, 2)))
+        keys = [] if levels is None else named_groups(levels)
+        nothing = GroupTable.of_keys(COLUMNS, keys, {"weights": np.zeros((len(keys), 2, 2))})
         self._seen = Comparison(self._settings(), nothing)
-        if groups is not None and not self._seen.pairs.size:
+        if levels is not None and not self._seen.pairs.size:
             raise ValueError(
                 f"A monitor compares two groups or more, got {listed(self._seen.names)}."
             )
@@ -253,8 +256,8 @@ class DisparityMonitor:
         self,
         y_true: ColumnLike | None,
         y_pred: ColumnLike,
-        sensitive_features: ColumnsLike,
         *,
+        sensitive_features: ColumnsLike,
         batch: Batch = None,
         units: ColumnLike | None = None,
     ) -> Alarm | None:
@@ -310,8 +313,8 @@ class DisparityMonitor:
         self,
         ids: ColumnLike,
         y_pred: ColumnLike,
-        sensitive_features: ColumnsLike,
         *,
+        sensitive_features: ColumnsLike,
         units: ColumnLike | None = None,
     ) -> Self:
         """Store decisions whose true labels are not known yet.
@@ -358,7 +361,7 @@ class DisparityMonitor:
         """
         names = one_dimensional(ids, "ids", may_be_empty=True).tolist()
         y_pred, groups, units = self._pending.rows(names)
-        alarm = self.update(y_true, y_pred, groups, batch=batch, units=units)
+        alarm = self.update(y_true, y_pred, sensitive_features=groups, batch=batch, units=units)
         for name in names:
             del self._pending[name]
         return alarm

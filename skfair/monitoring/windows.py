@@ -152,13 +152,15 @@ class Windows:
             is_full = array.shape[0] > self.horizon + 1
             setattr(self, name, np.delete(array, 1, axis=0) if is_full else array)
 
-    def add(self, counts: FloatArray, min_rows: int, limits: float | FloatArray = 1.0) -> None:
+    def add(
+        self, counts: FloatArray, min_group_size: int, limits: float | FloatArray = 1.0
+    ) -> None:
         """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2).
 
         The limits of the pairs matter if they are those of ratios.
         """
         self.waiting += counts
-        full = np.flatnonzero(self.waiting[:, :, 1].min(axis=1) >= min_rows)
+        full = np.flatnonzero(self.waiting[:, :, 1].min(axis=1) >= min_group_size)
         if not full.size:
             return
         block, earlier = self.waiting[full], self.known[full]

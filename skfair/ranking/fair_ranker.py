@@ -61,7 +61,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     max_disparity : float or dict, default=0.15
         The limit on the disparity of each query. A dict sets one limit for each attribute, which
         may be None for an attribute without a limit. Several attributes require
-        ``Sensitive(crossed=False)``. A query of 100 documents has a disparity of about 0.07
+        ``Sensitive(intersectional=False)``. A query of 100 documents has a disparity of about 0.07
         by chance, so much smaller limits fit the noise of the training queries.
     query_share : float or None, default=0.95
         Fraction of the training queries that must satisfy the limit. Queries with few documents may

@@ -57,8 +57,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         - "mean_score_parity" limits the difference of mean predictions between groups.
         - "loss_parity" limits the difference of mean losses between groups.
         - "bounded_group_loss" limits the largest mean loss of a group.
-        - "excess_loss" and "mean_excess_loss" limit how much the mean loss of a group exceeds the
-          mean loss of all rows, for the worst group or on average over the groups.
+        - "excess_loss" limits how much the mean loss of a group exceeds the mean loss of all rows.
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own.
     max_disparity : float, default=0.05
@@ -91,7 +90,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     tol : float, default=1e-6
         Tolerance of the solver for the residual of the first-order optimality conditions, with
         standardised targets.
-    confidence : float or Certificate, default=None
+    certificate : float or Certificate, default=None
         Confidence level at which the limits are certified for the population, for example 0.95. It
         requires "mean_score_parity" with pairwise comparisons, and rows without sample weights.
         Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
@@ -200,7 +199,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
         sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
+        certificate: float | Certificate | None = None,
         model: ModelChoice = "linear",
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
@@ -214,7 +213,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         self.max_disparity = max_disparity
         self.enforce = enforce
         self.sensitive = sensitive
-        self.confidence = confidence
+        self.certificate = certificate
         self.model = model
         self.loss = loss
         self.alpha = alpha
@@ -234,7 +233,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
     ) -> ConstrainedERMRegressor:
         """Fit the model under its constraints.
 
@@ -251,12 +250,12 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = read_rows(self, X, y, groups=groups, y_numeric=True, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, units=units, y_numeric=True, **metadata, **ROW_CHECKS)
         self._keep(data.reading)
         scores = self.model, self.fit_intercept, self.alpha
         task = regression_task(data.y, data.sample_weight, self.loss, *scores)
         active = active_constraints(self.constraint, "regression", data, self.max_disparity)
-        if active and self.confidence is not None:
+        if active and self.certificate is not None:
             return report.store(self, certified_means(self, data, task, active, X, metadata))
         problem = bind(data, task, active, self.max_disparity)
         how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)

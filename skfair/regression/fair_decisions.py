@@ -90,7 +90,7 @@ class FairDecisionRegressor(
         The limit on the disparity. For "kolmogorov" it is a fraction, for "loss_parity" its unit is
         the square of the unit of y, and otherwise it is the unit of y. A dict sets one limit for
         each attribute, which may be None for an attribute without a limit. Several attributes
-        require ``Sensitive(crossed=False)``.
+        require ``Sensitive(intersectional=False)``.
     group_aware : bool, default=False
         If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
         under the law. If False, the group is estimated from the other columns.
@@ -130,7 +130,7 @@ class FairDecisionRegressor(
         Disparity of ``train_predictions_``. With several attributes, it is the largest disparity.
     train_disparities_ : ndarray of shape (n_attributes,)
         Disparity of ``train_predictions_`` for each attribute with
-        ``Sensitive(crossed=False)``. Otherwise there is a single value, which compares the
+        ``Sensitive(intersectional=False)``. Otherwise there is a single value, which compares the
         intersections of the attributes.
     changes_ : dict of str to Change
         Changes of the predictions on the training rows that are caused by the limits. The key "mean
@@ -177,7 +177,7 @@ class FairDecisionRegressor(
     limit 0.1: distance of the distributions 0.10
     """
 
-    __metadata_request__fit = {"groups": True}
+    __metadata_request__fit = {"units": True}
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
@@ -231,7 +231,7 @@ class FairDecisionRegressor(
         sample_weight: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        groups: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         **fit_params: Any,
     ) -> FairDecisionRegressor:
         """Fit the regressor on folds, and find the maps of its predictions.
@@ -252,11 +252,11 @@ class FairDecisionRegressor(
         refuse_misspelt(self, inner, fit_params)
         self.cv = kept_folds(self.cv)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        X, data = read_for_wrapped(self, X, y, groups, sample_weight=sample_weight, **others)
+        X, data = read_for_wrapped(self, X, y, units, sample_weight=sample_weight, **others)
         self._keep(data.reading)
         targets, weights = check_numbers(data.y, "y"), data.groups.rate_weight(data.sample_weight)
         data.groups.check_nonempty(sample_weight=weights)
-        folds = known_folds(self.cv, X, data.y, data.groups, groups)
+        folds = known_folds(self.cv, X, data.y, data.groups, units)
         kinds = data.groups.cells().codes
         splits = cache(partial(make_splits, folds, data, kinds, is_numeric=True))
         check_unseen(self, data)

@@ -16,6 +16,7 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import check_aligned
+from skfair.groups.compared_groups import Reference
 from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.table import GroupTable
@@ -99,10 +100,10 @@ class Audit(AuditTables):
         is the p-value of the most significant pair of groups, corrected for all comparisons of the
         audit. ``is_beyond_chance`` tells whether it is significant, and ``clear_first`` and
         ``clear_second`` name this pair. A ratio has the verdict of the difference of the same
-        rates. ``is_conditional`` is True for comparisons within levels of ``conditional_on``.
+        rates. ``is_conditional`` is True for comparisons within levels of ``control_features``.
     task : {"binary", "classes", "numbers"}
         Kind of predictions that were audited.
-    conditional_on : list of str
+    control_features : list of str
         Names of the attributes within whose levels groups were also compared.
     subgroups : DataFrame
         The most extreme subgroups of each measure, with p-values that are corrected for the whole
@@ -115,11 +116,11 @@ class Audit(AuditTables):
         Mean target and mean score of each group, in up to ten bins with about the same number of
         its rows.
     strata : DataFrame
-        The value of each compared measure in each group within each level of ``conditional_on``,
+        The value of each compared measure in each group within each level of ``control_features``,
         with the columns of ``rates`` and ``stratum``, the level. Up to 20 levels are listed, the
-        largest ones. It is empty without ``conditional_on``.
+        largest ones. It is empty without ``control_features``.
     within : DataFrame
-        Differences within levels of ``conditional_on``, with one row per attribute, measure and
+        Differences within levels of ``control_features``, with one row per attribute, measure and
         pair of groups. ``difference`` is the value of ``group`` minus the value of ``other``,
         averaged over the levels that have both, with a weight of a b / (a + b) for a and b rows of
         the two. ``n_strata`` is the number of these levels, ``n_higher`` and ``n_lower`` say in how
@@ -197,7 +198,7 @@ class Audit(AuditTables):
         """
         is_binary = len(getattr(model, "classes_", ())) == 2
         pos_label = positive_class(model, pos_label)
-        names = "sample_weight", "conditional_on", "units"
+        names = "sample_weight", "control_features", "units"
         by_row = {name: options.get(name) for name in names}
         check_aligned(X=X, y=y, sensitive_features=sensitive_features, **by_row)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
@@ -275,11 +276,11 @@ class Audit(AuditTables):
 def audit(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,
-    y_score: ColumnLike | None = None,
     *,
+    y_score: ColumnLike | None = None,
     sensitive_features: ColumnsLike,
     before: Any = None,
-    conditional_on: ColumnsLike | None = None,
+    control_features: ColumnsLike | None = None,
     metrics: Sequence[str] | None = None,
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,
@@ -287,12 +288,11 @@ def audit(
     pos_label_true: ClassLabel = None,
     task: TaskName = "auto",
     threshold: float | None = None,
-    confidence: float = 0.95,
+    reference: Reference = "pairwise",
     depth: int = 3,
-    min_size: int = 30,
-    n_simulations: int = 500,
+    confidence: float = 0.95,
     preset: Preset | None = None,
-    reference: ClassLabel | Mapping[str, Any] = None,
+    n_simulations: int = 500,
     unknown: ClassLabel | Sequence[Any] = None,
     min_group_size: float | None = None,
     suppress_below: float | None = None,
@@ -323,7 +323,7 @@ def audit(
         The group of each row. Each column is one sensitive attribute.
     before : array-like of shape (n_samples,), default=None
         Predictions of an earlier model, with which ``y_pred`` is compared.
-    conditional_on : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+    control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
         An attribute that may legitimately explain a difference, such as the department. Groups are
         then also compared within its levels. The verdict on an attribute begins with these levels,
         says in how many of them which group is higher, and names a reversal: a group may be ahead
@@ -352,18 +352,15 @@ def audit(
     threshold : float, default=None
         Threshold of scores, if no predictions are given. Rows with larger scores are predicted
         positive.
+    reference : {"pairwise"}, level or dict, default="pairwise"
+        The group with which other groups are compared, such as ``"male"``, or ``{"sex": "male",
+        "race": "White"}`` for several attributes. If given, signed differences from this group are
+        added.
+    depth : int, default=3
+        Largest number of attributes that define a subgroup in the search.
     confidence : float, default=0.95
         Confidence level of the intervals. If there is no disparity, it is also the probability that
         an audit reports none as significant.
-    depth : int, default=3
-        Largest number of attributes that define a subgroup in the search.
-    min_size : int, default=30
-        Smallest number of rows of a subgroup in the search. With units, persons are counted, and a
-        person with rows in k combinations of groups counts as 1/k in each of them.
-    n_simulations : int, default=500
-        Number of simulated samples from which intervals, noise and p-values are computed. The
-        smallest possible p-value is 1 divided by this number plus 1, so more simulations allow
-        smaller p-values.
     preset : {"ll144", "ugesp", "ecoa"}, default=None
         Rule of law whose table is added as ``impact``. "ll144" gives impact ratios (New York City
         Local Law 144), "ugesp" gives adverse impact by the four-fifths rule with z and Fisher's
@@ -371,26 +368,28 @@ def audit(
         a control group (Equal Credit Opportunity Act). With "ll144", scores without predictions are
         compared by their median. Groups that the rule excludes are not compared anywhere in the
         audit.
-    reference : level or dict, default=None
-        The group with which other groups are compared, such as ``"male"``, or ``{"sex": "male",
-        "race": "White"}`` for several attributes. If given, signed differences from this group are
-        added.
+    n_simulations : int, default=500
+        Number of simulated samples from which intervals, noise and p-values are computed. The
+        smallest possible p-value is 1 divided by this number plus 1, so more simulations allow
+        smaller p-values.
     unknown : level or list of levels, default=None
         Levels that mean that the attribute is unknown. They are listed, but not compared. If they
         include ``numpy.nan`` or None, rows without a value form the group "missing".
     min_group_size : int, default=None
         Smallest size of a group that is compared. Smaller groups are listed with their numbers, but
-        are left out of differences and verdicts. If None, it is 30, or the size that the rule sets
-        with preset "ll144" or "ugesp". With units, persons are counted.
+        are left out of differences, verdicts and the search of subgroups. If None, it is 30, or the
+        size that the rule sets with preset "ll144" or "ugesp", which does not apply to the search.
+        With units, persons are counted, and a person with rows in k combinations of groups counts
+        as 1/k in each of them.
     suppress_below : int, default=None
         Smallest size of a group that is shown, because the numbers of smaller groups could reveal
         information about single people. If a group of one attribute is smaller, its rows are left
         out of all numbers. If an intersection is smaller, it is hidden together with other groups
-        from which its numbers could be computed. Within levels of ``conditional_on``, smaller
+        from which its numbers could be computed. Within levels of ``control_features``, smaller
         groups are not compared. If a group has fewer people of a class, rates by class, such as the
         true positive rate, and accuracies are hidden and count as undefined. If None, it is 10, or
         1 with preset "ll144", which requires the numbers of all categories. With units, persons are
-        counted as for ``min_size``.
+        counted as for ``min_group_size``.
     title : str, default="Fairness audit"
         Title of the report.
     about : dict, default=None
@@ -421,7 +420,7 @@ def audit(
     >>> from skfair.datasets import make_group_scores
     >>> from skfair.report import audit
     >>> y, scores, groups = make_group_scores(2000, random_state=0)
-    >>> found = audit(y, scores > 0, scores, sensitive_features={"group": groups})
+    >>> found = audit(y, scores > 0, y_score=scores, sensitive_features={"group": groups})
     >>> found.gaps.loc[0, ["view", "metric"]].tolist()
     ['group', 'demographic_parity_difference']
     """
@@ -431,7 +430,6 @@ def audit(
         metrics=metrics,
         confidence=confidence,
         depth=depth,
-        min_size=min_size,
         n_simulations=n_simulations,
         preset=preset,
         reference=reference,
@@ -441,7 +439,7 @@ def audit(
     )
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
-    groups = sensitive_features, conditional_on
+    groups = sensitive_features, control_features
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:
         sample, read_task, options = read_blocks(
@@ -474,7 +472,7 @@ def audit_table(
     calibration, of_scores = score_report(sample, views, task, options)
     rates = [rates_table(sample, views, options.confidence), *of_scores]
     searched = searched_of(task, set(sample.measures))
-    tables = tables_of(sample, options.depth, options.min_size)
+    tables = tables_of(sample, options.depth, options.min_searched)
     unjudged, simulated, n_subgroups = search_subgroups(sample, tables, searched, options)
     asked = gaps_of(task, options.metrics, set(sample.measures))
     gaps, within, rarest, chances = find_gaps(sample, views, asked, options, simulated)
@@ -486,7 +484,7 @@ def audit_table(
         columns={name: own for name, own in columns.items() if name != "units" or sample.units},
         decision=decision_of(task, columns, options.median or threshold),
         task=task.kind,
-        conditional_on=list(sample.within),
+        control_features=list(sample.within),
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps if len(gaps) else empty_table(Audit.schema()["properties"]["gaps"]),
         subgroups=subgroups,

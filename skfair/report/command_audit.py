@@ -39,7 +39,7 @@ from skfair.utils.validation import check_number, check_probability, check_score
 
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers.
-_NUMBERS = ("confidence", "depth", "min_size", "min_group_size", "suppress_below")
+_NUMBERS = ("confidence", "depth", "min_group_size", "suppress_below")
 # If several conditions have outcomes, the first of these counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
@@ -96,7 +96,7 @@ def check_options(options: argparse.Namespace) -> None:
             f"--target and --prediction are both {options.target!r}, so every decision would be "
             "right. Name the column of the decisions, or leave --target out."
         )
-    check_number(options.seed, "--seed", 0, 2**32 - 1)
+    check_number(options.random_state, "--random-state", 0, 2**32 - 1)
     for name in (*_NUMBERS, "block_rows"):
         value, option = getattr(options, name, None), "--" + name.replace("_", "-")
         if name == "confidence" and value is not None:
@@ -137,7 +137,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     groups, judged = table.groups, table.judged
     if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
-    apart = arguments.target if arguments.positive_target is not None else None
+    apart = arguments.target if arguments.pos_label_true is not None else None
     survey = _survey(table, arguments.task, apart)
     if survey is None:  # labels that look like numbers in one block and like text in another
         table = table._replace(labels_are_text=True)
@@ -169,7 +169,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     missing = [] if table.missing is None else [table.missing]
     stated = {name: getattr(arguments, name) for name in (*_NUMBERS, "preset")}
     options = read_options(
-        random_state=arguments.seed,
+        random_state=arguments.random_state,
         metrics=asked,
         reference=reference,
         median=median,
@@ -200,17 +200,17 @@ def run_audit_data(options: argparse.Namespace) -> int:
     missing = [] if options.missing is None else [options.missing]
     report = audit_data(
         **sample,
-        reference_shares=None if options.reference is None else _read_shares(options.reference),
-        earlier=None
-        if options.compare_with is None
-        else read_data(options, options.compare_with)[1],
+        reference_shares=None
+        if options.reference_shares is None
+        else _read_shares(options.reference_shares),
+        earlier=None if options.earlier is None else read_data(options, options.earlier)[1],
         pos_label=label_of(
-            options.positive, factorize(sample["y"]).levels if "y" in sample else []
+            options.pos_label, factorize(sample["y"]).levels if "y" in sample else []
         ),
         unknown=[*_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
         about=_facts(options, table),
-        random_state=options.seed,
+        random_state=options.random_state,
         **{name: value for name in names if (value := getattr(options, name)) is not None},
     )
     _write(report, options)
@@ -262,8 +262,8 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
         }
     except (OSError, ValueError, KeyError, RecursionError) as error:
         raise ValueError(
-            f"--reference {path!r} was not read ({error}). It is a CSV file with the columns "
-            'attribute, group and share, or JSON: {"sex": {"female": 0.51, "male": 0.49}}.'
+            f"--reference-shares {path!r} was not read ({error}). It is a CSV file with the "
+            'columns attribute, group and share, or JSON: {"sex": {"female": 0.51, "male": 0.49}}.'
         ) from error
 
 
@@ -292,12 +292,14 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
 
 def table_of(options: argparse.Namespace, path: str) -> TableFile:
     """Return the file with its columns as they were asked for."""
-    groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
+    groups, within = _names(options.sensitive), _names(getattr(options, "control", None) or "")
     if not groups:
-        raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
-    names = ("target", "prediction", "score", "before", "weight", "person")
+        raise ValueError(
+            "--sensitive is empty. Name the columns that hold the sensitive attributes."
+        )
+    names = ("target", "prediction", "score", "before", "weight", "units")
     judged = RawRows._make(getattr(options, name, None) for name in names)
-    by_role: dict[str, list[Any]] = {"groups": groups, "within": within or [None]}
+    by_role: dict[str, list[Any]] = {"sensitive": groups, "control": within or [None]}
     by_role |= dict(zip(names, ([name] for name in judged), strict=True))
     needed = {name: role for role in options.drop_missing for name in by_role[role]}
     if None in needed:
@@ -368,8 +370,8 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
 def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     name: TaskName = arguments.task
-    if arguments.positive_target is not None and arguments.target is None:
-        raise ValueError("--positive-target is a label of the column that --target names.")
+    if arguments.pos_label_true is not None and arguments.target is None:
+        raise ValueError("--pos-label-true is a label of the column that --target names.")
     first = next(iter(survey.labels), None)  # true labels, if there are any
     if name == "numbers" or (name == "auto" and first in survey.fractions):
         return Numbers()
@@ -379,5 +381,5 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             "scores as --score, and --task numbers if numbers are predicted."
         )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
-    positives = (arguments.positive, arguments.positive_target)
+    positives = (arguments.pos_label, arguments.pos_label_true)
     return task_of(survey, name, *(label_of(text, every) for text in positives))

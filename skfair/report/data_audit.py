@@ -123,7 +123,7 @@ class DataAudit(PlainTables):
     >>> from skfair.datasets import make_loans
     >>> from skfair.report import audit_data
     >>> loans = make_loans(500, random_state=0)
-    >>> found = audit_data(loans.data[["age"]], loans.sensitive_features["sex"])
+    >>> found = audit_data(loans.data[["age"]], sensitive_features=loans.sensitive_features["sex"])
     >>> found.sentences()
     ['sex, columns: none predicts it significantly (1 column examined).']
     """
@@ -157,10 +157,10 @@ class DataAudit(PlainTables):
 
 def audit_data(
     X: ColumnsLike,
-    sensitive_features: ColumnsLike,
     y: ColumnLike | None = None,
-    reference_shares: Mapping[str, Any] | None = None,
     *,
+    sensitive_features: ColumnsLike,
+    reference_shares: Mapping[str, Any] | None = None,
     units: ColumnLike | None = None,
     earlier: Mapping[str, Any] | None = None,
     pos_label: ClassLabel = None,
@@ -184,10 +184,10 @@ def audit_data(
     X : DataFrame, dict or array-like of shape (n_samples, n_columns)
         The columns, which may hold numbers, text and missing values. Columns with the name of a
         sensitive attribute are left out.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row. Each column is one sensitive attribute.
     y : array-like of shape (n_samples,), default=None
         Labels or numbers. Some of them may be missing.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row. Each column is one sensitive attribute.
     reference_shares : dict, default=None
         Shares of the groups in the reference population, such as ``{"sex": {"female": 0.51, "male":
         0.49}}``. Numbers of people are accepted too. Groups that do not occur in the data count as
@@ -239,7 +239,8 @@ def audit_data(
     >>> from skfair.datasets import make_loans
     >>> from skfair.report import audit_data
     >>> loans = make_loans(4000, random_state=0)
-    >>> found = audit_data(loans.data, loans.sensitive_features["sex"], loans.target)
+    >>> sex = loans.sensitive_features["sex"]
+    >>> found = audit_data(loans.data, loans.target, sensitive_features=sex)
     >>> sorted(found.proxies.query("is_beyond_chance")["column"])[1:]
     ['housing', 'income']
     """
@@ -310,7 +311,7 @@ class _Sample:
         together = None if units is None else read_units(units, n_rows)
         parts = None if together is None else together.parts(cells, len(combinations))
         counts = np.bincount(cells).astype(np.float64)
-        table = GroupTable(levels, combinations, counts, units=parts)
+        table = GroupTable(levels, combinations, {"rows": counts}, units=parts)
         self.table, left_out = without_small(table, options.suppress_below)
         self.hidden = pd.DataFrame(left_out, columns=["view", "group"])
         named_cells = (zip(levels, map(str, cell), strict=True) for cell in table.cells())

@@ -90,7 +90,7 @@ class TableFile(NamedTuple):
         unknown = [name for name in self.used if name not in known]
         if unknown:
             has_comma = any("," in name for name in known)
-            hint = """ Quote a name with a comma: --groups '"a, b",c'.""" if has_comma else ""
+            hint = """ Quote a name with a comma: --sensitive '"a, b",c'.""" if has_comma else ""
             raise ValueError(
                 f"{self.path.name} has no column {listed(unknown)}. Its columns are "
                 f"{', '.join(map(repr, names[:_MOST_NAMES]))}"
@@ -107,7 +107,9 @@ class TableFile(NamedTuple):
             self._check_widths(len(names))
         stray = [name for name in self.bins if name not in self.attributes]
         if stray:
-            raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
+            raise ValueError(
+                f"--bins names {listed(stray)}, which is not in --sensitive or --control."
+            )
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks of rows, with attributes as text or as bins."""
@@ -130,7 +132,7 @@ class TableFile(NamedTuple):
         """Return the columns of a block by the arguments of :func:`skfair.report.audit`."""
         own = {name: block[column] for name, column in self.judged.named().items()}
         own["sensitive_features"] = block[self.groups]
-        return own | ({"conditional_on": block[self.within]} if self.within else {})
+        return own | ({"control_features": block[self.within]} if self.within else {})
 
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""
@@ -402,7 +404,7 @@ def check_levels(name: str, levels: set[str]) -> None:
     if len(levels) > MAX_LEVELS:
         raise ValueError(
             f"Column {name!r} has more than {MAX_LEVELS} levels, which looks like an identifier. "
-            "Merge levels into groups. If it says whose rows these are, name it as --person."
+            "Merge levels into groups. If it says whose rows these are, name it as --units."
         )
 
 

@@ -251,8 +251,8 @@ def alternatives(
     y: ColumnLike,
     *,
     sensitive_features: ColumnsLike,
-    units: ColumnLike | None = None,
     before: object | None = None,
+    units: ColumnLike | None = None,
     max_loss: float = 0.01,
     metric: str = "demographic_parity_difference",
     certify: bool = False,
@@ -277,12 +277,12 @@ def alternatives(
         True labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row. Several attributes are crossed.
-    units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, such as the person of each row. If given, units are
-        resampled instead of rows, and certificates count units.
     before : estimator, default=None
         The model in use, which an alternative would replace. If None, it is the most accurate
         candidate.
+    units : array-like of shape (n_samples,), default=None
+        Labels of rows that belong together, such as the person of each row. If given, units are
+        resampled instead of rows, and certificates count units.
     max_loss : float, default=0.01
         Largest loss of accuracy that is allowed for an alternative.
     metric : str, default="demographic_parity_difference"
@@ -534,7 +534,7 @@ def _cut(
     The parts of a fold are what its models are fitted on, and the rows and groups that judge them.
     """
     owners = getattr(together, "codes", None)
-    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "groups": owners}
+    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "units": owners}
     beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
     splitter = StratifiedKFold if owners is None else StratifiedGroupKFold
     folds = list(splitter(cv, shuffle=True, random_state=rng).split(labels, labels, owners))

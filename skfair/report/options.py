@@ -24,10 +24,10 @@ class Options(NamedTuple):
     metrics: list[str] | None = None
     confidence: float = 0.95
     depth: int = 3
-    min_size: float = 30
+    min_searched: float = 30  # smaller subgroups are not searched
     n_simulations: int = 500
     preset: str | None = None
-    reference: Any = None  # a level, or a level by attribute
+    reference: Any = "pairwise"  # a level, or a level by attribute
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
     min_group_size: float = 30  # smaller groups are not compared
     suppress_below: float = 10  # smaller groups are not shown
@@ -42,17 +42,18 @@ def read_options(
     if preset is not None and preset not in PRESETS:
         raise ValueError(f"preset must be {listed(PRESETS)} or None, got {preset!r}.")
     least = {} if preset is None else rule_of(preset).least
+    if (asked := others.get("min_group_size")) is not None:  # a rule's own size is not for a search
+        least = least | {"min_searched": asked}
     others = least | {name: value for name, value in others.items() if value is not None}
     names = None if metrics is None else check_names(metrics, "metrics")
     rng, levels = check_random_state(random_state), frozenset(_levels(unknown))
     options = Options(rng, names, unknown=levels, **others)
     check_probability(options.confidence, "confidence")
     check_number(options.depth, "depth", low=1, kind=Integral)
-    check_number(options.min_size, "min_size", low=1)
     check_number(options.n_simulations, "n_simulations", low=1, kind=Integral)
     check_number(options.min_group_size, "min_group_size", low=1)
     check_number(options.suppress_below, "suppress_below", low=1)
-    if options.preset == "ecoa" and options.reference in (None, {}):
+    if options.preset == "ecoa" and options.reference in ("pairwise", {}):
         raise ValueError(
             "preset='ecoa' compares each group with a control group. Name it, for example "
             "reference='White', or reference={'sex': 'male', 'race': 'White'}."

@@ -203,7 +203,7 @@ def _impact(tables: AuditTables, view: str, rows: pd.DataFrame) -> dict[str, Any
 
     Within strata there are the sentence about them, and how many of each group were selected.
     """
-    columns, names = rule_of(tables.preset).columns, ", ".join(tables.conditional_on)
+    columns, names = rule_of(tables.preset).columns, ", ".join(tables.control_features)
     known = [name for name in columns if name in rows and rows[name].notna().any()]
     heads = {name: prose()["heads"][name] for name in known}
     cells = [

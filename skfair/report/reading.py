@@ -117,12 +117,12 @@ def survey_rows(
 def check_raw_rows(
     raw: RawRows,
     sensitive_features: ColumnsLike | None,
-    conditional_on: ColumnsLike | None,
+    control_features: ColumnsLike | None,
     threshold: float | None = None,
 ) -> int | None:
     """Raise unless there is something to audit; return the number of rows if they are here."""
     check_judged(raw, threshold)
-    if is_lazy(*raw, sensitive_features, conditional_on):
+    if is_lazy(*raw, sensitive_features, control_features):
         if raw.units is not None:
             raise TypeError(
                 "Rows of the same unit may lie in several blocks of a Dask collection, so units= "

@@ -189,7 +189,7 @@ class AuditTables(PlainTables):
     _schema = "schema.json", "3.1"
 
     task: str
-    conditional_on: list[str]
+    control_features: list[str]
     subgroups: pd.DataFrame
     n_subgroups: int
     n_beyond_chance: int

@@ -32,7 +32,7 @@ def binned_scores(
 ) -> GroupTable:
     """Sum up weights, and weight times target and score, by cell of a table and bin of the score.
 
-    Last come the people, if they were given. The last attribute is the bin; its levels are the
+    The last attribute is the bin; its levels are the
     edges of all bins.
     """
     low, high = score_range
@@ -40,22 +40,27 @@ def binned_scores(
     inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     weigh = 1.0 if weights is None else weights
-    columns = [weights, weigh * targets, weigh * score, *([] if people is None else [people])]
-    places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, columns)
+    columns = {"weights": weights, "targets": weigh * targets, "scores": weigh * score}
+    columns |= {} if people is None else {"people": people}
+    places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, [*columns.values()])
     of_cells, of_bins = np.divmod(places, N_BINS)
     name = " ".join([*table.levels, "score"])  # longer than that of any attribute
     levels = {**table.levels, name: np.linspace(low, high, N_BINS + 1).tolist()}
     codes = np.column_stack([table.codes[of_cells], of_bins])
-    return GroupTable(levels, codes, np.stack(sums, axis=1))
+    return GroupTable(levels, codes, dict(zip(columns, sums, strict=True)))
 
 
-def sums_of_groups(scores: GroupTable, attributes: list[str]) -> FloatArray:
-    """Return the sums of groups by bin of the score: (3 or 4, n_groups, N_BINS)."""
+def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, FloatArray]:
+    """Return the sums of groups by bin of the score, each (n_groups, N_BINS)."""
     with unwanted(UserWarning):  # these were given where the rows were read
         groups = encode_groups(scores.columns(attributes))
     joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
-    sums = [np.bincount(joint, own, groups.n_groups * N_BINS) for own in scores.counts.T]
-    return np.stack([own.reshape(shape) for own in sums])
+    joint_size = groups.n_groups * N_BINS
+    totals = {}
+    for name, own in scores.sums.items():
+        total = np.bincount(joint, own, joint_size).astype(np.float64, copy=False)
+        totals[name] = total.reshape(shape)
+    return totals
 
 
 def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
@@ -75,7 +80,7 @@ class ScoreTables:
     """Tables of the scores of some groups."""
 
     edges: FloatArray
-    sums: FloatArray  # of each group, (3 or 4, n_groups, N_BINS), as by sums_of_groups
+    sums: dict[str, FloatArray]  # of each group by bin, as by sums_of_groups
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 
@@ -85,12 +90,12 @@ class ScoreTables:
         A bin has a tenth of the group's rows (people) or more, and at least this many.
         """
         tables = []
-        for name, sums, per_weight in zip(
-            names, self.sums.transpose(1, 0, 2), self.per_weight, strict=True
-        ):
-            n_rows = sums[3] if len(sums) > 3 else sums[0] * per_weight
+        for place, (name, per_weight) in enumerate(zip(names, self.per_weight, strict=True)):
+            own = {what: sums[place] for what, sums in self.sums.items()}
+            n_rows = own.get("people", own["weights"] * per_weight)
             bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))  # ten with about as many rows
-            weight, target, score = _wider(sums[:3], bin_of)
+            sums = np.stack([own[what] for what in ("weights", "targets", "scores")])
+            weight, target, score = _wider(sums, bin_of)
             last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
             low, high = np.full((2, weight.size), np.nan)
             if self.is_share:
@@ -115,8 +120,8 @@ class ScoreTables:
         Scores of the same bin count as tied, which shifts the area by less than a hundredth where
         they are spread over the bins.
         """
-        positive = self.sums[1] * self.per_weight[:, None]
-        negative = self.sums[0] * self.per_weight[:, None] - positive
+        positive = self.sums["targets"] * self.per_weight[:, None]
+        negative = self.sums["weights"] * self.per_weight[:, None] - positive
         n_positive, n_negative = positive.sum(axis=1), negative.sum(axis=1)
         below = np.cumsum(negative, axis=1) - negative / 2
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -134,9 +139,9 @@ class ScoreTables:
         The weight of a bin is that of the group's rows in it.
         """
         bin_of = np.arange(N_BINS) * N_CALIBRATION_BINS // N_BINS
-        apart = _wider(self.sums[1] - self.sums[2], bin_of)
+        apart = _wider(self.sums["targets"] - self.sums["scores"], bin_of)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.abs(apart).sum(axis=1) / self.sums[0].sum(axis=1))
+            return np.asarray(np.abs(apart).sum(axis=1) / self.sums["weights"].sum(axis=1))
 
 
 def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:

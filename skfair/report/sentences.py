@@ -145,9 +145,9 @@ def within_strata(tables: AuditTables, view: str, measure: str) -> Within | None
     The pair of groups is one whose direction is reversed, or else the one with the largest
     significant difference. If there is a reference group, it is one of the pair.
     """
-    if not tables.conditional_on:
+    if not tables.control_features:
         return None
-    names = ", ".join(tables.conditional_on)
+    names = ", ".join(tables.control_features)
     rows = where(tables.within, view=view, measure=measure)
     own: Any = where(tables.signed, view=view)
     if len(own) and len(rows):
@@ -223,7 +223,7 @@ def _levels(tables: AuditTables, pair: Any) -> str:
     items = []
     for level, first, second in values[order].dropna().itertuples():
         texts = (_numbers if pair.measure.startswith("mean_") else _shares)(first, second)
-        name = group_words(tables.conditional_on[0], level) if "=" not in level else level
+        name = group_words(tables.control_features[0], level) if "=" not in level else level
         items.append(f"{name} {texts[0]}{who} against {texts[1]}{whom}")
         who = whom = ""
     return f": {listed_in(items)}" if items else ""
@@ -382,7 +382,7 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]
     gap = gaps[int(np.argmax([np.ptp(pair) for pair in rates]))]
     if (gap.view, gap.metric) not in {(v.view, v.metric) for v in verdicts if v.is_beyond_chance}:
-        rows = " over all rows" if tables.conditional_on else ""
+        rows = " over all rows" if tables.control_features else ""
         yield f"Largest significant difference{rows}: {_sentence(tables, gap, of_all=True).text}"
 
 

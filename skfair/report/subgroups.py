@@ -72,7 +72,7 @@ class Table(NamedTuple):
     names: list[str]
 
 
-def tables_of(sample: GroupTable, depth: int, min_size: float) -> list[Table]:
+def tables_of(sample: GroupTable, depth: int, min_group_size: float) -> list[Table]:
     """Return the subgroups of each set of up to ``depth`` attributes."""
     columns = {
         name: Factorized(sample.codes[:, place], sample.levels[name])
@@ -80,7 +80,7 @@ def tables_of(sample: GroupTable, depth: int, min_size: float) -> list[Table]:
     }
     return [  # of a million cells their numbers take most of the memory
         own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
-        for own in list_tables(columns, sample.counts, depth, min_size, sample.people)
+        for own in list_tables(columns, sample.counts, depth, min_group_size, sample.people)
     ]
 
 
@@ -88,7 +88,7 @@ def list_tables(
     columns: dict[str, Factorized],
     n_rows: FloatArray | None,  # of each cell; None if each cell is a row
     depth: int,
-    min_size: float,
+    min_group_size: float,
     people: FloatArray | None = None,  # of whom the rows of each cell are; None if each is another
 ) -> Iterator[Table]:
     """List all intersections of up to ``depth`` columns with enough people on both sides."""
@@ -101,14 +101,14 @@ def list_tables(
             shape = np.array([len(own) for own in levels])
             codes, groups = number_tuples(list(parts), shape)
             counts: Any = np.bincount(codes, people, len(groups)).round(9)
-            kept = np.flatnonzero((counts >= min_size) & (total - counts >= min_size))
+            kept = np.flatnonzero((counts >= min_group_size) & (total - counts >= min_group_size))
             if people is not n_rows:
                 counts = np.bincount(codes, n_rows, len(groups))
             n_subgroups += kept.size
             if n_subgroups > MOST_SUBGROUPS:
                 raise ValueError(
                     f"There are more than {MOST_SUBGROUPS:,} subgroups of up to {size} columns. "
-                    f"Pass depth={size - 1 or 1}, fewer columns, or a larger min_size."
+                    f"Pass depth={size - 1 or 1}, fewer columns, or a larger min_group_size."
                 )
             names = [
                 intersection_name(attributes, [own[i] for own, i in zip(levels, row, strict=True)])
@@ -132,7 +132,7 @@ def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
 
 
 def compare_with_rest(
-    tables: list[Table], measure: str, whole: CellMeans, inside: CellMeans, min_size: float
+    tables: list[Table], measure: str, whole: CellMeans, inside: CellMeans, min_group_size: float
 ) -> tuple[pd.DataFrame, BoolArray, FloatArray]:
     """Measure each subgroup and everybody else, and how extreme the difference is.
 
@@ -140,7 +140,7 @@ def compare_with_rest(
     standard errors of the differences, in standard deviations of the values.
     """
     outside = whole._replace(sums=whole.sums - inside.sums)
-    is_kept = (inside.n_effective >= min_size) & (outside.n_effective >= min_size)
+    is_kept = (inside.n_effective >= min_group_size) & (outside.n_effective >= min_group_size)
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.sqrt(1 / inside.n_effective + 1 / outside.n_effective)
     difference = inside.means - outside.means
@@ -174,7 +174,7 @@ def search_subgroups(
         of_cells = sample.measures[measure]
         inside = _inside(tables, [of_cells.merged(own.codes, own.n_groups) for own in tables])
         table, is_kept, scale = compare_with_rest(
-            tables, measure, of_cells.whole(), inside, options.min_size
+            tables, measure, of_cells.whole(), inside, options.min_searched
         )
         kept, extreme = np.flatnonzero(is_kept), table["standard_errors"].to_numpy()
         if sample.counts.size <= MOST_SAMPLED or not kept.size:
@@ -256,11 +256,10 @@ def _largest_by_chance(
 def find_subgroups(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,
-    y_score: ColumnLike | None = None,
     *,
+    y_score: ColumnLike | None = None,
     columns: Any,
     depth: int = 2,
-    min_size: int = 30,
     n_bins: int = 4,
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,
@@ -269,6 +268,7 @@ def find_subgroups(
     threshold: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 500,
+    min_group_size: int = 30,
     random_state: Seed = 0,
 ) -> pd.DataFrame:
     """Find the subgroups for which a model has the most extreme rates and errors.
@@ -290,9 +290,6 @@ def find_subgroups(
         with more than ``n_bins`` values are binned. Missing values form a separate level.
     depth : int, default=2
         Largest number of columns that define a subgroup.
-    min_size : int, default=30
-        Smallest number of rows of a subgroup, and of the remaining rows. With units, persons are
-        counted, and each row of a person with n rows counts as 1/n.
     n_bins : int, default=4
         Number of bins of a column. Each bin has about the same number of rows.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -312,6 +309,9 @@ def find_subgroups(
         Confidence level of ``is_beyond_chance``.
     n_simulations : int, default=500
         Number of simulations from which p-values are computed.
+    min_group_size : int, default=30
+        Smallest number of rows of a subgroup, and of the remaining rows. With units, persons are
+        counted, and each row of a person with n rows counts as 1/n.
     random_state : int, RandomState instance or None, default=0
         Seed of the simulations.
 
@@ -349,7 +349,7 @@ def find_subgroups(
         random_state=random_state,
         confidence=confidence,
         depth=depth,
-        min_size=min_size,
+        min_group_size=min_group_size,
         n_simulations=n_simulations,
     )
     check_number(n_bins, "n_bins", low=2, kind=Integral)
@@ -363,7 +363,7 @@ def find_subgroups(
     together = None if units is None else read_units(units, n_rows)
     people = None if together is None else together.shares
     read = _read_columns(columns, n_rows, n_bins)
-    tables = list(list_tables(read, None, depth, min_size, people))
+    tables = list(list_tables(read, None, depth, min_group_size, people))
     parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables, together)]
     sorted_parts = [worst_first(part, len(parts), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
@@ -450,7 +450,7 @@ def _judged(
         pairs = zip(sums, tables, strict=True)
         every = [np.repeat(own.whole().sums, len(table.kept), axis=-1) for own, table in pairs]
         whole = whole._replace(sums=np.concatenate(every, axis=-1))
-    table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_size)
+    table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_searched)
     largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options, has_units)
     judged = table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:

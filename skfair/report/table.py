@@ -29,7 +29,7 @@ def read_table(
     raw: RawRows,
     task: Task,
     sensitive_features: ColumnsLike | None,
-    conditional_on: ColumnsLike | None = None,
+    control_features: ColumnsLike | None = None,
     *,
     threshold: float | None = None,
     score_range: tuple[float, float] | None = None,  # None: that of these rows, which are all
@@ -40,8 +40,8 @@ def read_table(
     """Visit rows once and sum up what their groups need."""
     rows = read_rows(raw, task, threshold, are_all=score_range is None)
     n_samples = next(len(values) for values in rows if values is not None)
-    roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
-    roles = roles if conditional_on is not None else roles[:1]
+    roles = [(sensitive_features, SENSITIVE, missing), (control_features, CONTROL, None)]
+    roles = roles if control_features is not None else roles[:1]
     levels, cells, combinations, control = read_cells(roles, n_samples, like, unknown)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
@@ -50,7 +50,7 @@ def read_table(
     table = GroupTable(
         levels,
         combinations,
-        np.bincount(cells, minlength=n_cells).astype(np.float64),
+        {"rows": np.bincount(cells, minlength=n_cells).astype(np.float64)},
         dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
         within=control,
         units=parts and replace(parts, codes=parts.codes[:0]),  # rows are needed no more
@@ -114,7 +114,7 @@ def read_blocks(
     threshold: float | None,
 ) -> tuple[GroupTable, Task, Options]:
     """Sum up Dask collections in two passes over their blocks; see :func:`read_table`."""
-    rows = align(**raw.named(), sensitive_features=groups[0], conditional_on=groups[1])
+    rows = align(**raw.named(), sensitive_features=groups[0], control_features=groups[1])
     survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
     if not survey.n_counted:
         has_rows = survey.n_rows > 0
@@ -150,7 +150,7 @@ def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> Gro
     raw = RawRows._make(map(block.get, RawRows._fields))
     if not any(len(values) for values in raw.named().values()):
         return None
-    groups = block["sensitive_features"], block.get("conditional_on")
+    groups = block["sensitive_features"], block.get("control_features")
     with unwanted(UserWarning):
         return read_table(raw, task, *groups, **how)
 

@@ -144,11 +144,11 @@ def _parameters() -> None:
     control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         Attributes that may explain differences between groups, such as the department. Constraints
         then hold within each of their levels. The levels of several columns are crossed.
-    groups : array-like of shape (n_samples,), default=None
+    units : array-like of shape (n_samples,), default=None
         Identifier of the person that each row belongs to, if a person may have several rows, such
         as visits. All rows of a person are kept in the same fold, and a certificate counts people
         instead of rows. If None, each row is treated as a different person. A fit that uses neither
-        folds nor ``confidence`` raises an error if ``groups`` is passed, because it would have no
+        folds nor ``certificate`` raises an error if ``units`` is passed, because it would have no
         effect.
     intersectional : bool, default=True
         If True, the groups are the intersections of all attributes. If False, groups are compared
@@ -158,7 +158,7 @@ def _parameters() -> None:
         not use these columns as features. In a pipeline, positions refer to the columns that this
         step receives. Pass a :class:`~skfair.Sensitive` for more options. If None, the attributes
         are passed to ``fit`` as ``sensitive_features``.
-    confidence : float or Certificate, default=None
+    certificate : float or Certificate, default=None
         Confidence level at which the limits are certified for the population, for example 0.95.
         Pass a :class:`~skfair.Certificate` for more options. If None, the limits hold on the
         training rows only. The disparity in the population then exceeds them in about half of the

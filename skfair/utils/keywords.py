@@ -44,6 +44,16 @@ class NamedArguments:
         return super().__new__(cls)
 
 
+# What errors about arguments that a ``fit`` does not have say of some of them.
+OF_GROUPS = dict.fromkeys(
+    ("groups", "group", "sensitive", "protected", "A"),
+    "Sensitive attributes are passed as sensitive_features=.",
+) | {
+    "groups": "Sensitive attributes are passed as sensitive_features=, and the person of each row "
+    "as units=."
+}
+
+
 def groups_by_name(metric: Function) -> Function:
     """Decorate a metric: the error about a third argument without a name says which one it is."""
     n_positional = sum(

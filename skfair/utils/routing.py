@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import ColumnLike
+from skfair.utils.keywords import OF_GROUPS
 from skfair.utils.text import did_you_mean
 
 
@@ -29,7 +30,7 @@ def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None
     """Raise if a parameter for the estimator inside is a misspelt argument of ``fit`` itself."""
     own = list(signature(owner.fit).parameters)[2:]
     for name in metadata:
-        hint = did_you_mean(name, own)
+        hint = f" {OF_GROUPS[name]}" if name in OF_GROUPS else did_you_mean(name, own)
         if hint and "__" not in name and not has_fit_parameter(inside, name):
             raise TypeError(
                 f"Neither {type(owner).__name__}.fit nor {type(inside).__name__}.fit has an "

@@ -176,12 +176,12 @@ def test_what_is_refused(frozen):
         PartialParityCalibrator(HistGradientBoostingClassifier()).fit(**rows)
     with pytest.raises(ValueError, match="LogisticRegression does not read Dask collections"):
         PartialParityCalibrator(cv=None).fit(**rows)
-    with pytest.raises(ValueError, match="groups= is not read here, because Dask collections"):
-        PartialParityCalibrator(frozen).fit(**rows, groups=frame.town)
+    with pytest.raises(ValueError, match="units= is not read here, because Dask collections"):
+        PartialParityCalibrator(frozen).fit(**rows, units=frame.town)
     with pytest.raises(TypeError, match="X is a DataFrame, but y"):
         PartialParityCalibrator(frozen).fit(**rows | {"X": frame[COLUMNS]})
     with pytest.raises(ValueError, match="keeps 2 attributes apart"):
-        PartialParityCalibrator(frozen, sensitive=Sensitive(crossed=False)).fit(
+        PartialParityCalibrator(frozen, sensitive=Sensitive(intersectional=False)).fit(
             **rows | {"sensitive_features": lazy[["sex", "town"]]}
         )
     broken = frame.y.astype(object)

@@ -1,4 +1,4 @@
-"""FairDecisionClassifier(confidence=...): limits that hold for new people."""
+"""FairDecisionClassifier(certificate=...): limits that hold for new people."""
 
 import warnings
 
@@ -33,12 +33,12 @@ def people(n, seed=0, n_groups=2):
 
 
 # At this confidence a certified limit is violated in fewer than one of a million runs.
-SURE = {"confidence": 1 - 1e-6, "n": 8000}
+SURE = {"certificate": 1 - 1e-6, "n": 8000}
 
 
 def certified(n=3000, constraint="demographic_parity", limit=0.15, seed=0, **options):
     X, y, groups = people(n, seed, options.pop("n_groups", 2))
-    options = {"confidence": 0.95, "random_state": 0} | options
+    options = {"certificate": 0.95, "random_state": 0} | options
     model = FairDecisionClassifier(LogisticRegression(), constraint, limit, **options)
     return model.fit(X, y, sensitive_features=groups), X, y, groups
 
@@ -119,12 +119,12 @@ def test_a_shortlist_is_certified_at_its_length(aware, constraint, limit):
 
 def test_a_shortlist_may_have_a_range_and_refuses_ties():
     X, y, groups = people(3000)
-    model = FairDecisionClassifier(None, "demographic_parity", 0.1, confidence=0.95)
+    model = FairDecisionClassifier(None, "demographic_parity", 0.1, certificate=0.95)
     model.set_params(group_aware=True, selection_rate=(0.1, 0.25), random_state=0)
     model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "certified"
     assert 0.1 <= model.train_predictions_.mean() <= 0.25
-    as_linear = ConstrainedERMClassifier(max_disparity=0.2, selection_rate=0.3, confidence=0.95)
+    as_linear = ConstrainedERMClassifier(max_disparity=0.2, selection_rate=0.3, certificate=0.95)
     as_linear.set_params(random_state=0).fit(X, y, sensitive_features=groups)
     assert as_linear.decisions_.train_predictions_.sum() == 900
     model.set_params(selection_rate=0.2, group_aware=False, max_disparity=0.9)
@@ -141,7 +141,7 @@ def test_as_many_are_certified_as_before(aware, decimals):
     new, given = everybody[0].round(decimals), {"sensitive_features": everybody[2]}
     X, y, groups = people(8000)
     model = FairDecisionClassifier(None, "demographic_parity", 0.15, group_aware=aware)
-    model.set_params(selection_rate="as before", confidence=SURE["confidence"], random_state=0)
+    model.set_params(selection_rate="as before", certificate=SURE["certificate"], random_state=0)
     model.fit(X.round(decimals), y, sensitive_features=groups)
     free = float((model.predict_proba(new)[:, 1] > 0.5).mean())
     predicted = model.predict(new, **given if aware else {})
@@ -202,7 +202,7 @@ def test_four_groups_and_ratios_and_strata_are_certified():
     X, y, groups = people(5000)
     job = generator(7).choice(["x", "y"], 5000)
     constraint = ConditionalOn("demographic_parity")
-    model = FairDecisionClassifier(None, constraint, 0.2, confidence=0.9, group_aware=True)
+    model = FairDecisionClassifier(None, constraint, 0.2, certificate=0.9, group_aware=True)
     model.fit(X, y, sensitive_features=groups, control_features=job)
     assert model.status_ == "certified"
 
@@ -212,7 +212,7 @@ def test_a_frozen_model_is_taken_as_it_is():
     base = LogisticRegression().fit(X, y)
     X, y, groups = people(3000)
     model = FairDecisionClassifier(
-        FrozenEstimator(base), "demographic_parity", 0.15, confidence=0.95, group_aware=True
+        FrozenEstimator(base), "demographic_parity", 0.15, certificate=0.95, group_aware=True
     ).fit(X, y, sensitive_features=groups)
     assert len(model.estimators_) == 1
     assert model.status_ == "certified"
@@ -228,7 +228,7 @@ def test_certificates_of_few_rows_have_more_folds(n, n_positives, confidence, n_
     found = []
     for cv in ({}, {"cv": n_folds}):
         model = FairDecisionClassifier(
-            None, max_disparity=0.9, confidence=confidence, group_aware=True, random_state=0, **cv
+            None, max_disparity=0.9, certificate=confidence, group_aware=True, random_state=0, **cv
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # 7 positives show nothing
@@ -265,7 +265,7 @@ def test_who_is_certified_tells_people_apart(draw, inner):
     X, y, group = sample(20_000, 99)
     for seed in range(6):
         model = FairDecisionClassifier(
-            inner, max_disparity=0.05, group_aware=True, confidence=0.95, random_state=0
+            inner, max_disparity=0.05, group_aware=True, certificate=0.95, random_state=0
         )
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -280,7 +280,7 @@ def test_who_is_certified_tells_people_apart(draw, inner):
 def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
     rng = generator(0)
     X, groups, y = rng.normal(size=(300, 2)), np.repeat(["a", "b"], 150), np.arange(300) % 20 > 0
-    model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.95, group_aware=True)
+    model = FairDecisionClassifier(None, max_disparity=0.3, certificate=0.95, group_aware=True)
     with pytest.warns(ConvergenceWarning, match="same decision for everybody"):
         model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "no_solution"
@@ -292,7 +292,7 @@ def test_a_limit_of_several_standard_errors_costs_little():
     X, y, sex = loans(5, 12_000, bias=1.0)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     free = FairDecisionClassifier(None, "equalized_odds", 0.05, group_aware=True, random_state=0)
-    certified = clone(free).set_params(confidence=0.95)
+    certified = clone(free).set_params(certificate=0.95)
     for model in (free, certified):
         model.fit(X, y, sensitive_features=sex)
     assert certified.status_ == "certified"
@@ -305,7 +305,7 @@ def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
     groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
     X[:, 0] += 0.2 * groups
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4000) > 0.3).astype(int)
-    model = FairDecisionClassifier(None, max_disparity=0.05, confidence=0.95, group_aware=False)
+    model = FairDecisionClassifier(None, max_disparity=0.05, certificate=0.95, group_aware=False)
     path = model.fit(X, y, sensitive_features=groups).path_
     assert np.ptp(path["accuracy"]) > 0.2
     assert np.abs(np.diff(path["accuracy"])).max() < 0.06
@@ -318,7 +318,7 @@ def test_rows_of_huge_weight_are_as_few_as_they_are(certify):
     weights = np.ones(1000)
     weights[::50] = 1e9
     model = ConstrainedERMClassifier(
-        max_disparity=0.1, confidence=Certificate(0.95, by=certify), random_state=0
+        max_disparity=0.1, certificate=Certificate(0.95, by=certify), random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="more people"):
         model.fit(X, y, weights, sensitive_features=groups)
@@ -331,7 +331,7 @@ def test_a_group_too_small_to_show_anything_is_no_solution():
     X, y, groups = people(2000)
     groups[5:] = np.where(groups[5:] == "b", "a", groups[5:])
     groups[:8] = "b"
-    model = FairDecisionClassifier(max_disparity=0.1, confidence=0.95, group_aware=True)
+    model = FairDecisionClassifier(max_disparity=0.1, certificate=0.95, group_aware=True)
     with pytest.warns((ConvergenceWarning, SmallGroupWarning)) as caught:
         model.fit(X, y, sensitive_features=groups)
     assert any("more people" in str(one.message) for one in caught)
@@ -341,7 +341,7 @@ def test_a_group_too_small_to_show_anything_is_no_solution():
 def test_nothing_is_left_of_an_earlier_certificate():
     model, X, y, groups = certified()
     assert model.path_["accuracy"].size > 1
-    model.set_params(confidence=None).fit(X, y, sensitive_features=groups)
+    model.set_params(certificate=None).fit(X, y, sensitive_features=groups)
     for name in ("path_", "p_value_", "certified_disparity_"):
         assert not hasattr(model, name)
 
@@ -359,8 +359,8 @@ def test_a_limit_holds_after_a_shift_that_was_stated():
     X_new = shifted(*everybody, 0.08)
     gaps, models = [], []
     for shift in (0.0, 0.08):
-        sure = Certificate(SURE["confidence"], shift=shift)
-        model, *_ = certified(12_000, group_aware=True, confidence=sure)
+        sure = Certificate(SURE["certificate"], shift=shift)
+        model, *_ = certified(12_000, group_aware=True, certificate=sure)
         predicted = model.predict(X_new, sensitive_features=everybody[2])
         gaps.append(
             metrics.demographic_parity_difference(None, predicted, sensitive_features=everybody[2])
@@ -380,7 +380,7 @@ def test_the_certificate_after_a_shift_is_that_of_the_public_test():
         for shift in (0.0, 0.03):
             sure = Certificate(0.95, by=certify, shift=shift)
             limit = shift + (1 - shift) * 0.2
-            model = ConstrainedERMClassifier(max_disparity=limit, confidence=sure, random_state=0)
+            model = ConstrainedERMClassifier(max_disparity=limit, certificate=sure, random_state=0)
             model.fit(X, y, sensitive_features=groups)
             assert model.status_ == "certified"
             paths.append(pd.DataFrame(model.path_).round(dict.fromkeys(alike, 9)))

@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier(confidence=...): decisions with offsets where that is possible."""
+"""ConstrainedERMClassifier(certificate=...): decisions with offsets where that is possible."""
 
 import warnings
 
@@ -93,7 +93,7 @@ def test_strata_in_columns_of_the_model_have_offsets():
 def test_columns_in_huge_units_are_certified_without_a_word():
     X, y, sex = (part[:800] for part in EVERYBODY)
     decided = [
-        ConstrainedERMClassifier(max_disparity=0.2, confidence=0.95, random_state=0)
+        ConstrainedERMClassifier(max_disparity=0.2, certificate=0.95, random_state=0)
         .fit(unit * X, y, sensitive_features=sex)
         .predict(unit * X)
         for unit in (1.0, 1e8)
@@ -103,22 +103,22 @@ def test_columns_in_huge_units_are_certified_without_a_word():
 
 def test_no_certificate_outlives_what_it_is_about():
     X, y, sex = (part[:3000] for part in EVERYBODY)
-    fresh = ConstrainedERMClassifier(max_disparity=0.15, confidence=0.95)
+    fresh = ConstrainedERMClassifier(max_disparity=0.15, certificate=0.95)
     fresh.fit(X, y, sensitive_features=sex)
     model = ConstrainedERMClassifier(max_disparity=0.15).fit(X, y, sensitive_features=sex)
-    model.set_params(confidence=0.95).fit(X, y, sensitive_features=sex)
+    model.set_params(certificate=0.95).fit(X, y, sensitive_features=sex)
     assert set(vars(model)) == set(vars(fresh))
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
         model.partial_fit(X, y, sensitive_features=sex)
     assert "partial_fit certifies nothing" in str(caught.value.__cause__)
-    model.set_params(confidence=None).partial_fit(X, y, sensitive_features=sex)
+    model.set_params(certificate=None).partial_fit(X, y, sensitive_features=sex)
     assert not {"decisions_", "path_", "p_value_", "certified_disparity_"} & set(vars(model))
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
 
 
 def test_one_limit_for_all_attributes_within_intervals():
     X, y, sex = (part[:600] for part in EVERYBODY)
-    model = PartialParityClassifier(max_disparity={"sensitive_feature": 0.2}, confidence=0.95)
+    model = PartialParityClassifier(max_disparity={"sensitive_feature": 0.2}, certificate=0.95)
     with pytest.raises(ValueError, match="one max_disparity for all attributes"):
         model.fit(X, y, sensitive_features=sex)
 
@@ -131,7 +131,7 @@ def test_a_certified_surrogate_knows_no_changes():
     model = ConstrainedERMClassifier(
         max_disparity=0.7,
         enforce="surrogate",
-        confidence=Certificate(0.9, by="split"),
+        certificate=Certificate(0.9, by="split"),
         random_state=0,
     ).fit(X, y, sensitive_features=sex)
     assert model.status_ == "certified"

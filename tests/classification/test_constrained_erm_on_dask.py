@@ -134,7 +134,7 @@ def test_frames_of_unknown_length_with_overlapping_attributes(intersectional):
     frame["other"] = np.where(X[:, 1] > 0, "u", "v")
     frame = frame.sort_values("other").reset_index(drop=True)  # some levels not in every block
     lazy = dd.from_pandas(frame, npartitions=5)
-    options = {"max_disparity": 0.05, "sensitive": Sensitive(crossed=intersectional)}
+    options = {"max_disparity": 0.05, "sensitive": Sensitive(intersectional=intersectional)}
     here = ConstrainedERMClassifier(**options).fit(
         frame[list("pqrs")], frame.y, sensitive_features=frame[["one", "other"]]
     )
@@ -153,7 +153,7 @@ def test_limits_of_two_attributes():
     X, y, group = people()
     attributes = {"one": group, "other": np.where(X[:, 1] > 0, "u", "v")}
     options = {
-        "sensitive": Sensitive(crossed=False),
+        "sensitive": Sensitive(intersectional=False),
         "max_disparity": {"one": 0.02, "other": 0.2},
     }
     here = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=attributes)
@@ -241,7 +241,7 @@ def test_what_is_not_for_blocks_is_refused():
     with pytest.raises(ValueError, match="Dask collections need model='linear'"):
         ConstrainedERMClassifier(model=(4,)).fit(lX, ly, sensitive_features=lg)
     with pytest.raises(ValueError, match="Dask collections are not divided into parts"):
-        ConstrainedERMClassifier(confidence=0.9).fit(lX, ly, sensitive_features=lg)
+        ConstrainedERMClassifier(certificate=0.9).fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="does not read Dask collections here"):
         ConstrainedERMClassifier().partial_fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="does not read Dask"):

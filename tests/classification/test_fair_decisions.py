@@ -210,7 +210,9 @@ def test_thresholds_of_several_attributes_are_those_of_their_groups_crossed():
     inner = LogisticRegression().fit(X, y)
     for crossed in (False, True):
         fitted = FairDecisionClassifier(inner, cv="prefit", group_aware=True)
-        fitted.set_params(sensitive=Sensitive(crossed=crossed)).fit(X, y, sensitive_features=both)
+        fitted.set_params(sensitive=Sensitive(intersectional=crossed)).fit(
+            X, y, sensitive_features=both
+        )
         table = fitted.to_thresholds()
         own = table.loc["sex=" + both["sex"] + ", age=" + both["age"]]
         is_above = inner.predict_proba(X)[:, 1] > own["threshold"].to_numpy()
@@ -236,7 +238,7 @@ def test_what_is_no_fitted_model_is_said(confidence):
         max_disparity=0.5,
         cv="prefit",
         group_aware=True,
-        confidence=confidence,
+        certificate=confidence,
     )
     for unfitted in (LogisticRegression(), FrozenEstimator(LogisticRegression())):
         with pytest.raises(NotFittedError, match="this LogisticRegression is not.*FrozenEstimator"):
@@ -437,7 +439,7 @@ def test_models_of_every_kind():
     "make",
     [
         partial(FairDecisionClassifier, max_disparity=0.05, group_aware=False, cv=3),
-        partial(FairDecisionClassifier, max_disparity=0.3, group_aware=True, confidence=0.9),
+        partial(FairDecisionClassifier, max_disparity=0.3, group_aware=True, certificate=0.9),
         partial(PartialParityCalibrator, interval=(0, 0.5), max_disparity=0.1, cv=3),
     ],
 )
@@ -489,7 +491,7 @@ def test_each_fold_may_lack_a_class():
 def test_splitters_that_stratify_by_group_get_the_groups(confidence):
     X, y, sex = people(600)
     table = pd.DataFrame(X, columns=list("abcd")).assign(sex=sex)
-    asked = partial(FairDecisionClassifier, max_disparity=0.3, confidence=confidence)
+    asked = partial(FairDecisionClassifier, max_disparity=0.3, certificate=confidence)
     columns = "sex" if confidence is None else None
     splitter = StratifiedSensitiveKFold(4)
     pairs = list(splitter.split(X, y, sensitive_features=sex))
@@ -610,7 +612,7 @@ def test_folds_that_can_be_read_once_are_kept(outer):
     again = clone(first).fit(X, y, sensitive_features=groups)
     assert vars(pickle.loads(pickle.dumps(first))).keys() == vars(first).keys()
     by_groups = outer(LogisticRegression(), cv=GroupKFold(5))
-    by_groups.fit(X, y, sensitive_features=groups, groups=person)
+    by_groups.fit(X, y, sensitive_features=groups, units=person)
     rows = (X, groups) if outer is PartialParityCalibrator else (X,)
     for other in (again, by_groups):
         given = {"sensitive_features": groups} if len(rows) > 1 else {}

@@ -94,7 +94,7 @@ def decide(**options):
 
 
 def certify(**options):
-    return decide(**{"confidence": 0.95} | options)
+    return decide(**{"certificate": 0.95} | options)
 
 
 UNTESTED = PredefinedSplit(np.arange(N) % 3 - 1)
@@ -123,15 +123,15 @@ test_decisions = messages(
     (ValueError, "'pos_label' parameter", lambda: decide(pos_label=["yes"])),
     (ValueError, "leaves rows without a score", lambda: decide(cv=UNTESTED)),
     (ValueError, "leaves rows without a score", lambda: decide(cv=[])),
-    (ValueError, "confidence", lambda: decide(confidence=1.0)),
-    (ValueError, "confidence", lambda: decide(confidence=0.0)),
+    (ValueError, "certificate", lambda: decide(certificate=1.0)),
+    (ValueError, "certificate", lambda: decide(certificate=0.0)),
     (ValueError, "min_rate", lambda: certify(min_rate=0.1)),
     (ValueError, "a number, a pair", lambda: certify(selection_rate={1: 0.3})),
     (ValueError, "0 <= low <= high <= 1", lambda: certify(selection_rate=(0.3, 0.2))),
     (ValueError, "3 folds or more", lambda: certify(cv=2)),
     (ValueError, "one test", lambda: certify(cv=ONE_TEST)),
-    (ValueError, "=0.01 cannot be shown", lambda: certify(confidence=SHIFT, max_disparity=0.01)),
-    (ValueError, "not on ratios", lambda: certify(confidence=SHIFT, constraint=RATIO)),
+    (ValueError, "=0.01 cannot be shown", lambda: certify(certificate=SHIFT, max_disparity=0.01)),
+    (ValueError, "not on ratios", lambda: certify(certificate=SHIFT, constraint=RATIO)),
     (ValueError, "no test of Predictive", lambda: certify(constraint="predictive_parity")),
     (ValueError, "has no test", lambda: certify(constraint="bounded_selection_rate")),
 )
@@ -141,24 +141,24 @@ FOLDS = list(GroupKFold(5).split(X, Y, groups=PERSON))
 FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
 
 
-def of_people(kind, X=X, groups=PERSON, **options):
-    return fit(kind(**options), X, groups=groups)
+def of_people(kind, X=X, units=PERSON, **options):
+    return fit(kind(**options), X, units=units)
 
 
 DECIDES, CALIBRATES = (
     partial(of_people, kind) for kind in (FairDecisionClassifier, PartialParityCalibrator)
 )
-BY_SEX, TABLE, TURNED = StratifiedSensitiveKFold(5), pd.DataFrame(X), {"groups": PERSON[::-1]}
+BY_SEX, TABLE, TURNED = StratifiedSensitiveKFold(5), pd.DataFrame(X), {"units": PERSON[::-1]}
 AWARE = {"estimator": FROZEN, "cv": "prefit", "group_aware": True}
 
 test_rows_that_belong_together = messages(
     (ValueError, r"or a splitter such as cv=GroupKFold\(5\)", lambda: DECIDES(cv=BY_SEX)),
     (ValueError, r"or a splitter such as cv=GroupKFold\(5\)", lambda: CALIBRATES(cv=BY_SEX)),
-    (ValueError, "because confidence is None, and the fit", lambda: DECIDES(**AWARE)),
-    (ValueError, "because confidence is None, and the fit", lambda: CALIBRATES(estimator=FROZEN)),
+    (ValueError, "because certificate is None, and the fit", lambda: DECIDES(**AWARE)),
+    (ValueError, "because certificate is None, and the fit", lambda: CALIBRATES(estimator=FROZEN)),
     (ValueError, "have the same index", lambda: DECIDES(TABLE, cv=GroupKFold(5), **TURNED)),
     (ValueError, "have the same index", lambda: CALIBRATES(TABLE, cv=GroupKFold(5), **TURNED)),
-    (ValueError, "because confidence= divides", lambda: CALIBRATES(confidence=0.9, cv=FOLDS)),
+    (ValueError, "because certificate= divides", lambda: CALIBRATES(certificate=0.9, cv=FOLDS)),
 )
 
 PAIR = (0.1, 0.6)

@@ -214,7 +214,11 @@ def test_certified_balanced_accuracy_is_larger_than_that_of_accurate_decisions()
     found = []
     for objective in ("accuracy", "balanced_accuracy"):
         model = FairDecisionClassifier(
-            max_disparity=0.2, objective=objective, confidence=0.9, group_aware=True, random_state=0
+            max_disparity=0.2,
+            objective=objective,
+            certificate=0.9,
+            group_aware=True,
+            random_state=0,
         ).fit(X, y, sensitive_features=sex)
         assert model.status_ == "certified"
         found.append(balanced_accuracy_score(y, model.train_predictions_))

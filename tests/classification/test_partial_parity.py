@@ -482,12 +482,12 @@ def test_limits_of_attributes_and_few_rows():
     with pytest.warns(UserWarning, match=r"max_disparity\['age'\]=0.0001 is less than one row"):
         model = PartialParityClassifier(
             max_disparity={"sex": 0.2, "age": 0.0001},
-            sensitive=Sensitive(crossed=False),
+            sensitive=Sensitive(intersectional=False),
             enforce="surrogate",
         ).fit(X, y, sensitive_features=both)
     assert model.effective_disparity_["sex"] == 0.2
     assert 0.0001 < model.effective_disparity_["age"] < 0.2
-    with pytest.raises(ValueError, match=r"Sensitive\(crossed=False\)"):
+    with pytest.raises(ValueError, match=r"Sensitive\(intersectional=False\)"):
         PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.1}).fit(
             X, y, sensitive_features=both
         )

@@ -169,7 +169,7 @@ def test_a_refit_leaves_nothing_behind():
         {
             "solver": "al_lbfgs",
             "max_disparity": 0.9,
-            "confidence": 0.5,
+            "certificate": 0.5,
             "max_iter": 10,
             "random_state": 0,
         },
@@ -214,7 +214,7 @@ def test_limits_of_overlapping_attributes_below_the_noise_floor():
     A = pd.DataFrame({"sex": rng.integers(0, 2, 8000), "age": rng.integers(0, 3, 8000)})
     y = (X[:, 0] + rng.normal(size=8000) > 0).astype(int)
     model = PartialParityClassifier(
-        (0.1, 0.9), sensitive=Sensitive(crossed=False), enforce="surrogate"
+        (0.1, 0.9), sensitive=Sensitive(intersectional=False), enforce="surrogate"
     )
     model.set_params(max_disparity={"sex": 0.3, "age": 0.3}).fit(X, y, sensitive_features=A)
     with pytest.warns(UserWarning, match=r"max_disparity=0.015 is below the noise floor"):

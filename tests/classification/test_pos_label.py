@@ -20,7 +20,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
+from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds, LossParity
 from skfair.constraints.rates import RateParity
 from skfair.exceptions import PositiveClassWarning
 from skfair.inspection import GroupRatesDisplay
@@ -49,7 +49,7 @@ Y = (X[:, 0] + X[:, 1] + RNG.normal(size=900) > 0.5).astype(int)
 FIRST = np.where(Y == 1, "approved", "rejected")
 LAST = np.where(Y == 1, "yes", "no")
 
-CERTIFIED = {"max_disparity": 0.2, "confidence": 0.9}
+CERTIFIED = {"max_disparity": 0.2, "certificate": 0.9}
 MODELS = {
     "erm": ConstrainedERMClassifier(max_disparity=0.03),
     "erm, balanced": ConstrainedERMClassifier(class_weight="balanced", max_disparity=0.03),
@@ -57,7 +57,7 @@ MODELS = {
     "erm, layers": ConstrainedERMClassifier(model=(4,), max_iter=50, random_state=0),
     "erm, cross": ConstrainedERMClassifier(**CERTIFIED, random_state=0),
     "erm, split": ConstrainedERMClassifier(
-        max_disparity=0.25, confidence=Certificate(0.9, by="split"), random_state=0
+        max_disparity=0.25, certificate=Certificate(0.9, by="split"), random_state=0
     ),
     "decisions": FairDecisionClassifier(max_disparity=0.03, random_state=0),
     "decisions, aware": FairDecisionClassifier(
@@ -201,7 +201,7 @@ def test_a_stream_is_warned_of_the_choice_once():
 
 
 @pytest.mark.parametrize(
-    "constraint", ["equal_opportunity", "mean_score_parity", "positive_loss_parity"]
+    "constraint", ["equal_opportunity", "mean_score_parity", LossParity(subset="positive")]
 )
 @pytest.mark.parametrize("solver", ["al_newton", "alm"])
 def test_every_kind_of_moment_is_of_the_positive_class(constraint, solver):
@@ -235,7 +235,7 @@ DEPENDS = [
     ConstrainedERMClassifier("equal_opportunity"),
     ConstrainedERMClassifier("false_negative_parity"),
     ConstrainedERMClassifier("predictive_parity", 0.2),
-    ConstrainedERMClassifier("positive_loss_parity"),
+    ConstrainedERMClassifier(LossParity(subset="positive")),
     ConstrainedERMClassifier("bounded_false_positive_rate", 0.5),
     ConstrainedERMClassifier(OwnConstraint()),
     ConstrainedERMClassifier(min_rate=0.2),
@@ -254,7 +254,7 @@ DOES_NOT = [
     ConstrainedERMClassifier("equalized_odds"),
     ConstrainedERMClassifier("accuracy_parity"),
     ConstrainedERMClassifier("loss_parity"),
-    ConstrainedERMClassifier("class_loss_parity"),
+    ConstrainedERMClassifier(LossParity(subset="class")),
     ConstrainedERMClassifier("bounded_group_loss", 0.6),
     ConstrainedERMClassifier("excess_loss"),
     ConstrainedERMClassifier("mean_score_parity"),
@@ -378,7 +378,7 @@ def test_displays_audits_and_paths_ask_the_model():
 
 def rates_watched(y, p, **options):
     monitor = DisparityMonitor("equal_opportunity", **options)
-    monitor.update(y, p, SEX)
+    monitor.update(y, p, sensitive_features=SEX)
     return monitor.rates_
 
 
@@ -395,7 +395,7 @@ READERS = {
     "group metric": partial(make_group_metric(f1_score), **GROUPS),
     "group report": partial(group_report, **GROUPS),
     "own metric": partial(
-        group_report, metrics={"f1": f1_score}, rates=False, interval=None, **GROUPS
+        group_report, metrics={"f1": f1_score}, rates=False, method=None, **GROUPS
     ),
     "fairness report": partial(fairness_report, n_bootstrap=0, **GROUPS),
     "test": partial(disparity_upper_bound, "equal_opportunity", **GROUPS),

@@ -136,7 +136,7 @@ def test_overlapping_attributes():
     X, groups = segregated()
     other = np.where(X[:, 1] > 0.3, "old", "young")
     frame = pd.DataFrame({"sex": groups, "age": other})
-    model = fit(X, frame, min_balance=0.7, sensitive=Sensitive(crossed=False))
+    model = fit(X, frame, min_balance=0.7, sensitive=Sensitive(intersectional=False))
     for column in frame:
         assert (
             balance_score(model.labels_, sensitive_features=frame[column], relative=True)
@@ -485,7 +485,7 @@ def test_a_stream_checks_its_parts():
 )
 def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     rng = generator(0)
-    X, groups = rng.normal(size=(60_000, 50)).astype(dtype), rng.integers(3, size=60_000)
+    X, groups = rng.normal(size=(100_000, 50)).astype(dtype), rng.integers(3, size=100_000)
     X[:, 0] += groups
     model = clone(model).set_params(random_state=0)
     # Loads compiled code, that of many rows as well: it takes megabytes.

@@ -82,7 +82,7 @@ def assert_same(here, there):
         (SMALL, {"min_balance": 0.99}),
         (LARGE, {"groups": ("race",)}),
         (LARGE, {"groups": ("sex", "race")}),
-        (LARGE, {"groups": ("race", "sex"), "sensitive": Sensitive(crossed=False)}),
+        (LARGE, {"groups": ("race", "sex"), "sensitive": Sensitive(intersectional=False)}),
         (LARGE, {"is_weighted": True}),
         (LARGE, {"min_balance": None, "share_bounds": 0.8, "groups": ("race",)}),
         (LARGE, {"min_balance": 0.5, "relative_balance": False, "n_init": 2}),
@@ -114,7 +114,7 @@ def test_every_answer_about_points_is_that_of_points_in_memory():
     frame = people(seed=5)
     encoding = encode_groups(frame[["sex", "race"]], intersectional=False)
     limits = balance_constraints(encoding, np.array([0.3, 0.1]))
-    model = FairKMeans(sensitive=Sensitive(crossed=False))
+    model = FairKMeans(sensitive=Sensitive(intersectional=False))
     data = read_rows(
         model,
         da.from_array(columns(frame).to_numpy(), chunks=((5, 8995, 0, 12000), WIDTH)),

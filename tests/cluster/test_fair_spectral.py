@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from skfair.cluster import FairSpectralClustering
-from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph, Nystroem, Precomputed, Rbf
+from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph, Precomputed
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.solvers import DenseEigh, Lanczos
@@ -39,7 +39,7 @@ FORMS = {
     "laplacian": {"affinity": "laplacian"},
     "callable": {"affinity": lambda a, b: np.exp(-np.abs(a - b).sum())},
     "nearest_neighbors": {"affinity": "nearest_neighbors"},
-    "nystroem": {"affinity": Nystroem(60, gamma=1.0)},
+    "nystroem": {"affinity": Landmark(60, None, 1.0)},
     "landmark": {"affinity": Landmark(60, n_neighbors=5)},
 }
 KERNELS = [name for name in FORMS if name != "nearest_neighbors"]
@@ -122,7 +122,9 @@ def test_embedding_is_that_of_the_naive_twin(solver):
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
 def test_without_groups_it_is_spectral_clustering(blobs):
     X, truth, _ = blobs
-    model = FairSpectralClustering(3, affinity=Rbf(1.0, dtype="float64"), random_state=0).fit(X)
+    model = FairSpectralClustering(
+        3, affinity=Kernel("rbf", 1.0, dtype="float64"), random_state=0
+    ).fit(X)
     W = rbf_kernel(X, gamma=1.0)
     theirs = spectral_embedding(W, n_components=3, drop_first=False, random_state=0)
     assert subspace_angles(model.embedding_, theirs).max() < 1e-5
@@ -265,7 +267,9 @@ def test_prediction_of_plain_labels(assign_labels, blobs):
 def test_prediction_is_the_naive_rise_of_the_cut(blobs):
     """For a row that weighs little: try each cluster and look at the cut."""
     X, _, sex = blobs
-    model = FairSpectralClustering(3, affinity=Rbf(dtype="float64"), min_balance=0, random_state=0)
+    model = FairSpectralClustering(
+        3, affinity=Kernel("rbf", dtype="float64"), min_balance=0, random_state=0
+    )
     model.fit(X, sensitive_features=sex)
     K = rbf_kernel(X, gamma=1 / 3)
     for x in X[::40] + 0.1:
@@ -359,7 +363,7 @@ def test_extreme_data():
     groups = np.arange(60) % 2
     X = rng.normal(size=(60, 3))
     for given in (1e150 * X, 1e-150 * X, X + 1e6, np.repeat(X[:20], 3, axis=0), X * [1, 0, 1]):
-        for kind in (Rbf, partial(Landmark, 15), NeighborGraph):
+        for kind in (partial(Kernel, "rbf"), partial(Landmark, 15), NeighborGraph):
             model = FairSpectralClustering(3, affinity=kind(dtype="float64"), random_state=0)
             with np.errstate(over="ignore"):
                 labels = model.fit_predict(given, sensitive_features=groups)
@@ -523,13 +527,19 @@ def test_a_solver_is_a_name_or_an_object(name):
 
 
 def test_affinities_are_short_to_read():
-    shown = [Rbf(), Rbf(0.5), Precomputed(), Landmark(30, n_neighbors=4), Rbf(dtype="float64")]
+    shown = [
+        Kernel("rbf"),
+        Kernel("rbf", 0.5),
+        Precomputed(),
+        Landmark(30, n_neighbors=4),
+        Kernel("rbf", dtype="float64"),
+    ]
     assert [repr(affinity) for affinity in shown] == [
-        "Rbf()",
-        "Rbf(0.5)",
+        "Kernel('rbf')",
+        "Kernel('rbf', gamma=0.5)",
         "Precomputed()",
         "Landmark(30, n_neighbors=4)",
-        "Rbf(dtype='float64')",
+        "Kernel('rbf', dtype='float64')",
     ]
     assert repr(Precomputed(dtype="float64")) == "Precomputed(dtype='float64')"
     assert repr(Kernel("polynomial", degree=2)) == "Kernel('polynomial', degree=2)"

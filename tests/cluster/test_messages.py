@@ -27,7 +27,11 @@ GROUPS = np.tile(["f", "m"], 120)
 UNEVEN = pd.DataFrame({"even": GROUPS == "f", "rare": np.arange(240) % 5 == 0})
 WEIGHTS = rbf_kernel(X[:60])
 ONES = {"affinity": "precomputed", "n_clusters": 2}
-APART = {"sensitive": Sensitive(crossed=False), "min_balance": 0.5, "relative_balance": False}
+APART = {
+    "sensitive": Sensitive(intersectional=False),
+    "min_balance": 0.5,
+    "relative_balance": False,
+}
 BY_PLACE = {"affinity": "nearest_neighbors", "n_clusters": 2}
 ALONE = KMeans(3, n_init=1)
 

@@ -99,7 +99,7 @@ def test_a_cost_of_0_is_not_less_by_rounding(dtype, solver):
 @pytest.mark.parametrize("variant", ["equal", "unequal", "two_equal", "two_unequal"])
 def test_the_papers_sets(variant):
     """Two clusters, groups that live apart: the front runs from one end to the other."""
-    X, groups = make_grouped_blobs(variant=variant)
+    X, groups = make_grouped_blobs(variant=variant, random_state=1)
     front = ParetoFairKMeans(2, balances=11, random_state=0).fit(X, sensitive_features=groups)
     assert front.relative_balances_[-1] > 0.98
     assert front.costs_[0] == pytest.approx(KMeans(2, n_init=5, random_state=0).fit(X).inertia_)
@@ -125,7 +125,9 @@ def test_attributes_of_different_balance_make_a_front_of_shares():
     rare = rng.random(300) < 0.1 + 0.1 * (X[:, 0] > 0)
     even = X[:, 1] + rng.normal(size=300) > 0
     groups = pd.DataFrame({"rare": rare, "even": even})
-    front = ParetoFairKMeans(4, balances=9, sensitive=Sensitive(crossed=False), random_state=0)
+    front = ParetoFairKMeans(
+        4, balances=9, sensitive=Sensitive(intersectional=False), random_state=0
+    )
     front.fit(X, sensitive_features=groups)
     shares, costs = front.relative_balances_, front.costs_
     assert (np.diff(shares) > 0).all()

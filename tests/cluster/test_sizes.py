@@ -248,7 +248,7 @@ def test_many_rows_and_several_attributes():
     rng = generator(0)
     X = rng.normal(size=(25_000, 3))
     groups = np.column_stack([X[:, 0] > rng.normal(size=25_000), rng.random(25_000) < 0.3])
-    apart = Sensitive(crossed=False)
+    apart = Sensitive(intersectional=False)
     model = FairKMeans(5, size_bounds=(5000, 5000), sensitive=apart, random_state=0)
     model.fit(X, sensitive_features=groups.astype(int))
     assert np.array_equal(np.bincount(model.labels_), [5000] * 5)

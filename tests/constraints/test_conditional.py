@@ -7,7 +7,7 @@ from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive
-from tests.registries import CONSTRAINTS
+from tests.registries import CONSTRAINT_KINDS
 from tests.seeds import generator
 from tests.small_problems import people, trained_constraints
 
@@ -42,7 +42,7 @@ def test_a_limit_of_the_inner_constraint_goes_before_that_of_the_estimator(wrapp
 @pytest.mark.parametrize("comparison", ["difference", "ratio"])
 @pytest.mark.parametrize("name", CONSTRAINT_NAMES)
 def test_the_disparity_is_that_of_the_metric_with_control_features(name, comparison):
-    constraint, strata = CONSTRAINTS[name](), strata_of(WHO)
+    constraint, strata = CONSTRAINT_KINDS[name](), strata_of(WHO)
     if "comparison" in constraint.get_params():
         constraint.set_params(comparison=comparison)
     for weights in (None, generator(2).uniform(0.1, 3, 240)):

@@ -8,7 +8,7 @@ from skfair.constraints import Constraint, DemographicParity
 from skfair.constraints.base import make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
-from tests.registries import CONSTRAINTS
+from tests.registries import CONSTRAINT_KINDS
 from tests.seeds import generator
 from tests.small_problems import make_constraint, people, trained_constraints
 
@@ -21,12 +21,12 @@ each_constraint = pytest.mark.parametrize("name", CONSTRAINT_NAMES)
 @each_constraint
 def test_own_bound_overrides(name):
     rows = WHO.training_rows()
-    assert CONSTRAINTS[name]().prepare(rows, 0.1).max_disparity == 0.1
-    assert CONSTRAINTS[name](max_disparity=0.3).prepare(rows, 0.1).max_disparity == 0.3
-    assert CONSTRAINTS[name](max_disparity=0).prepare(rows, 0.1).max_disparity == 0.0
-    twice = CONSTRAINTS[name](0.3).prepare(rows, 0.1).scaled(2.0)
+    assert CONSTRAINT_KINDS[name]().prepare(rows, 0.1).max_disparity == 0.1
+    assert CONSTRAINT_KINDS[name](max_disparity=0.3).prepare(rows, 0.1).max_disparity == 0.3
+    assert CONSTRAINT_KINDS[name](max_disparity=0).prepare(rows, 0.1).max_disparity == 0.0
+    twice = CONSTRAINT_KINDS[name](0.3).prepare(rows, 0.1).scaled(2.0)
     assert twice.max_disparity == pytest.approx(0.6)
-    assert twice.upper == pytest.approx(2 * CONSTRAINTS[name](0.3).prepare(rows, 0.1).upper)
+    assert twice.upper == pytest.approx(2 * CONSTRAINT_KINDS[name](0.3).prepare(rows, 0.1).upper)
 
 
 @pytest.mark.parametrize("bound", [-0.1, np.nan])
@@ -47,7 +47,7 @@ def test_names_objects_and_lists_of_both():
     assert make_constraints(own, "classification") == [own]
     made = make_constraints([own, "equalized_odds"], "classification")
     assert made[0] is own
-    assert type(made[1]) is CONSTRAINTS["equalized_odds"]
+    assert type(made[1]) is CONSTRAINT_KINDS["equalized_odds"]
     with pytest.raises(ValueError, match="empty list"):
         make_constraints([], "classification")
 

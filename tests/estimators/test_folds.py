@@ -92,7 +92,7 @@ FITS = {
     "blind": FairDecisionClassifier(LINEAR),
     "trees": FairDecisionClassifier(TREE, group_aware=True),
     "certified": FairDecisionClassifier(
-        LINEAR, "demographic_parity", 0.5, confidence=0.8, group_aware=True
+        LINEAR, "demographic_parity", 0.5, certificate=0.8, group_aware=True
     ),
     "calibrator": PartialParityCalibrator(LINEAR, (0.1, 0.5), max_disparity=0.2),
     "numbers": FairDecisionRegressor(
@@ -154,7 +154,7 @@ PERSON = generator(5).integers(0, 40, 200)
 def test_groups_stay_in_one_fold_whatever_cv_is(model, cv):
     X, y, sex = rows()
     model = clone(model) if cv is None else clone(model).set_params(cv=cv)
-    fold = held_out(model.fit(X, y, sensitive_features=sex, groups=PERSON), y.size)
+    fold = held_out(model.fit(X, y, sensitive_features=sex, units=PERSON), y.size)
     assert len({*zip(PERSON, fold, strict=True)}) == np.unique(PERSON).size
     assert np.unique(fold).size == {None: 5, 3: 3}.get(cv, 4)
 
@@ -162,11 +162,11 @@ def test_groups_stay_in_one_fold_whatever_cv_is(model, cv):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_names_and_order_of_people_change_nothing(model):
     X, y, sex = rows()
-    fold = held_out(clone(model).fit(X, y, sensitive_features=sex, groups=PERSON), y.size)
+    fold = held_out(clone(model).fit(X, y, sensitive_features=sex, units=PERSON), y.size)
     names = generator(1).permutation(40).astype(str)[PERSON]
     order = generator(2).permutation(y.size)
     # The last column, the number of the row, is a value like others.
-    other = clone(model).fit(X[order], y[order], sensitive_features=sex[order], groups=names[order])
+    other = clone(model).fit(X[order], y[order], sensitive_features=sex[order], units=names[order])
     assert_array_equal(held_out(other, y.size), fold)
 
 
@@ -192,13 +192,13 @@ def test_people_are_dealt_whole_and_each_kind_of_them_evenly(seed, n_people, n_f
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_groups_are_routed_by_default(model):
+def test_units_are_routed_by_default(model):
     X, y, sex = rows()
-    passed = {"sensitive_features": sex, "groups": PERSON}
+    passed = {"sensitive_features": sex, "units": PERSON}
     with config_context(enable_metadata_routing=True):
         piped = make_pipeline(FunctionTransformer(), clone(model)).fit(X, y, **passed)
         search = GridSearchCV(clone(model), {"max_disparity": [0.5, 1.0]}, cv=GroupKFold(3))
-        search.set_params(scoring=lambda *_: 0.0).fit(X, y, **passed)
+        search.set_params(scoring=lambda *_: 0.0).fit(X, y, groups=PERSON, **passed)
         for fitted in (piped[-1], search.best_estimator_):
             fold = held_out(fitted, y.size)
             assert len({*zip(PERSON, fold, strict=True)}) == np.unique(PERSON).size

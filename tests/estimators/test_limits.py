@@ -51,7 +51,7 @@ def people():
     return X, y, pd.DataFrame({"sex": sex, "age": age})
 
 
-APART = Sensitive(crossed=False)
+APART = Sensitive(intersectional=False)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ APART = Sensitive(crossed=False)
     [
         FairDecisionClassifier(group_aware=True, cv=3, random_state=0),
         ConstrainedERMClassifier(),
-        FairDecisionClassifier(group_aware=True, cv=3, random_state=0, confidence=0.9),
+        FairDecisionClassifier(group_aware=True, cv=3, random_state=0, certificate=0.9),
     ],
 )
 @pytest.mark.parametrize("other", [None, 0.06, 0.05])
@@ -269,13 +269,13 @@ def test_a_cap_holds_for_a_single_group(people, constraint, attributes):
     for intersectional in (True, False):
         measured = {**given, "intersectional": intersectional}
         model = ConstrainedERMClassifier(
-            constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
+            constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
         )
         rate = CAPS[constraint](y, model.fit(X, y, **given).predict(X), **measured)
         assert rate <= 0.1 + 1e-9
         assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
         decisions = FairDecisionClassifier(
-            None, constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
+            None, constraint, 0.1, sensitive=Sensitive(intersectional=intersectional)
         )
         rate = CAPS[constraint](y, decisions.fit(X, y, **given).train_predictions_, **measured)
         assert rate <= 0.1 + 1e-9

@@ -43,7 +43,7 @@ def fit(
     model=ConstrainedERMClassifier, rows=X, y=Y, groups=SEX, *, within=None, people=None, **own
 ):
     """Fit; ``within`` are strata, and ``people`` the persons of the rows."""
-    given = {"sensitive_features": groups, "control_features": within, "groups": people}
+    given = {"sensitive_features": groups, "control_features": within, "units": people}
     return model(**own).fit(
         rows, y, **{name: one for name, one in given.items() if one is not None}
     )
@@ -54,7 +54,7 @@ def decisions(estimator=None, **own):
 
 
 def apart(**limits):
-    return fit(groups=BOTH, max_disparity=limits, sensitive=Sensitive(crossed=False))
+    return fit(groups=BOTH, max_disparity=limits, sensitive=Sensitive(intersectional=False))
 
 
 def parted():
@@ -130,9 +130,9 @@ test_limits_that_cannot_be_are_named = messages(
 )
 
 test_folds_that_cannot_be_are_named = messages(
-    (ValueError, "puts rows of the same groups= into several folds", parted),
+    (ValueError, "puts rows of the same units= into several folds", parted),
     (UserWarning, "ignored", lambda: decisions(cv=KFold(6), people=np.repeat(range(6), 40))),
-    (ValueError, "got 3 different values of groups", lambda: decisions(cv=5, people=PERSON % 3)),
+    (ValueError, "got 3 different values of units", lambda: decisions(cv=5, people=PERSON % 3)),
     (ValueError, f"y has 1 row {SPREAD}", lambda: few(1, FairDecisionClassifier)),
     (ValueError, f"y has 2 rows {SPREAD}", lambda: few(2, svm)),
     (ValueError, f"y has 1 row {SPREAD}", lambda: few(1, PartialParityCalibrator)),
@@ -148,7 +148,7 @@ test_strata_that_cannot_be_are_named = messages(
 
 test_what_needs_the_group_of_each_row_says_so = messages(
     (ValueError, f"group_aware=True .* {NEEDS}", lambda: probable(group_aware=True)),
-    (ValueError, f"confidence=0.9 .* {NEEDS}", lambda: probable(confidence=0.9)),
+    (ValueError, f"certificate=0.9 .* {NEEDS}", lambda: probable(certificate=0.9)),
     (ValueError, "splits by group", lambda: probable(cv=StratifiedSensitiveKFold(3))),
     (TypeError, f"Classifier {NEEDS} row", lambda: probable(PartialParityClassifier)),
     (TypeError, f"FairKMeans {NEEDS} row", lambda: probable(FairKMeans, n_clusters=2)),

@@ -56,7 +56,7 @@ def test_rows_that_a_model_remembers_are_found_and_new_ones_are_not(name, recwar
         assert is_seen(outer, *own, recwarn)
         assert not is_seen(outer, *new, recwarn)
         with pytest.raises(ValueError, match="fitted to these rows before.*Nothing can be certi"):
-            outer.set_params(confidence=0.9).fit(*own[:2], sensitive_features=own[2])
+            outer.set_params(certificate=0.9).fit(*own[:2], sensitive_features=own[2])
 
 
 @pytest.mark.parametrize("n_trained", [800, 8000])
@@ -78,7 +78,7 @@ def test_a_part_of_the_rows_that_a_model_remembers_is_found(recwarn):
 def test_linear_models_of_many_rows_pass(recwarn):
     X, y, sex = people(1500, 0)
     outer = FairDecisionClassifier(
-        LINEAR.fit(X, y), max_disparity=0.3, group_aware=True, cv="prefit", confidence=0.9
+        LINEAR.fit(X, y), max_disparity=0.3, group_aware=True, cv="prefit", certificate=0.9
     )
     assert not is_seen(outer, X, y, sex, recwarn)
 
@@ -112,7 +112,7 @@ def test_rows_of_a_person_count_once_and_rows_without_weight_not_at_all(recwarn)
     # Copies that know a person's other rows would be as sure of them as the model is.
     outer = FairDecisionClassifier(model, max_disparity=0.5, cv="prefit")
     visits = X[own] + 0.01 * generator(0).normal(size=(900, 4))
-    assert is_seen(outer, visits, y[own], sex[own], recwarn, groups=own)
+    assert is_seen(outer, visits, y[own], sex[own], recwarn, units=own)
     new = people(600, 1)
     both = [np.concatenate(pair) for pair in zip((X, y, sex), new, strict=True)]
     aware = FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit")

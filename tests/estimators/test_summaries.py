@@ -24,7 +24,7 @@ from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
 from tests.seeds import generator
 
-APART, EACH = {"sensitive": Sensitive(crossed=False)}, {"sex": 0.1, "age": 0.2}
+APART, EACH = {"sensitive": Sensitive(intersectional=False)}, {"sex": 0.1, "age": 0.2}
 BOTH, RATIO = ("sex", "age"), DemographicParity(min_ratio=0.8)
 DECISIONS, PARTIAL = (
     [FairDecisionClassifier, ConstrainedERMClassifier],
@@ -54,7 +54,7 @@ def limits_of(summary):
     return {name: (float(reached), float(limit)) for name, reached, limit in found}
 
 
-SPLIT = ConstrainedERMClassifier(confidence=Certificate(0.6, by="split"), random_state=0)
+SPLIT = ConstrainedERMClassifier(certificate=Certificate(0.6, by="split"), random_state=0)
 CASES = [
     *(
         (kind(constraint=DemographicParity(0.02)), {"DemographicParity": 0.02})
@@ -81,9 +81,9 @@ CASES = [
         ),
         {"DemographicParity": 0.3, "EqualOpportunity": 0.5},
     ),
-    (FairDecisionClassifier(max_disparity=0.2, confidence=0.6), {"DemographicParity": 0.2}),
+    (FairDecisionClassifier(max_disparity=0.2, certificate=0.6), {"DemographicParity": 0.2}),
     (ConstrainedERMRegressor(max_disparity=0.3), {"MeanScoreParity": 0.3}),
-    (ConstrainedERMRegressor(max_disparity=0.3, confidence=0.6), {"MeanScoreParity": 0.3}),
+    (ConstrainedERMRegressor(max_disparity=0.3, certificate=0.6), {"MeanScoreParity": 0.3}),
     (
         FairDecisionRegressor(max_disparity=EACH, group_aware=True, **APART),
         {f"Wasserstein of {k}": EACH[k] for k in EACH},
@@ -132,7 +132,7 @@ CASES = [
 @pytest.mark.filterwarnings("ignore:All rows are taken as one query")
 @pytest.mark.parametrize(("model", "limits"), CASES)
 def test_a_summary_has_each_limit_in_force_in_its_unit(model, limits):
-    model = fitted(clone(model), BOTH if hasattr(model.sensitive, "crossed") else ("sex",))
+    model = fitted(clone(model), BOTH if hasattr(model.sensitive, "intersectional") else ("sex",))
     assert model.status_ in ("converged", "max_iter", "certified"), model.summary_
     said = limits_of(model.summary_)
     assert set(said) == set(limits)
@@ -149,17 +149,17 @@ def test_a_summary_says_which_limit_few_rows_leave_and_why_nothing_is_certified(
     assert f"(limit {model.effective_disparity_:.4g}, asked 0.001)" in model.summary_
     for kind in (FairDecisionClassifier(), clone(SPLIT)):
         with pytest.warns(UserWarning, match="no_solution") as caught:
-            model = fitted(kind.set_params(max_disparity=1e-4, confidence=0.99))
+            model = fitted(kind.set_params(max_disparity=1e-4, certificate=0.99))
         reason = re.search(r"no_solution \((.*)\)$", model.summary_)[1]
         assert len(reason) > 20
         assert reason in str(caught[0].message)
-        model.set_params(confidence=None)
+        model.set_params(certificate=None)
         assert "no_solution" not in fitted(model).summary_
 
 
 FREE = [
     *((FairDecisionClassifier(group_aware=aware), 1.0) for aware in (False, True)),
-    (FairDecisionClassifier(confidence=0.6, max_disparity=0.2), None),
+    (FairDecisionClassifier(certificate=0.6, max_disparity=0.2), None),
     (ConstrainedERMClassifier(), 1.0),
     (ConstrainedERMClassifier(pos_label=False), 1.0),
     *(

@@ -61,8 +61,8 @@ MODELS = {
         ConstrainedERMClassifier(max_disparity=0.2, model=(5, 4), random_state=0),
         np.array([3, 7]),
     ),
-    "``ConstrainedERMClassifier`` with ``confidence``": (
-        ConstrainedERMClassifier(max_disparity=0.2, confidence=0.9, random_state=0),
+    "``ConstrainedERMClassifier`` with ``certificate``": (
+        ConstrainedERMClassifier(max_disparity=0.2, certificate=0.9, random_state=0),
         WORDS,
     ),
     "``ConstrainedERMRegressor``": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
@@ -74,11 +74,11 @@ MODELS = {
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
     "``FairDecisionClassifier`` of a pipeline": (clone(BLIND).set_params(estimator=SCALED), WORDS),
     "``FairDecisionClassifier`` with several sensitive attributes": (
-        clone(BLIND).set_params(sensitive=Sensitive(crossed=False)),
+        clone(BLIND).set_params(sensitive=Sensitive(intersectional=False)),
         WORDS,
     ),
-    "``FairDecisionClassifier`` with ``confidence``": (
-        clone(BLIND).set_params(confidence=0.9, max_disparity=0.2, cv=5),
+    "``FairDecisionClassifier`` with ``certificate``": (
+        clone(BLIND).set_params(certificate=0.9, max_disparity=0.2, cv=5),
         WORDS,
     ),
     "``FairKMeans``: the nearest centre, without limits": (
@@ -106,7 +106,7 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     model.fit(X, targets[y.astype(int)], sensitive_features=groups)
     decisions = getattr(model, "decisions_", model)
     assert getattr(decisions, "offsets_", np.ones(1)).any() or isinstance(model, FairKMeans)
-    assert model.get_params().get("confidence") is None or model.status_ == "certified"
+    assert model.get_params().get("certificate") is None or model.status_ == "certified"
     new = np.vstack([np.round(4 * people(seed=1)[0]) / 4, X]).astype(dtype)
     found = run(to_onnx(model, X), new)
     numbers = found.popitem()[1]
@@ -132,8 +132,8 @@ def test_the_first_class_may_be_the_positive_one(name):
     X = np.round(4 * X) / 4
     groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
     model = clone(MODELS[name][0]).set_params(constraint="equal_opportunity", pos_label="approved")
-    if model.confidence is not None:
-        model.set_params(max_disparity=0.45, confidence=0.8)
+    if model.certificate is not None:
+        model.set_params(max_disparity=0.45, certificate=0.8)
     model.fit(X, np.where(y, "approved", "rejected"), sensitive_features=groups)
     found = run(to_onnx(model, X), X)
     numbers = found.popitem()[1]

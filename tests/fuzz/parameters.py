@@ -50,7 +50,7 @@ def certified(sample):
     """A classifier with a path, made of few rows."""
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(300, 2)), np.arange(300) % 2
-    model = FairDecisionClassifier(max_disparity=0.5, confidence=0.5, cv=3, group_aware=True)
+    model = FairDecisionClassifier(max_disparity=0.5, certificate=0.5, cv=3, group_aware=True)
     return model.fit(X, X[:, 0] > 0, sensitive_features=sex)
 
 
@@ -135,7 +135,6 @@ ARGUMENTS = {
     "disparity_bounds.proxies": ([None], ODD_VECTORS),
     # audits
     "before": (lambda s: s.predicted, ODD_VECTORS),
-    "conditional_on": ([None], [["a"], "region", np.zeros((2, 2))]),
     "group_report.metrics": ([None, {"f1": f1_score}], ["nonsense", ["zz"], [], 3, {"f1": 1}]),
     "metrics": ([None, ["demographic_parity_difference"]], ["nonsense", ["zz"], [], 3]),
     "audit.task": options("auto", "binary", "numbers"),
@@ -150,9 +149,8 @@ ARGUMENTS = {
     "n_rows": ([[10, 20]], [[1, 2], [0, 9], ["a", 1], 3, []]),
     "reference_selected": ([[3, 4], 5], [[-1, 2], ["a", 1], [1, 2, 3]]),
     "reference_n_rows": ([[10, 20]], [[1, 2], [0, 9], ["a", 1], []]),
-    "impact_ratios.reference": ([None, 0, 1], [2, -1, "a", 0.5]),
+    "impact_ratios.against": ([None, 0, 1], [2, -1, "a", 0.5]),
     "depth": COUNT,
-    "min_size": COUNT,
     **dict.fromkeys(["min_group_size", "suppress_below"], COUNT),
     "about": ([None, {"period": "May"}], [3, "a", {"zz": "a"}, {"period": 3}]),
     "min_ratio": ([None, 0.8], [-1, 2, "a"]),
@@ -177,7 +175,7 @@ ARGUMENTS = {
     "fairness_path.metric": ([None, metrics.demographic_parity_difference], [max]),
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),
-    "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
+    **dict.fromkeys(["certificate", "confidence"], ([0.95, 0.5], [0, 1, 1 - 1e-12])),
     # tests of disparities and monitors
     **{
         f"{name}.metric": (
@@ -206,8 +204,8 @@ ARGUMENTS = {
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
     "sensitive": ROUTE,
     "control_columns": ROUTE,
-    "group_report.interval": (["wilson", "bootstrap", None], ["normal"]),
-    "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
+    "group_report.method": (["wilson", "bootstrap", None], ["normal"]),
+    "GroupRatesDisplay.from_predictions.method": (["wilson", "bootstrap", None], ["normal"]),
     "worst_class": BOOLEAN,
     "get_scorer.name": (metrics.get_scorer_names(), ["nonsense", "neg_accuracy"]),
     # estimators; the other parameters come from their constraints
@@ -275,7 +273,7 @@ ARGUMENTS = {
         [None, [1, 2], 3.0],
     ),
     "GroupRatesDisplay.from_predictions.reference": ([None, "g0"], ["zz", {"zz": 1}, ["g0"]]),
-    "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
+    "CCDFCurveDisplay.from_predictions.against": ([None, "g0"], ["zz"]),
     **dict.fromkeys(["show_knee", "larger_is_fairer"], BOOLEAN),
     "columns": ([None, "objective"], [["objective", "zz"], []]),
     "ConvergenceDisplay.plot.x": options("iteration", "passes", "seconds"),

@@ -40,10 +40,10 @@ CALLS = {
     "fairness_report": lambda X, y, A: metrics.fairness_report(y, y, sensitive_features=A),
     "scores": lambda X, y, A: metrics.mean_score_difference(y, X[:, 0], sensitive_features=A),
     "audit": lambda X, y, A: audit(
-        y, y, X[:, 0], sensitive_features={"a": A, "b": y}, conditional_on=X[:, 1] > 0,
+        y, y, y_score=X[:, 0], sensitive_features={"a": A, "b": y}, control_features=X[:, 1] > 0,
         n_simulations=5,
     ),
-    "audit_data": lambda X, y, A: audit_data(X, A, y, n_simulations=5),
+    "audit_data": lambda X, y, A: audit_data(X, sensitive_features=A, y=y, n_simulations=5),
     "erm": lambda X, y, A: ConstrainedERMClassifier().fit(X, y, sensitive_features=A),
     "decisions": lambda X, y, A: FairDecisionClassifier(cv=2).fit(X, y, sensitive_features=A),
     "clusters": lambda X, y, A: FairKMeans(2, n_init=1).fit(X, sensitive_features=A),
@@ -86,7 +86,7 @@ def test_others_are_not(levels):
 def test_what_may_explain_a_difference_is_not_asked_about():
     _, y, A = sample("unknown")
     sex = np.arange(len(y)) % 2
-    options = {"sensitive_features": sex, "conditional_on": A, "n_simulations": 5}
+    options = {"sensitive_features": sex, "control_features": A, "n_simulations": 5}
     assert asked_by(lambda: audit(None, y, **options)) == []
 
 
@@ -96,11 +96,14 @@ def test_an_audit_does_not_ask_about_what_it_was_told(odd, tmp_path, capsys):
     X, y, A = sample(odd)
     given = {"sensitive_features": A, "unknown": odd, "n_simulations": 5}
     assert asked_by(lambda: audit(None, y, **given)) == []
-    assert asked_by(lambda: audit_data(X, A, y, unknown=odd, n_simulations=5)) == []
+    assert (
+        asked_by(lambda: audit_data(X, sensitive_features=A, y=y, unknown=odd, n_simulations=5))
+        == []
+    )
     path = tmp_path / "rows.csv"
     pd.DataFrame({"y": y, "a": A}).replace({"a": {"nan": "none"}}).to_csv(path, index=False)
     name = "none" if odd == "nan" else str(odd)
-    asked = ["audit", str(path), "--prediction", "y", "--groups", "a", "--block-rows", "100"]
+    asked = ["audit", str(path), "--prediction", "y", "--sensitive", "a", "--block-rows", "100"]
     for more, n_questions in (([], 1), (["--unknown", name], 0)):
         assert main([*asked, *more]) == 0
         assert capsys.readouterr().err.count(ASKED) == n_questions

@@ -130,9 +130,11 @@ def test_a_monitor_with_a_memo_is_that_with_its_limit(tmp_path, attributes):
         drawn = rng.integers(0, decisions.size, decisions.size)
         rows = decisions[drawn], {name: own[drawn] for name, own in groups.items()}
         for monitor in watching:
-            monitor.update(None, rows[0], rows[1] if limit != 0.05 else rows[1]["sex"])
+            monitor.update(
+                None, rows[0], sensitive_features=rows[1] if limit != 0.05 else rows[1]["sex"]
+            )
         for monitor in (strict, loose):
-            monitor.update(None, rows[0], rows[1]["sex"])
+            monitor.update(None, rows[0], sensitive_features=rows[1]["sex"])
     states = {monitor.to_json() for monitor in watching}
     assert len(states) == 1
     assert watching[1].alarm_ is not None
@@ -145,7 +147,7 @@ def test_the_gate_of_the_command_line_takes_a_memo(tmp_path, capsys):
     file = tmp_path / "decisions.csv"
     rows = zip(groups["sex"], groups["age"], decisions, strict=True)
     file.write_text("sex,age,hired\n" + "".join(f"{s},{a},{d}\n" for s, a, d in rows))
-    given = ["audit", str(file), "--prediction", "hired", "--groups", "sex,age", "--fail-if"]
+    given = ["audit", str(file), "--prediction", "hired", "--sensitive", "sex,age", "--fail-if"]
     for limits, code in (({"": 0.05}, 1), ({"": 0.1}, 0), ({"sex": 0.08, "age": 0.05}, 3)):
         assert main([*given, str(in_file(tmp_path, memo_of(limits)))]) == code
         assert f"{METRIC} > " in capsys.readouterr().err
@@ -153,7 +155,7 @@ def test_the_gate_of_the_command_line_takes_a_memo(tmp_path, capsys):
     edited = (tmp_path / "decision.json").rename(tmp_path / "edited.json")
     of_race = in_file(tmp_path, memo_of({"race": 0.05}))
     for path, said in (
-        (of_race, "--groups"),
+        (of_race, "--sensitive"),
         (tmp_path / "none.json", "was not read as a decision memo"),
         (edited, "changed after the page wrote it"),
     ):
@@ -248,7 +250,7 @@ def test_a_fit_that_did_not_reach_the_limit_is_said(found, tmp_path, capsys, sta
             take(memo)
     file = tmp_path / "decisions.csv"
     file.write_text("sex,hired\n" + "f,1\nm,0\n" * 50)
-    given = ["audit", str(file), "--prediction", "hired", "--groups", "sex"]
+    given = ["audit", str(file), "--prediction", "hired", "--sensitive", "sex"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main([*given, "--fail-if", str(in_file(tmp_path, memo))]) == 1
@@ -266,5 +268,6 @@ def test_a_memo_about_something_else_says_what_to_do(found):
     with pytest.raises(ValueError, match="no view 'race'.*a column of sensitive_features"):
         found.check(memo_of({"sex": 0.1, "race": 0.05}))
     monitor = DisparityMonitor(max_disparity=memo_of({"sex": 0.1, "race": 0.05}))
+    decided, groups = people(0.1, 100)
     with pytest.raises(ValueError, match="limit for each of the attributes 'sex', 'age'"):
-        monitor.update(None, *people(0.1, 100))
+        monitor.update(None, decided, sensitive_features=groups)

@@ -203,7 +203,7 @@ def test_maps_of_scores_are_averaged_for_rows_without_a_group():
 def test_rows_that_lack_one_of_several_attributes_count_in_none(model, crossed):
     old = RNG.random(N) > 0.1
     both, known = pd.DataFrame({"sex": GROUPS, "age": np.where(old, AGE, None)}), KNOWN & old
-    sensitive = Sensitive(["sex", "age"], crossed=crossed, missing="loss")
+    sensitive = Sensitive(["sex", "age"], intersectional=crossed, missing="loss")
     table = pd.concat([X, both], axis=1)
     model = clone(model).set_params(sensitive=sensitive).fit(table, Y)
     counted = demographic_parity_difference(
@@ -223,7 +223,9 @@ def test_levels_of_incomplete_rows_only_are_no_groups():
     sex[:20], age[:20] = "x", None
     both = pd.DataFrame({"sex": sex, "age": age})
     for crossed in (True, False):
-        model = ConstrainedERMClassifier(sensitive=Sensitive(crossed=crossed, missing="loss"))
+        model = ConstrainedERMClassifier(
+            sensitive=Sensitive(intersectional=crossed, missing="loss")
+        )
         model.fit(X, Y, sensitive_features=both)
         assert not any("x" in name.split("=") for name in model.groups_)
 
@@ -267,7 +269,7 @@ def test_floors_and_budgets_count_rows_with_a_group():
 
 def test_rows_without_a_group_do_not_judge():
     """Of many more rows without a group limits are shown as far off as of those with one."""
-    settings = {"group_aware": True, "max_disparity": 0.25, "confidence": 0.8, "cv": 5}
+    settings = {"group_aware": True, "max_disparity": 0.25, "certificate": 0.8, "cv": 5}
     values = np.r_[Z, generator(0).normal(size=(4 * N, 3))]
     many = pd.DataFrame(values, columns=list("abc"))
     many["sex"] = np.r_[GROUPS, np.full(4 * N, None)]
@@ -286,13 +288,13 @@ def test_rows_without_a_group_do_not_judge():
     ("model", "y"),
     [
         (ConstrainedERMClassifier(max_disparity=0.7), Y),
-        (ConstrainedERMClassifier(max_disparity=0.7, confidence=Certificate(0.8, by="split")), Y),
+        (ConstrainedERMClassifier(max_disparity=0.7, certificate=Certificate(0.8, by="split")), Y),
         (ConstrainedERMRegressor("mean_score_parity", 2.0), NUMBERS),
         (PartialParityCalibrator(PREFIT, (0.1, 0.9), "demographic_parity", 0.7), Y),
     ],
 )
 def test_all_certificates_take_them(model, y):
-    model = seeded(model).set_params(sensitive=OF_SEX, confidence=model.confidence or 0.8)
+    model = seeded(model).set_params(sensitive=OF_SEX, certificate=model.certificate or 0.8)
     model.fit(FRAME, y)
     assert model.status_ == "certified"
     assert model.p_value_ <= 0.2

@@ -153,7 +153,7 @@ def test_a_column_of_people_is_named_whatever_it_is_called(recwarn):
     sex, x = rng.choice(["f", "m"], 300)[person], rng.normal(size=1200)
     y = (x + rng.logistic(size=1200) > 0).astype(int)
     numbers = rng.permutation(10**6)[:300][person]
-    model = ConstrainedERMClassifier(max_disparity=0.5, confidence=0.9)
+    model = ConstrainedERMClassifier(max_disparity=0.5, certificate=0.9)
 
     def said(column, **given):
         recwarn.clear()
@@ -162,7 +162,7 @@ def test_a_column_of_people_is_named_whatever_it_is_called(recwarn):
         return [str(w.message) for w in recwarn if w.category is RepeatedRowsWarning]
 
     assert "the column file" in said(numbers)[0]
-    assert said(numbers, groups=person) == []
+    assert said(numbers, units=person) == []
     assert said(rng.permutation(numbers)) == []
     # Its values are bands of the groups, not people.
     assert said(np.where(sex == "m", 100, 0) + rng.integers(0, 60, 1200)) == []

@@ -20,12 +20,12 @@ from tests.seeds import generator
 @pytest.mark.parametrize(
     "model",
     [
-        ConstrainedERMClassifier(max_disparity=0.3, confidence=0.9),
-        ConstrainedERMClassifier(max_disparity=0.3, confidence=Certificate(0.9, by="split")),
-        PartialParityClassifier((0, 0.9), "group_auc", 0.4, confidence=0.5),
-        PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, confidence=0.5),
-        ConstrainedERMRegressor(max_disparity=0.5, confidence=0.9),
-        FairDecisionClassifier(None, max_disparity=0.3, confidence=0.9, cv=3, group_aware=True),
+        ConstrainedERMClassifier(max_disparity=0.3, certificate=0.9),
+        ConstrainedERMClassifier(max_disparity=0.3, certificate=Certificate(0.9, by="split")),
+        PartialParityClassifier((0, 0.9), "group_auc", 0.4, certificate=0.5),
+        PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, certificate=0.5),
+        ConstrainedERMRegressor(max_disparity=0.5, certificate=0.9),
+        FairDecisionClassifier(None, max_disparity=0.3, certificate=0.9, cv=3, group_aware=True),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -63,7 +63,7 @@ def test_the_limit_that_is_drawn_is_that_of_the_constraints(constraint, limit):
     """Beside constraints with limits of their own the default of the estimator was drawn."""
     rng = generator(0)
     X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
-    model = ConstrainedERMClassifier(constraint, confidence=0.8)
+    model = ConstrainedERMClassifier(constraint, certificate=0.8)
     if "demographic_parity" in constraint if not isinstance(constraint, DemographicParity) else ():
         model.set_params(max_disparity=0.35)
     model.fit(X, X[:, 0] + 0.3 * (sex == "m") > 0, sensitive_features=sex)
@@ -78,12 +78,18 @@ def test_a_monitor_is_drawn_over_time():
     rng = generator(0)
     for _ in range(12):
         sex = rng.choice(["f", "m"], 1000)
-        monitor.update(None, (rng.random(1000) < 0.2 + 0.3 * (sex == "m")).astype(int), sex)
+        monitor.update(
+            None, (rng.random(1000) < 0.2 + 0.3 * (sex == "m")).astype(int), sensitive_features=sex
+        )
     display = MonitorDisplay.from_monitor(monitor)
     assert np.array_equal(display.line_.get_ydata(), [point[1] for point in monitor.history_])
     assert display.alarm_at == monitor.alarm_.batch
     both = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
-    both.update(None, [0, 1] * 200, {"sex": ["f", "m"] * 200, "age": ["old"] * 200 + ["new"] * 200})
+    both.update(
+        None,
+        [0, 1] * 200,
+        sensitive_features={"sex": ["f", "m"] * 200, "age": ["old"] * 200 + ["new"] * 200},
+    )
     sex = MonitorDisplay.from_monitor(both, attribute="sex")
     age = MonitorDisplay.from_monitor(both, attribute="age", ax=sex.ax_)
     assert (sex.max_disparity, age.max_disparity) == (0.05, 0.1)
@@ -97,7 +103,9 @@ def test_a_limit_on_a_change_is_no_line_beside_the_disparity(reference):
     """A steady disparity of .3 has not changed, so nothing of it is above the limit of .05."""
     monitor = DisparityMonitor(reference_batches=reference)
     for _ in range(8):
-        monitor.update(None, [1, 1, 1, 1, 0, 1] * 100, ["f", "m", "f", "m", "f", "m"] * 100)
+        monitor.update(
+            None, [1, 1, 1, 1, 0, 1] * 100, sensitive_features=["f", "m", "f", "m", "f", "m"] * 100
+        )
     assert (monitor.alarm_ is None) == (reference is not None)
     display = MonitorDisplay.from_monitor(monitor)
     labels = [line.get_label() for line in display.ax_.lines]
@@ -111,7 +119,9 @@ def test_a_long_stream_is_drawn_at_the_numbers_of_its_batches(start):
     for number in range(540):
         shift = 40 * (number >= 520)
         selected = [1] * (50 + shift) + [0] * (50 - shift) + [1, 0] * 50
-        monitor.update(None, selected, ["f"] * 100 + ["m"] * 100, batch=start + number)
+        monitor.update(
+            None, selected, sensitive_features=["f"] * 100 + ["m"] * 100, batch=start + number
+        )
         if monitor.alarm_ is not None:
             break
     monitor.history_ = monitor.history_[:-1] if number % 2 == 0 else monitor.history_

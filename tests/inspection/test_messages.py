@@ -75,7 +75,7 @@ def of_columns(X=FRAME, groups=None, **options):
 NAME = r"CCDFCurveDisplay\.from_estimator"
 test_ccdf = messages(
     (ValueError, "compares groups, but there is only 'a'", lambda: ccdf(["a"] * 60)),
-    (ValueError, "no group 'z'. The groups are 'a', 'b', 'c'", lambda: ccdf(reference="z")),
+    (ValueError, "no group 'z'. The groups are 'a', 'b', 'c'", lambda: ccdf(against="z")),
     (
         ValueError,
         "got both sensitive_features and",
@@ -90,7 +90,9 @@ test_ccdf = messages(
 @cache
 def monitor_of_two():
     monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
-    monitor.update(None, np.arange(400) % 2, {"sex": [*"fm"] * 200, "age": [*"on"] * 200})
+    monitor.update(
+        None, np.arange(400) % 2, sensitive_features={"sex": [*"fm"] * 200, "age": [*"on"] * 200}
+    )
     return monitor
 
 
@@ -240,8 +242,8 @@ test_rankings = messages(
 )
 
 
-def rates(y=Y, groups=GROUPS, crossed=True, **options):
-    options = {"sensitive_features": groups, "intersectional": crossed, **options}
+def rates(y=Y, groups=GROUPS, intersectional=True, **options):
+    options = {"sensitive_features": groups, "intersectional": intersectional, **options}
     return GroupRatesDisplay.from_predictions(y, Y, **options)
 
 
@@ -258,7 +260,7 @@ test_rates = messages(
     (ValueError, r"values must have the shape \(1, 2\).*got", lambda: of_rates([0.1, 0.2])),
     (ValueError, "ax already shows the rows.*but this", lambda: rates(groups=Y, ax=rates().ax_)),
     (ValueError, "'zz' is a group that no attribute has", lambda: rates(reference="zz")),
-    (ValueError, "one reference", lambda: rates(groups=BOTH, reference=TWO, crossed=False)),
+    (ValueError, "one reference", lambda: rates(groups=BOTH, reference=TWO, intersectional=False)),
 )
 
 

@@ -80,15 +80,15 @@ def test_intervals_can_be_chosen_or_left_out(sample):
     y_true, y_pred, group = sample
     options = {"sensitive_features": group, "confidence": 0.8}
     display = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, interval="bootstrap", n_bootstrap=20, random_state=1, **options
+        y_true, y_pred, method="bootstrap", n_bootstrap=20, random_state=1, **options
     )
     report = group_report(
-        y_true, y_pred, interval="bootstrap", n_bootstrap=20, random_state=1, **options
+        y_true, y_pred, method="bootstrap", n_bootstrap=20, random_state=1, **options
     )
     assert_array_equal(display.low[0], report["selection_rate_low"].iloc[:-1])
     assert_array_equal(display.overall_high[0], report["selection_rate_high"].iloc[-1])
     assert display.ax_.get_xlabel() == "Rate, with 80% confidence interval"
-    display = GroupRatesDisplay.from_predictions(y_true, y_pred, interval=None, **options)
+    display = GroupRatesDisplay.from_predictions(y_true, y_pred, method=None, **options)
     assert display.low is None
     assert not display.artists_[0].has_xerr
     assert display.ax_.get_xlabel() == "Rate"

@@ -30,7 +30,7 @@ OTHERS = {
     "bound_of_rates": partial(metrics.disparity_upper_bound, "demographic_parity"),
     "group_report": partial(metrics.group_report, reference="w"),
     "report_of_own": partial(
-        metrics.group_report, metrics={"auc": roc_auc_score}, interval=None, rates=False
+        metrics.group_report, metrics={"auc": roc_auc_score}, method=None, rates=False
     ),
     "fairness_report": partial(metrics.fairness_report, n_bootstrap=0),
     "recall_difference": metrics.make_group_metric(recall_score),
@@ -42,7 +42,7 @@ OTHERS = {
 SEEDED = {"random_state": 0, "n_bootstrap": 5}
 DRAWN = {
     "bootstrap_report": partial(
-        metrics.group_report, interval="bootstrap", metrics={"loss": zero_one_loss}, **SEEDED
+        metrics.group_report, method="bootstrap", metrics={"loss": zero_one_loss}, **SEEDED
     ),
     "standard_errors": partial(metrics.fairness_report, **SEEDED),
     "noise_floor": partial(

@@ -184,9 +184,9 @@ FRONTS = [
 test_rankings_costs_and_fronts_say_what_is_wrong = messages(
     *of_calls(
         pair_errors,
-        ("aggregate must be 'mean', 'median', 'max' or a quantile", {"aggregate": "worst"}),
-        ("quantile from 0 to 1", {"aggregate": 1.5}),
-        ("quantile from 0 to 1", {"aggregate": True}),
+        ("agg must be 'mean', 'median', 'worst' or a quantile", {"agg": "max"}),
+        ("quantile from 0 to 1", {"agg": 1.5}),
+        ("quantile from 0 to 1", {"agg": True}),
         ("query_id has 1 rows but the other arguments have 2", {"query_id": [0]}),
         ("query_id has 1 missing value", {"query_id": [0, None]}),
         ("query_id is None", {"query_id": None}),

@@ -304,9 +304,9 @@ each_kind_of_report = pytest.mark.parametrize(
 
 
 @each_kind_of_report
-@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
-def test_group_report(columns, interval):
-    given = {"interval": interval, "n_bootstrap": 50}
+@pytest.mark.parametrize("method", ["wilson", "bootstrap"])
+def test_group_report(columns, method):
+    given = {"method": method, "n_bootstrap": 50}
     reports = reports_of_both(metrics.group_report, ["sex", "race"], columns, **given)
     pd.testing.assert_frame_equal(*reports, rtol=1e-12, atol=1e-12)
 
@@ -492,7 +492,7 @@ def test_tests_of_scores_and_monitors_say_that_they_need_rows_in_memory():
             with pytest.raises(TypeError, match="compute"):
                 test("mean_score_difference", None, scores, sensitive_features=groups, **limit)
         with pytest.raises(TypeError, match="compute"):
-            DisparityMonitor().update(None, scores, groups)
+            DisparityMonitor().update(None, scores, sensitive_features=groups)
     columns = {"sensitive_features": lazy.sex}
     for read in (
         lambda: next(StratifiedSensitiveKFold(3).split(lazy, lazy.y, **columns)),

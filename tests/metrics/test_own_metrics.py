@@ -31,7 +31,7 @@ METRICS = {"auc": roc_auc_score, "f1": f1_score, "mae": mean_absolute_error}
 def test_each_group_and_the_whole_have_the_metric_of_their_rows(weights):
     report = group_report(
         Y, PRED, y_score=SCORE, sensitive_features=SEX, sample_weight=weights, metrics=METRICS,
-        interval=None,
+        method=None,
     )  # fmt: skip
     for name, own in {"f": SEX == "f", "m": SEX == "m", "overall": np.full(N, True)}.items():
         extra = {} if weights is None else {"sample_weight": weights[own]}
@@ -42,7 +42,7 @@ def test_each_group_and_the_whole_have_the_metric_of_their_rows(weights):
 
 def test_strata():
     within = group_report(
-        Y, PRED, sensitive_features=SEX, control_features=REGION, interval=None,
+        Y, PRED, sensitive_features=SEX, control_features=REGION, method=None,
         metrics={"f1": f1_score},
     )  # fmt: skip
     own = (SEX == "m") & (REGION == "n")

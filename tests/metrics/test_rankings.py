@@ -33,13 +33,18 @@ def sample(seed, n=60, n_groups=2, n_scores=None):
 @pytest.mark.parametrize("n_scores", [None, 3])
 @pytest.mark.parametrize(
     ("aggregate", "reduce"),
-    [("mean", np.mean), ("median", np.median), ("max", max), (0.9, lambda v: np.quantile(v, 0.9))],
+    [
+        ("mean", np.mean),
+        ("median", np.median),
+        ("worst", max),
+        (0.9, lambda v: np.quantile(v, 0.9)),
+    ],
 )
 def test_gaps_equal_loops(metric, n_groups, n_scores, aggregate, reduce):
     for seed in range(3):
         y, scores, query_id, groups = sample(seed, n_groups=n_groups, n_scores=n_scores)
         expected = [v for v in GAPS[metric](y, scores, query_id, groups) if v is not None]
-        found = metric(y, scores, query_id=query_id, sensitive_features=groups, aggregate=aggregate)
+        found = metric(y, scores, query_id=query_id, sensitive_features=groups, agg=aggregate)
         assert found == pytest.approx(reduce(expected), abs=1e-12)
 
 
@@ -64,7 +69,7 @@ def test_several_attributes_are_pooled_or_crossed():
     y, scores, query_id, groups = sample(4)
     other = generator(1).choice(["old", "young"], y.size)
     both = np.column_stack([groups, other])
-    options = {"query_id": query_id, "aggregate": "max"}
+    options = {"query_id": query_id, "agg": "worst"}
     for metric in GAPS:
         single = [metric(y, scores, sensitive_features=g, **options) for g in (groups, other)]
         pooled = metric(y, scores, sensitive_features=both, intersectional=False, **options)

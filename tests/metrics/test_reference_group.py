@@ -81,7 +81,8 @@ def test_swapping_the_groups_turns_the_sign(people):
 
 
 @given(
-    counts=st.lists(st.integers(1, 20), min_size=3, max_size=6), agg=st.sampled_from(get_args(Agg))
+    counts=st.lists(st.integers(1, 20), min_size=3, max_size=6),
+    agg=st.sampled_from(get_args(Agg)),
 )
 @pytest.mark.parametrize("name", [name for name in LABEL_METRICS if name.endswith("_ratio")])
 def test_no_group_hides_behind_one_above_the_reference(name, counts, agg):

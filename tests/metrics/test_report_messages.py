@@ -70,11 +70,11 @@ test_reports_say_what_is_wrong = messages(
         report,
         ("group_report needs y_true", {"y": None, "rates": False}),
         ("needs y_true for metrics=", {"y": None, "metrics": {"error": zero_one_loss}}),
-        ("interval must be 'wilson'", {"interval": "exact"}),
+        ("method must be 'wilson'", {"method": "exact"}),
         ("confidence must be between 0 and 1", {"confidence": 95}),
         ("y_score has 1 value", {"y_score": np.append(SCORE[1:], np.nan)}),
         ("'raw' or 'pooled'", {"sex": BOTH, "estimate": "mean"}),
-        ("of its own", {"sex": BOTH, "estimate": "pooled", "interval": "bootstrap"}),
+        ("of its own", {"sex": BOTH, "estimate": "pooled", "method": "bootstrap"}),
         ("crossed groups", {"sex": BOTH, "estimate": "pooled", "intersectional": False}),
         (r"y_pred has numbers such as 0\.\d+, not labels", {"p": SCORE}),
         (r"y_pred has numbers such as 0\.\d+, not labels", {"p": SCORE, "pos_label": 0}),
@@ -150,7 +150,7 @@ test_reports_say_what_is_wrong = messages(
     *of_calls(compared, *COUNTS),
     *of_calls(
         metrics.impact_ratios,
-        ("from 0 to 1", {"selected": [1, 2], "n_rows": [5, 9], "reference": 2}),
+        ("from 0 to 1", {"selected": [1, 2], "n_rows": [5, 9], "against": 2}),
     ),
     *of_calls(
         compared,

@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import skfair.metrics
-from skfair.metrics import Report, fairness_report, group_report
+from skfair.metrics import fairness_report, group_report
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.reports import Report
 from tests import naive
 from tests.metrics.test_labels import random_case
 from tests.seeds import generator
@@ -77,12 +78,12 @@ def test_bootstrap_intervals_agree_with_wilson():
     y, p, _, groups, _ = case(n=12_000)
     shared = {"sensitive_features": groups}
     wilson = group_report(y, p, **shared)
-    bootstrap = group_report(y, p, **shared, interval="bootstrap", n_bootstrap=2000, random_state=0)
+    bootstrap = group_report(y, p, **shared, method="bootstrap", n_bootstrap=2000, random_state=0)
     for rate in ("selection_rate", "true_positive_rate", "accuracy"):
         for end in ("low", "high"):
             column = f"{rate}_{end}"
             assert np.allclose(wilson[column], bootstrap[column], atol=0.01)
-    again = group_report(y, p, **shared, interval="bootstrap", n_bootstrap=2000, random_state=0)
+    again = group_report(y, p, **shared, method="bootstrap", n_bootstrap=2000, random_state=0)
     assert again.equals(bootstrap)
 
 
@@ -92,7 +93,7 @@ def test_undefined_rates_are_nan_and_printed_as_dashes():
     assert np.isnan(report.loc["b", "true_positive_rate"])
     assert np.isnan(report.loc["b", "true_positive_rate_low"])
     assert report.compact().loc["b", "true_positive_rate"] == "-"
-    resampled = group_report(y, y, sensitive_features=groups, interval="bootstrap")
+    resampled = group_report(y, y, sensitive_features=groups, method="bootstrap")
     assert np.isnan(resampled.loc["b", "true_positive_rate_low"])
     gaps = fairness_report(y, y, sensitive_features=groups, n_bootstrap=5, random_state=0)
     assert gaps.loc["equal_opportunity_difference"].isna().all()
@@ -166,7 +167,7 @@ def test_intervals_of_ratios_hold_where_a_group_has_hardly_any_success(sizes, ra
 def test_what_no_row_shows_has_no_interval():
     y, p, groups = np.tile([0, 1], 20), np.zeros(40, int), np.repeat(["a", "b"], 20)
     p[20:] = 1
-    table = group_report(y, p, sensitive_features=groups, interval="bootstrap", random_state=0)
+    table = group_report(y, p, sensitive_features=groups, method="bootstrap", random_state=0)
     ends = table.loc["a", ["positive_predictive_value_low", "positive_predictive_value_high"]]
     assert ends.isna().all()
     report = fairness_report(y, p, sensitive_features=groups, random_state=0)
@@ -197,11 +198,11 @@ def test_fairness_report_with_parts_missing():
     assert (weighted["standard_error"] > 0).all()
 
 
-@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
-def test_group_report_by_stratum_is_that_of_each_stratum(interval):
+@pytest.mark.parametrize("method", ["wilson", "bootstrap"])
+def test_group_report_by_stratum_is_that_of_each_stratum(method):
     y, p, s, groups, rng = case(1500)
     job, w = rng.choice(["x", "y"], y.size), rng.uniform(0.5, 2, y.size)
-    shared = {"interval": interval, "n_bootstrap": 2000, "random_state": 0}
+    shared = {"method": method, "n_bootstrap": 2000, "random_state": 0}
     rows = {"sensitive_features": groups, "y_score": s, "sample_weight": w}
     report = group_report(y, p, control_features=job, **rows, **shared)
     assert report.index.names == ["stratum", "group"]
@@ -213,12 +214,12 @@ def test_group_report_by_stratum_is_that_of_each_stratum(interval):
         found = report.loc[stratum]
         assert list(found.index) == list(alone.index) == ["a", "b", "c", "overall"]
         assert list(found.columns) == list(alone.columns)
-        is_drawn = alone.columns.str.endswith(("_low", "_high")) & (interval == "bootstrap")
+        is_drawn = alone.columns.str.endswith(("_low", "_high")) & (method == "bootstrap")
         assert np.allclose(found.loc[:, ~is_drawn], alone.loc[:, ~is_drawn], rtol=1e-12)
         # Ends of 2000 draws have an error of 0.015 widths of the interval.
         low, high = (alone.columns[alone.columns.str.endswith(end)] for end in ("_low", "_high"))
         width = alone[high].to_numpy() - alone[low].to_numpy()
-        for ends in (low, high) if interval == "bootstrap" else ():
+        for ends in (low, high) if method == "bootstrap" else ():
             assert (np.abs(found[ends].to_numpy() - alone[ends]) <= 0.15 * width).all(axis=None)
     assert "0." in repr(report)
 
@@ -340,15 +341,15 @@ def test_whatever_is_computed_from_a_report_can_be_shown():
         assert table._repr_html_()
 
 
-@pytest.mark.parametrize("interval", ["wilson", "bootstrap", None])
-def test_group_report_of_selection_rates_needs_no_true_labels(interval):
+@pytest.mark.parametrize("method", ["wilson", "bootstrap", None])
+def test_group_report_of_selection_rates_needs_no_true_labels(method):
     y, p, scores, groups, rng = case()
     options = {
         "sensitive_features": groups,
         "control_features": rng.choice(["u", "v"], y.size),
         "sample_weight": rng.uniform(1, 2, y.size),
         "y_score": scores,
-        "interval": interval,
+        "method": method,
         "random_state": 0,
     }
     full = group_report(y, p, **options)
@@ -356,7 +357,7 @@ def test_group_report_of_selection_rates_needs_no_true_labels(interval):
     same = ["n", "selection_rate", "mean_score"]
     assert [name for name in found if not name.endswith(("_low", "_high"))] == same
     pd.testing.assert_frame_equal(found[same], full[same])
-    if interval == "wilson":
+    if method == "wilson":
         pd.testing.assert_frame_equal(found, full[found.columns])
 
 
@@ -438,7 +439,7 @@ def test_pooled_estimates_read_weights_strata_and_partitions():
     rng = generator(3)
     people, rates, _ = crossed(900, rng)
     frame = people.assign(p=(rng.random(900) < rates).astype(int), job=rng.choice(["x", "y"], 900))
-    given = {"control_features": frame["job"], "estimate": "pooled", "interval": "wilson"}
+    given = {"control_features": frame["job"], "estimate": "pooled", "method": "wilson"}
     report = group_report(None, frame["p"], sensitive_features=people, **given)
     same = {"sample_weight": np.full(900, 2.5)}
     weighted = group_report(None, frame["p"], sensitive_features=people, **given, **same)

@@ -136,7 +136,7 @@ def test_calibration_errors_equal_a_naive_twin(seed):
         naive_calibration_error(y, p, w)
     )
     report = metrics.group_report(
-        y, p > 0.5, y_score=p, sensitive_features=g, sample_weight=w, interval=None,
+        y, p > 0.5, y_score=p, sensitive_features=g, sample_weight=w, method=None,
         metrics={"ece": expected_calibration_error},
     )  # fmt: skip
     assert report["ece"].drop("overall").to_dict() == pytest.approx(each)
@@ -152,7 +152,7 @@ def test_the_calibration_difference_is_the_number_of_an_audit():
     rng = generator(0)
     p, g = rng.random(3000), rng.choice(["f", "m"], 3000)
     y = (rng.random(3000) < np.where(g == "f", p**2, p)).astype(int)
-    rates = audit(y, p > 0.5, p, sensitive_features={"sex": g}, n_simulations=5).rates
+    rates = audit(y, p > 0.5, y_score=p, sensitive_features={"sex": g}, n_simulations=5).rates
     of_groups = rates.query("measure == 'calibration_error' and view == 'sex'").set_index("group")
     difference = of_groups["value"]["f"] - of_groups["value"]["m"]
     found = calibration_difference(y, p, sensitive_features=g, reference="m")

@@ -77,7 +77,7 @@ def test_resampled_tables_know_no_order_of_rows_and_no_names(is_weighted):
             predicted[rows],
             sensitive_features=bands[rows],
             sample_weight=own[rows] if is_weighted else None,
-            interval="bootstrap",
+            method="bootstrap",
             units=together[rows],
             random_state=0,
         )
@@ -107,7 +107,7 @@ def bootstrap(columns, units, name="selection_rate"):
         true,
         predicted,
         sensitive_features=groups,
-        interval="bootstrap",
+        method="bootstrap",
         metrics={"hits": accuracy_score},
         n_bootstrap=150,
         random_state=0,

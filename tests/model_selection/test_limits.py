@@ -52,7 +52,7 @@ def test_each_step_multiplies_all_limits(data, limits):
     X, _, groups, X_test, _, groups_test = data
     path = path_of(
         data,
-        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
+        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(intersectional=False)),
     )
     assert path.max_disparities.tolist() == [3, 2, 1]
     assert path.limits == limits
@@ -76,7 +76,7 @@ def test_constraints_with_a_limit_of_their_own_do_not_count(data):
     X, _, groups, X_test, _, groups_test = data
     constraints = [FalsePositiveParity(max_disparity=0.5), "demographic_parity"]
     limits = {"sex": 0.1, "age": 0.15}
-    model = ConstrainedERMClassifier(constraints, limits, sensitive=Sensitive(crossed=False))
+    model = ConstrainedERMClassifier(constraints, limits, sensitive=Sensitive(intersectional=False))
     path = path_of(data, model, max_disparities=(3, 2))
     for k, model in enumerate(path.estimators):
         train, test = (
@@ -89,7 +89,7 @@ def test_constraints_with_a_limit_of_their_own_do_not_count(data):
 
 def test_models_that_take_groups_get_those_of_all_attributes(data):
     *_, X_test, _, groups_test = data
-    apart = Sensitive(crossed=False)
+    apart = Sensitive(intersectional=False)
     options = {"group_aware": True, "sensitive": apart, "cv": 2, "random_state": 0}
     model = FairDecisionClassifier(LogisticRegression(), max_disparity=LIMITS, **options)
     path = path_of(data, model)
@@ -101,7 +101,9 @@ def test_models_that_take_groups_get_those_of_all_attributes(data):
 
 def test_select_takes_a_limit_for_each_attribute(data):
     X, y, groups, *_ = data
-    model = ConstrainedERMClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
+    model = ConstrainedERMClassifier(
+        max_disparity=LIMITS, sensitive=Sensitive(intersectional=False)
+    )
     path = fairness_path(model, X, y, max_disparities=STEPS, sensitive_features=groups)
     assert path.select(max_disparity=LIMITS) is path.select(max_disparity=1)
     # Twice the limit of sex, but only once that of age.
@@ -111,6 +113,8 @@ def test_select_takes_a_limit_for_each_attribute(data):
 
 def test_a_model_without_disparities_by_attribute_has_no_path(data):
     X, y, groups, *_ = data
-    partial = PartialParityClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
+    partial = PartialParityClassifier(
+        max_disparity=LIMITS, sensitive=Sensitive(intersectional=False)
+    )
     with pytest.raises(TypeError, match="does not say which disparity each attribute has"):
         fairness_path(partial, X, y, max_disparities=[4], sensitive_features=groups)

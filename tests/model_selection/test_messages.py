@@ -48,7 +48,7 @@ def limited(constraint):
 
 
 def by_attribute(sex, age=0.1):
-    limits, apart = {"sex": sex, "age": age}, Sensitive(crossed=False)
+    limits, apart = {"sex": sex, "age": age}, Sensitive(intersectional=False)
     model = ConstrainedERMClassifier(max_disparity=limits, sensitive=apart)
     groups = {"sex": GROUPS[:, 0], "age": GROUPS[:, 1]}
     path(model, groups, sensitive_features_test=groups, max_disparities=[4])

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_square
 
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.constraints import DemographicParity, EqualizedOdds, PositiveLossParity
+from skfair.constraints import DemographicParity, EqualizedOdds, LossParity
 from skfair.exceptions import NoFeasibleModelWarning, SelectionRateWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -217,7 +217,7 @@ class WithScores(Blind):
     ("constraint", "measured"),
     [
         ("loss_parity", "loss"),
-        (PositiveLossParity(), "positive"),
+        (LossParity(subset="positive"), "positive"),
         ("bounded_group_loss", "worst"),
         ("mean_score_parity", "score"),
         ("predictive_parity", "precision"),
@@ -252,7 +252,9 @@ def test_attributes_are_read_as_the_estimator_reads_them(data):
     *_, X_test, y_test, groups_test = data
     other = np.arange(y_test.size) % 3
     frame = pd.DataFrame({"a": groups_test, "b": other})
-    apart = path_of(data, Blind(sensitive=Sensitive(crossed=False)), sensitive_features_test=frame)
+    apart = path_of(
+        data, Blind(sensitive=Sensitive(intersectional=False)), sensitive_features_test=frame
+    )
     crossed = path_of(data, sensitive_features_test=frame)
     for path, intersectional in ((apart, False), (crossed, True)):
         labels = path.estimators[0].predict(X_test)

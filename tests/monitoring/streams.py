@@ -27,15 +27,22 @@ def stream(rates, n_batches=40, seed=0, n=1000, **options):
         now = rates(number) if callable(rates) else rates
         group = rng.choice(list(now), n)
         chance = np.array([now[one] for one in group])
-        monitor.update(None, (rng.random(n) < chance).astype(int), group)
+        monitor.update(None, (rng.random(n) < chance).astype(int), sensitive_features=group)
     return monitor
+
+
+def feed(monitor, y_true, y_pred, groups, **options):
+    """Let a monitor read a batch that was drawn as labels and groups."""
+    return monitor.update(y_true, y_pred, sensitive_features=groups, **options)
 
 
 def watched(gaps, **options):
     return stream(lambda k: {"f": 0.3, "m": 0.3 + gaps[k]}, len(gaps), **options)
 
 
-def side_by_side(rates, sizes, limit, n_batches, min_rows=50, n_streams=200, lag=None, ratio=False):
+def side_by_side(
+    rates, sizes, limit, n_batches, min_group_size=50, n_streams=200, lag=None, ratio=False
+):
     """Streams of two groups, as the pairs of one object.
 
     Returned are the shares of streams with an alarm, and of those that are ever shown to keep the
@@ -48,7 +55,7 @@ def side_by_side(rates, sizes, limit, n_batches, min_rows=50, n_streams=200, lag
         of_first = rng.binomial(sum(sizes), sizes[0] / sum(sizes), n_streams)
         n = np.stack([of_first, sum(sizes) - of_first], axis=1)
         hits = rng.binomial(n, rates(number) if callable(rates) else rates)
-        windows.add(np.stack([hits, n], axis=2).astype(float), min_rows, limit)
+        windows.add(np.stack([hits, n], axis=2).astype(float), min_group_size, limit)
         if number % 10 == 9:
             bets = windows.log_bets(limit, pairs)
             is_alarm |= np.logaddexp.reduce(bets, axis=(0, 1)) >= np.log(20)

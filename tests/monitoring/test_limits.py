@@ -18,7 +18,7 @@ def test_status_says_what_is_known():
     assert stream({"f": 0.3, "m": 0.31}).status_ == "pass"
     assert stream({"f": 0.3, "m": 0.35}, 5).status_ == "inconclusive"
     assert stream({"f": 0.3, "m": 0.5}).status_ == "fail"
-    assert stream({"f": 0.3, "m": 0.31}, groups=["f", "m", "x"]).status_ == "inconclusive"
+    assert stream({"f": 0.3, "m": 0.31}, levels=["f", "m", "x"]).status_ == "inconclusive"
     assert stream({"f": 0.3, "m": 0.31}, reference_batches=5).status_ == "inconclusive"
     found = [stream({"f": 0.3, "m": 0.3}, 15, confidence=c).status_ for c in (0.9, 1 - 1e-12)]
     assert found == ["pass", "inconclusive"]
@@ -51,7 +51,7 @@ def test_smallest_ratios_of_several_attributes():
     for _ in range(40):
         people = {"sex": rng.choice(["f", "m"], 1000), "age": rng.choice(["old", "young"], 1000)}
         chance = 0.2 + 0.1 * (people["age"] == "old")
-        monitor.update(None, (rng.random(1000) < chance).astype(int), people)
+        monitor.update(None, (rng.random(1000) < chance).astype(int), sensitive_features=people)
         monitor = DisparityMonitor.from_json(monitor.to_json())
     assert monitor.status_ == "pass"
     text = monitor.to_prometheus()
@@ -83,7 +83,7 @@ def test_with_a_reference_group_only_its_pairs_count_and_have_a_sign():
 
 def test_a_reference_group_is_stored_merged_and_checked():
     rates = {"f": 0.3, "m": 0.33}
-    left, right = (stream(rates, 20, seed, reference="m", groups=["f", "m"]) for seed in (0, 1))
+    left, right = (stream(rates, 20, seed, reference="m", levels=["f", "m"]) for seed in (0, 1))
     left = DisparityMonitor.from_json(left.to_json())
     assert left.reference == "m"
     merged = left.merge(right)
@@ -91,15 +91,15 @@ def test_a_reference_group_is_stored_merged_and_checked():
     assert merged.n_rows_ == 40_000
     monitor = DisparityMonitor(reference="male")
     with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
-        monitor.update(None, [0, 1], ["f", "m"])
+        monitor.update(None, [0, 1], sensitive_features=["f", "m"])
     assert (monitor.n_batches_, monitor._seen.names) == (0, [])
     limits = {"sex": 0.1, "age": 0.1}
     several = DisparityMonitor(max_disparity=limits, reference={"sex": "m"})
     people = {"sex": ["f", "m", "x"] * 50, "age": ["a", "b", "c"] * 50}
-    several.update(None, [0, 1, 1] * 50, people)
+    several.update(None, [0, 1, 1] * 50, sensitive_features=people)
     assert len(several._seen.pairs) == 2 + 3
     crossed = DisparityMonitor(reference={"sex": "m", "age": "b"})
-    crossed.update(None, [0, 1, 1] * 50, people)
+    crossed.update(None, [0, 1, 1] * 50, sensitive_features=people)
     assert len(crossed._seen.pairs) == 2
 
 
@@ -111,7 +111,7 @@ def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
     monitor = DisparityMonitor("equal_opportunity", limits)
     people = {"sex": rng.choice(["f", "m"], n), "age": rng.choice(["old", "young"], n)}
     ids, y_pred, y_true = np.arange(n), rng.integers(0, 2, n), rng.integers(0, 2, n)
-    monitor.add_predictions(ids, y_pred, people)
+    monitor.add_predictions(ids, y_pred, sensitive_features=people)
     path = tmp_path / name
     monitor.save(path)
     assert path.stat().st_size < n * (4 if name.endswith("gz") else 8)
@@ -121,7 +121,7 @@ def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
     again = DisparityMonitor.load(path)
     again.add_labels(ids[::-1], y_true[::-1])
     direct = DisparityMonitor("equal_opportunity", limits)
-    direct.update(y_true, y_pred, people)
+    direct.update(y_true, y_pred, sensitive_features=people)
     assert again.rates_ == direct.rates_
     assert json.loads(again.to_json())["state"]["pending"] == []
     path.write_bytes(path.read_bytes()[:-9])

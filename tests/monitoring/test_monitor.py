@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from skfair.exceptions import LooseLimitWarning
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows, log_evidence, start_weights
-from tests.monitoring.streams import batch, most_alarms, side_by_side, stream, watched
+from tests.monitoring.streams import batch, feed, most_alarms, side_by_side, stream, watched
 from tests.seeds import generator
 
 
@@ -57,7 +57,7 @@ def test_the_weights_of_starts_add_up_to_one():
 
 
 @pytest.mark.parametrize(
-    ("rates", "sizes", "limit", "n_batches", "min_rows"),
+    ("rates", "sizes", "limit", "n_batches", "min_group_size"),
     [
         ((0.35, 0.3), (300, 700), 0.05, 200, 50),
         ((0.3, 0.35), (300, 700), 0.05, 200, 50),
@@ -72,10 +72,12 @@ def test_the_weights_of_starts_add_up_to_one():
         ((0.95, 0.76), (300, 700), 0.8, 200, 50),
     ],
 )
-def test_at_the_limit_both_outcomes_are_rare(rates, sizes, limit, n_batches, min_rows):
+def test_at_the_limit_both_outcomes_are_rare(rates, sizes, limit, n_batches, min_group_size):
     """Neither an alarm nor a pass in more than 5% of streams; and the mean of S is 0 there."""
     ratio = limit == 0.8
-    alarms, passes, windows = side_by_side(rates, sizes, limit, n_batches, min_rows, ratio=ratio)
+    alarms, passes, windows = side_by_side(
+        rates, sizes, limit, n_batches, min_group_size, ratio=ratio
+    )
     assert max(alarms, passes) <= most_alarms(0.05, 200)
     weighted, weight, information = windows.sums[0]
     excess = weighted if ratio else np.sign(rates[0] - rates[1]) * weighted - limit * weight
@@ -121,7 +123,7 @@ def test_a_limit_and_a_confidence_change_when_it_is_seen():
     first = watched(gaps).alarm_.batch
     assert watched(gaps, max_disparity=0.08).alarm_.batch > first
     assert watched(gaps, confidence=1 - 1e-12).alarm_.batch > first
-    assert watched(gaps, min_rows=3000).alarm_.batch > first
+    assert watched(gaps, min_group_size=3000).alarm_.batch > first
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_constraints_that_need_labels_look_at_their_rows(rule, affected):
             y = rng.integers(0, 2, 1000)
             sex = rng.choice(["f", "m"], 1000)
             chance = 0.3 + 0.25 * ((sex == "m") & (y == label))
-            monitor.update(y, (rng.random(1000) < chance).astype(int), sex)
+            monitor.update(y, (rng.random(1000) < chance).astype(int), sensitive_features=sex)
         alarms.append(monitor.alarm_)
     assert alarms[0] is not None
     assert (alarms[1] is None) == (rule != "equalized_odds")
@@ -153,7 +155,7 @@ def test_memory_does_not_depend_on_the_length_of_the_stream():
     sizes = []
     for number in range(600):
         y_pred, sex = batch(rng, 0.02, n=40)
-        monitor.update(None, y_pred, sex)
+        monitor.update(None, y_pred, sensitive_features=sex)
         if number in (299, 599):
             sizes.append((monitor._seen.windows.starts.size, len(monitor._seen.first)))
     assert sizes[0] == sizes[1]
@@ -172,9 +174,9 @@ def test_memory_does_not_depend_on_the_length_of_the_stream():
 )
 def test_times_stay_times_in_json(times):
     rng = generator(0)
-    one = DisparityMonitor("demographic_parity", 0.05, min_rows=10)
+    one = DisparityMonitor("demographic_parity", 0.05, min_group_size=10)
     for day in times[:2]:
-        one.update(None, *batch(rng, 0.9), batch=day)
+        feed(one, None, *batch(rng, 0.9), batch=day)
     other = DisparityMonitor.from_json(one.to_json())
     assert other.alarm_ is not None
     assert other.alarm_ == one.alarm_
@@ -182,8 +184,8 @@ def test_times_stay_times_in_json(times):
     assert read == [pd.Timestamp(time) for time in times[:2]]
     assert other.merge(one).n_batches_ == 2
     with pytest.raises(ValueError, match="comes before"):
-        other.update(None, *batch(rng, 0.9), batch=times[0])
-    other.update(None, *batch(rng, 0.9), batch=times[2])
+        feed(other, None, *batch(rng, 0.9), batch=times[0])
+    feed(other, None, *batch(rng, 0.9), batch=times[2])
     assert pd.Timestamp(other.history_[-1][0]) == pd.Timestamp(times[2])
 
 
@@ -213,14 +215,14 @@ def test_a_longer_reference_finds_a_change_sooner():
 
 def merged_alarms(gaps, n_streams, seed=0):
     """Three workers, merged after every tenth batch, in each of some streams: share of alarms."""
-    rng, options, n_alarms = generator(seed), {"groups": ["f", "m"]}, 0
+    rng, options, n_alarms = generator(seed), {"levels": ["f", "m"]}, 0
     for _ in range(n_streams):
         workers = [DisparityMonitor(confidence=0.8, horizon=40, **options) for _ in range(3)]
         is_alarm = False
         for number, gap in enumerate(gaps):
             for worker in workers:
                 y_pred, sex = batch(rng, gap, n=300)
-                worker.update(None, y_pred, sex)
+                worker.update(None, y_pred, sensitive_features=sex)
             if number % 10 == 9:
                 merged = workers[0].merge(workers[1]).merge(workers[2])
                 is_alarm |= merged.alarm_ is not None
@@ -236,22 +238,22 @@ def test_a_merged_monitor_keeps_its_share_of_false_alarms():
 def test_alarms_of_parts_are_not_taken_over():
     """One worker saw a difference in one direction, the other one the same in the other."""
     rng, groups = generator(0), ["f", "m"]
-    one, other = DisparityMonitor(groups=groups), DisparityMonitor(groups=groups)
+    one, other = DisparityMonitor(levels=groups), DisparityMonitor(levels=groups)
     for _ in range(30):
         for monitor, gap in ((one, 0.15), (other, -0.15)):
             y_pred, sex = batch(rng, gap)
-            monitor.update(None, y_pred, sex)
+            monitor.update(None, y_pred, sensitive_features=sex)
     assert one.alarm_ is not None
     assert other.alarm_ is not None
     assert one.merge(other).alarm_ is None
 
 
 def test_groups_may_be_missing_in_a_batch():
-    monitor = DisparityMonitor(groups=["f", "m", "x"])
-    monitor.update(None, [0, 1, 1], ["f", "m", "m"])
-    monitor.update(None, [0, 1], ["f", "x"])
+    monitor = DisparityMonitor(levels=["f", "m", "x"])
+    monitor.update(None, [0, 1, 1], sensitive_features=["f", "m", "m"])
+    monitor.update(None, [0, 1], sensitive_features=["f", "x"])
     with pytest.raises(ValueError, match="y_pred has labels|labels"):
-        monitor.update(None, ["a", "b"], ["f", "x"])
+        monitor.update(None, ["a", "b"], sensitive_features=["f", "x"])
     assert monitor.n_batches_ == 2  # the failed batch left nothing behind
 
 
@@ -263,9 +265,9 @@ def test_groups_may_be_missing_in_a_batch():
         ({"confidence": 1}, "confidence"),
         ({"confidence": 0}, "confidence"),
         ({"horizon": 0}, "horizon"),
-        ({"min_rows": 1}, "min_rows"),
-        ({"groups": ["f"]}, "two groups or more"),
-        ({"groups": 3}, "must name all groups"),
+        ({"min_group_size": 1}, "min_group_size"),
+        ({"levels": ["f"]}, "two groups or more"),
+        ({"levels": 3}, "must name all groups"),
         ({"reference_batches": 0}, "reference_batches"),
         ({"reference_batches": 11, "horizon": 10}, "reference_batches"),
         ({"pos_label": [1]}, "pos_label must be a number, text"),
@@ -274,14 +276,14 @@ def test_groups_may_be_missing_in_a_batch():
         ({"max_disparity": {"sex": None}}, "has no limit"),
         ({"max_disparity": 5}, r"max_disparity=5 limits nothing.*0\.05 for 5%"),
         ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]=2\.0 limits nothing"),
-        ({"max_disparity": {"sex": 0.1}, "groups": ["f", "m"]}, "dict of the groups of each"),
-        ({"max_disparity": 0.1, "groups": {"sex": ["f", "m"]}}, "a limit for each, too"),
+        ({"max_disparity": {"sex": 0.1}, "levels": ["f", "m"]}, "dict of the levels of each"),
+        ({"max_disparity": 0.1, "levels": {"sex": ["f", "m"]}}, "a limit for each, too"),
         ({"min_ratio": 0.8, "max_disparity": 0.1}, "min_ratio is a limit of its own"),
         ({"min_ratio": 0.8, "reference_batches": 3}, "min_ratio is a limit of its own"),
         *(({"min_ratio": odd}, "min_ratio") for odd in (0, 1, "a", {"sex": 1.0}, {"sex": None})),
         ({"reference": {}}, "reference={} names no group"),
         ({"max_disparity": {"sex": 0.1}, "reference": "m"}, "reference must be a dict"),
-        ({"groups": ["f", "m"], "reference": "male"}, "not among the groups 'f', 'm'"),
+        ({"levels": ["f", "m"], "reference": "male"}, "not among the groups 'f', 'm'"),
     ],
 )
 def test_bad_options_are_named(options, said):
@@ -304,9 +306,9 @@ def test_bad_options_are_named(options, said):
 )
 def test_batches_that_have_no_place_are_named(last, odd, said):
     monitor = DisparityMonitor()
-    monitor.update(None, [0, 1], ["f", "m"], batch=last)
+    monitor.update(None, [0, 1], sensitive_features=["f", "m"], batch=last)
     with pytest.raises((ValueError, TypeError), match=said):
-        monitor.update(None, [0, 1], ["f", "m"], batch=odd)
+        monitor.update(None, [0, 1], sensitive_features=["f", "m"], batch=odd)
     assert monitor.n_batches_ == 1
 
 
@@ -319,7 +321,7 @@ def two_attributes(rng, sex_gap, age_gap, n=1000):
 def watched_attributes(limit, gaps, **options):
     rng, monitor = generator(0), DisparityMonitor(max_disparity=limit, **options)
     for _ in range(40):
-        monitor.update(None, *two_attributes(rng, *gaps))
+        feed(monitor, None, *two_attributes(rng, *gaps))
     return monitor
 
 
@@ -339,8 +341,8 @@ def test_limits_of_attributes_are_those_of_monitors_of_one():
     both = DisparityMonitor(max_disparity={"sex": 0.05, "age": None})
     for _ in range(40):
         y_pred, groups = two_attributes(rng, 0.1, 0.1)
-        both.update(None, y_pred, groups)
-        alone.update(None, y_pred, groups["sex"])
+        both.update(None, y_pred, sensitive_features=groups)
+        alone.update(None, y_pred, sensitive_features=groups["sex"])
     assert both.evidence_ == pytest.approx(alone.evidence_)
     assert both.history_[-1][:4] == pytest.approx(alone.history_[-1][:4])
     assert (both.history_[-1][4], alone.history_[-1][4]) == ("sex", "")
@@ -350,23 +352,23 @@ def test_limits_of_attributes_are_those_of_monitors_of_one():
 def test_attributes_of_a_batch_are_those_with_limits():
     y_pred, groups = two_attributes(generator(0), 0, 0)
     with pytest.raises(ValueError, match="for each of the attributes"):
-        DisparityMonitor(max_disparity={"sex": 0.1}).update(None, y_pred, groups)
+        DisparityMonitor(max_disparity={"sex": 0.1}).update(None, y_pred, sensitive_features=groups)
     monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
     with pytest.raises(ValueError, match="for each of the attributes"):
-        monitor.add_predictions([0], [1], ["f"])
+        monitor.add_predictions([0], [1], sensitive_features=["f"])
     assert not monitor._pending
 
 
 def test_labels_of_the_same_row_count_once():
-    monitor = DisparityMonitor("equal_opportunity", groups=["f", "m"])
-    monitor.add_predictions([1, 2, 3, 4], [1, 0, 1, 0], ["f", "m", "f", "m"])
+    monitor = DisparityMonitor("equal_opportunity", levels=["f", "m"])
+    monitor.add_predictions([1, 2, 3, 4], [1, 0, 1, 0], sensitive_features=["f", "m", "f", "m"])
     with pytest.raises(ValueError, match=r"ids has 1 twice"):
         monitor.add_labels([1, 1, 2], [1, 1, 0])
     assert monitor.n_batches_ == monitor.n_rows_ == 0  # nothing was read
     monitor.add_labels([1, 2], [1, 0])
     assert monitor.n_rows_ == 2
     with pytest.raises(ValueError, match=r"already or twice: 3, 5\."):
-        monitor.add_predictions([3, 5, 6, 5], [1, 0, 1, 0], ["f", "m", "f", "m"])
+        monitor.add_predictions([3, 5, 6, 5], [1, 0, 1, 0], sensitive_features=["f", "m", "f", "m"])
 
 
 @pytest.mark.parametrize(
@@ -381,7 +383,7 @@ def test_labels_of_the_same_row_count_once():
 def test_incomplete_predictions_are_refused(ids, y_pred, groups, said):
     monitor = DisparityMonitor("equal_opportunity")
     with pytest.raises(ValueError, match=said):
-        monitor.add_predictions(ids, y_pred, groups)
+        monitor.add_predictions(ids, y_pred, sensitive_features=groups)
     assert not monitor._pending
 
 
@@ -391,25 +393,25 @@ def test_incomplete_predictions_are_refused(ids, y_pred, groups, said):
 )
 def test_batches_are_numbers_of_any_type(first, second):
     monitor = DisparityMonitor()
-    monitor.update(None, [0, 1], ["f", "m"], batch=first)
+    monitor.update(None, [0, 1], sensitive_features=["f", "m"], batch=first)
     stored = DisparityMonitor.from_json(monitor.to_json())
     for one in (monitor, stored):
-        one.update(None, [0, 1], ["f", "m"], batch=second)
+        one.update(None, [0, 1], sensitive_features=["f", "m"], batch=second)
         assert one.n_batches_ == 2
 
 
 @pytest.mark.parametrize("groups", [None, ["f", "m"]])
 def test_monitors_without_batches_are_merged(groups):
-    merged = DisparityMonitor(groups=groups).merge(DisparityMonitor(groups=groups))
+    merged = DisparityMonitor(levels=groups).merge(DisparityMonitor(levels=groups))
     assert (merged.n_rows_, merged.n_batches_, merged.history_) == (0, 0, [])
-    assert merged.update(None, [0, 1], ["f", "m"]) is None
+    assert merged.update(None, [0, 1], sensitive_features=["f", "m"]) is None
     assert merged.n_rows_ == 2
 
 
 def test_rows_that_wait_in_both_monitors_are_not_lost():
-    one, other = (DisparityMonitor("equal_opportunity", groups=["f", "m"]) for _ in range(2))
-    one.add_predictions([1, 2], [1, 0], ["f", "m"])
-    other.add_predictions([2, 3], [1, 1], ["f", "m"])
+    one, other = (DisparityMonitor("equal_opportunity", levels=["f", "m"]) for _ in range(2))
+    one.add_predictions([1, 2], [1, 0], sensitive_features=["f", "m"])
+    other.add_predictions([2, 3], [1, 1], sensitive_features=["f", "m"])
     with pytest.raises(ValueError, match="wait for labels of ids 2"):
         one.merge(other)
 
@@ -421,7 +423,7 @@ def test_a_printed_monitor_says_what_it_has_read():
     )
     sex = np.repeat(["f", "m"], 1000)
     for day in ("Monday", "Tuesday"):
-        alarm = monitor.update(None, (sex == "m").astype(int), sex, batch=day)
+        alarm = monitor.update(None, (sex == "m").astype(int), sensitive_features=sex, batch=day)
     assert repr(monitor).endswith(f": 4,000 rows, 2 batches, alarm at batch {alarm.batch}")
     assert "np." not in repr(alarm)
 
@@ -431,11 +433,11 @@ def test_each_attribute_has_its_gauge_and_its_history():
     sex, age = np.repeat(["f", "m"], 500), np.tile(["old", "young"], 500)
     groups = {"sex": "fm", "age": ["old", "young"], "race": ["old", "young"]}
     limits = {"sex": 0.05, "age": 0.5, "race": None}
-    monitor = DisparityMonitor(max_disparity=limits, groups=groups)
+    monitor = DisparityMonitor(max_disparity=limits, levels=groups)
     y_pred = np.zeros(1000, int)
     y_pred[np.flatnonzero(sex == "m")[:200]] = 1  # 100 old, 100 young
     y_pred[np.flatnonzero((sex == "f") & (age == "old"))[:50]] = 1
-    monitor.update(None, y_pred, {"sex": sex, "age": age, "race": age}, batch=7)
+    monitor.update(None, y_pred, sensitive_features={"sex": sex, "age": age, "race": age}, batch=7)
     assert {point[4]: point[1] for point in monitor.history_} == pytest.approx(
         {"sex": 0.4 - 0.1, "age": 0.3 - 0.2}
     )
@@ -453,7 +455,11 @@ def test_each_attribute_has_its_gauge_and_its_history():
 def test_the_history_of_attributes_is_thinned_by_batch():
     monitor = DisparityMonitor(max_disparity={"sex": 0.5, "age": 0.5}, horizon=5)
     for _ in range(700):
-        monitor.update(None, [0, 1, 0, 1], {"sex": ["f", "m"] * 2, "age": ["o", "o", "y", "y"]})
+        monitor.update(
+            None,
+            [0, 1, 0, 1],
+            sensitive_features={"sex": ["f", "m"] * 2, "age": ["o", "o", "y", "y"]},
+        )
     batches = [point[0] for point in monitor.history_]
     assert batches[::2] == batches[1::2] == list(range(0, 700, 2))
     assert {point[4] for point in monitor.history_[::2]} == {"sex"}
@@ -465,7 +471,7 @@ def test_ids_and_labels_keep_their_kind_in_json(id_of, label_of):
     monitor = DisparityMonitor("equal_opportunity")
     ids = [id_of(k) for k in range(4)]
     y = np.array([label_of(k % 2) for k in range(4)])
-    monitor.add_predictions(ids, y, ["f", "f", "m", "m"])
+    monitor.add_predictions(ids, y, sensitive_features=["f", "f", "m", "m"])
     again = DisparityMonitor.from_json(monitor.to_json())
     assert again._pending == monitor._pending
     again.add_labels(ids, y)
@@ -476,21 +482,21 @@ def test_ids_that_json_cannot_hold_are_refused_when_stored():
     for odd in (1j, b"a", (1, 2)):
         monitor, ids = DisparityMonitor("equal_opportunity"), np.empty(2, object)
         ids[:] = [odd, "b"]
-        monitor.add_predictions(ids, [0, 1], ["f", "m"])
+        monitor.add_predictions(ids, [0, 1], sensitive_features=["f", "m"])
         with pytest.raises(ValueError, match="ids"):
             monitor.to_json()
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": ["f", "m"]}, {"reference_batches": 5}])
+@pytest.mark.parametrize("options", [{}, {"levels": ["f", "m"]}, {"reference_batches": 5}])
 def test_a_batch_without_rows_is_counted(options):
     """A day without decisions is a batch, also before the first row."""
     rng, empty = generator(0), np.empty(0)
     monitor, n_rows = DisparityMonitor(**options), 0
     for number in range(40):
         if number in (0, 1, 5, 20):
-            monitor.update(None, empty, empty)
+            monitor.update(None, empty, sensitive_features=empty)
         else:
-            monitor.update(None, *batch(rng, 0.2 * (number > 20), n=2000))
+            feed(monitor, None, *batch(rng, 0.2 * (number > 20), n=2000))
             n_rows += 2000
         monitor = DisparityMonitor.from_json(monitor.to_json())
     assert (monitor.n_batches_, monitor.n_rows_) == (40, n_rows)
@@ -503,13 +509,13 @@ def test_a_batch_without_rows_is_counted(options):
 @pytest.mark.parametrize("empty", [[], np.empty(0), pd.Series([], dtype=float), {"sex": []}])
 def test_what_has_no_rows_is_empty_in_any_form(empty):
     monitor = DisparityMonitor("equal_opportunity")
-    monitor.add_predictions([], [], empty)
+    monitor.add_predictions([], [], sensitive_features=empty)
     assert monitor.add_labels([], []) is None
-    assert monitor.update([], [], empty) is None
+    assert monitor.update([], [], sensitive_features=empty) is None
     assert monitor.n_batches_ == 2
     for y_true, y_pred, groups in (([], [], ["f"]), ([1], [], []), ([], None, []), (3, 3, 3)):
         with pytest.raises((ValueError, TypeError)):
-            monitor.update(y_true, y_pred, groups)
+            monitor.update(y_true, y_pred, sensitive_features=groups)
     assert monitor.n_batches_ == 2
 
 
@@ -521,10 +527,10 @@ def test_a_new_group_is_compared_from_its_first_batch_on():
             sex = np.where(rng.random(sex.size) < 0.3, "x", sex)
             y_pred = np.where(sex == "x", rng.random(sex.size) < 0.45, y_pred).astype(int)
         if number == 20:
-            with pytest.warns(UserWarning, match=r"Batch 20 has rows of 'x'.*groups=\[...\]"):
-                monitor.update(None, y_pred, sex)
+            with pytest.warns(UserWarning, match=r"Batch 20 has rows of 'x'.*levels=\[...\]"):
+                monitor.update(None, y_pred, sensitive_features=sex)
         else:
-            monitor.update(None, y_pred, sex)
+            monitor.update(None, y_pred, sensitive_features=sex)
         monitor = DisparityMonitor.from_json(monitor.to_json())
     assert [tuple(event) for event in monitor.new_groups_] == [(20, "", "x")]
     assert monitor.merge(monitor).new_groups_ == monitor.new_groups_
@@ -536,9 +542,9 @@ def test_a_new_group_is_compared_from_its_first_batch_on():
 
 def test_the_hint_for_limits_of_attributes_is_a_dict():
     monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
-    monitor.update(None, [0, 1], {"sex": ["f", "m"], "age": ["o", "y"]})
-    with pytest.warns(UserWarning, match=r"'age=new'.*groups=\{'age': \[...\], ...\}"):
-        monitor.update(None, [0, 1], {"sex": ["f", "m"], "age": ["o", "new"]})
+    monitor.update(None, [0, 1], sensitive_features={"sex": ["f", "m"], "age": ["o", "y"]})
+    with pytest.warns(UserWarning, match=r"'age=new'.*levels=\{'age': \[...\], ...\}"):
+        monitor.update(None, [0, 1], sensitive_features={"sex": ["f", "m"], "age": ["o", "new"]})
     assert "age=new" in monitor.rates_["selection_rate"]
 
 
@@ -548,7 +554,11 @@ def test_new_groups_bring_nothing_to_bet():
     rng, monitor = generator(0), DisparityMonitor(horizon=50)
     for number in range(30):
         names = np.array(["f", "m", *(f"x{k}" for k in range(number))])
-        monitor.update(None, rng.integers(0, 2, 300), names[rng.integers(0, len(names), 300)])
+        monitor.update(
+            None,
+            rng.integers(0, 2, 300),
+            sensitive_features=names[rng.integers(0, len(names), 300)],
+        )
     windows = monitor._seen.windows
     empty = windows.with_pairs(np.full(windows.n_pairs, -1))
     empty.watched, empty.leaning = windows.watched, windows.leaning
@@ -566,7 +576,7 @@ def test_false_alarms_are_rare_with_new_groups():
             names = np.array([f"g{k}" for k in range(2 + number // 5)])
             group = names[rng.integers(0, names.size, 400)]
             y_pred = rng.random(400) < 0.3 + 0.05 * np.isin(group, names[::2])
-            monitor.update(None, y_pred.astype(int), group)
+            monitor.update(None, y_pred.astype(int), sensitive_features=group)
         n_alarms += monitor.alarm_ is not None
     assert n_alarms / 40 <= most_alarms(0.2, 40)
 
@@ -582,9 +592,9 @@ def test_monitors_of_other_groups_are_merged():
             y_pred, sex = batch(rng, 0.0)
             sex = np.where((number >= 10) & (np.arange(1000) % 4 == 0), name, sex)
             y_pred[(sex == "z") & (rng.random(1000) < 0.2)] = 1
-            monitor.update(None, y_pred, sex)
+            monitor.update(None, y_pred, sensitive_features=sex)
             parts.append((y_pred, sex))
-        both.update(None, *map(np.concatenate, zip(*parts, strict=True)))
+        feed(both, None, *map(np.concatenate, zip(*parts, strict=True)))
     for merged in (left.merge(right), right.merge(left)):
         assert merged.rates_["selection_rate"] == pytest.approx(both.rates_["selection_rate"])
         assert right.evidence_ < merged.evidence_ + 1 < both.evidence_
@@ -594,10 +604,10 @@ def test_monitors_of_other_groups_are_merged():
 
 @pytest.mark.filterwarnings("ignore:Batch")
 def test_endless_new_groups_are_an_identifier():
-    monitor = DisparityMonitor(groups=[f"g{k}" for k in range(999)], horizon=1)
-    monitor.update(None, [0, 1], ["f", "g1"])
+    monitor = DisparityMonitor(levels=[f"g{k}" for k in range(999)], horizon=1)
+    monitor.update(None, [0, 1], sensitive_features=["f", "g1"])
     with pytest.raises(ValueError, match="1001 groups"):
-        monitor.update(None, [0, 1], ["h", "g1"])
+        monitor.update(None, [0, 1], sensitive_features=["h", "g1"])
     assert monitor.n_batches_ == 1
 
 
@@ -605,7 +615,7 @@ def test_time_is_not_quadratic_in_groups():
     """A thousand groups took 16 seconds a batch."""
     monitor, groups = DisparityMonitor(), np.tile(np.arange(1000).astype(str), 20)
     start = process_time()
-    monitor.update(None, np.arange(20_000) % 2, groups)
+    monitor.update(None, np.arange(20_000) % 2, sensitive_features=groups)
     assert process_time() - start < 3
     assert monitor._seen.windows.n_pairs == 1000 * 999 // 2
 
@@ -619,20 +629,20 @@ def test_labels_may_come_later(limit):
         y_pred, groups = two_attributes(rng, 0.2, 0.0)
         groups = groups if isinstance(limit, dict) else groups["sex"]
         y, ids = rng.integers(0, 2, 1000), np.arange(1000) + 1000 * number
-        later.add_predictions(ids, y_pred, groups).add_predictions(
-            [-number - 1], [1], groups_of_one(groups)
+        later.add_predictions(ids, y_pred, sensitive_features=groups).add_predictions(
+            [-number - 1], [1], sensitive_features=groups_of_one(groups)
         )
         later = DisparityMonitor.from_json(later.to_json())
         order = rng.permutation(1000)
         later.add_labels(ids[order], y[order])
-        now.update(y, y_pred, groups)
+        now.update(y, y_pred, sensitive_features=groups)
     assert later.rates_ == now.rates_
     assert later.evidence_ == now.evidence_
     assert len(later._pending) == 3
     with pytest.raises(ValueError, match="ids 3 wait for labels.*read already.*Leave"):
         later.add_labels([3], [1])
     with pytest.raises(ValueError, match="add_predictions"):
-        later.update(None, y_pred, groups)
+        later.update(None, y_pred, sensitive_features=groups)
 
 
 def groups_of_one(groups):
@@ -643,8 +653,10 @@ def groups_of_one(groups):
 
 def test_rows_of_other_attributes_are_other_batches():
     crossed = DisparityMonitor("equal_opportunity")
-    crossed.add_predictions([1, 2], [0, 1], {"sex": ["f", "m"], "age": ["o", "y"]})
-    crossed.add_predictions([3], [1], ["f"])
+    crossed.add_predictions(
+        [1, 2], [0, 1], sensitive_features={"sex": ["f", "m"], "age": ["o", "y"]}
+    )
+    crossed.add_predictions([3], [1], sensitive_features=["f"])
     with pytest.raises(ValueError, match="noted with other attributes"):
         crossed.add_labels([1, 2, 3], [1, 1, 1])
     crossed.add_labels([1, 2], [1, 1])
@@ -659,8 +671,10 @@ def test_a_change_of_all_rates_is_no_alarm():
 def test_a_batch_need_not_have_every_declared_group():
     groups = pd.Series(pd.Categorical(list("ab") * 20, categories=["a", "b", "z"]))
     chosen, monitor = np.tile([0, 1, 1, 0], 10), DisparityMonitor()  # warnings are errors
-    monitor.update(None, chosen, groups)
-    late = DisparityMonitor("equal_opportunity").add_predictions(range(40), chosen, groups)
+    monitor.update(None, chosen, sensitive_features=groups)
+    late = DisparityMonitor("equal_opportunity").add_predictions(
+        range(40), chosen, sensitive_features=groups
+    )
     late.add_labels(range(40), np.tile([1, 1, 0, 0], 10))
     assert (monitor.n_batches_, late.n_batches_) == (1, 1)
 

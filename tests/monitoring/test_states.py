@@ -33,22 +33,28 @@ def states():
         ("demographic_parity", {"horizon": 4}),
         ("equalized_odds", {"max_disparity": {"sex": 0.05, "age": 0.2}}),
         ("equal_opportunity", {"reference_batches": 2}),
-        ("demographic_parity", {"groups": ["f", "m"]}),
+        ("demographic_parity", {"levels": ["f", "m"]}),
         ("equalized_odds", {"horizon": 8}),  # with units
     ):
-        monitor = DisparityMonitor(rule, min_rows=20, **options)
-        for k in range(0 if "groups" in options else 6):
+        monitor = DisparityMonitor(rule, min_group_size=20, **options)
+        for k in range(0 if "levels" in options else 6):
             groups = people(rng) if "max_disparity" in options else people(rng)["sex"]
             y_pred = rng.integers(0, 2, 200)
             if "horizon" in options and rule == "demographic_parity":
                 y_pred = (groups == "m").astype(int)
             day = date(2026, 1, 1 + k) if "reference_batches" in options else k
             units = rng.integers(40 * k, 40 * k + 60, 200) if len(made) == 4 else None
-            monitor.update(rng.integers(0, 2, 200), y_pred, groups, batch=day, units=units)
+            monitor.update(
+                rng.integers(0, 2, 200), y_pred, sensitive_features=groups, batch=day, units=units
+            )
         groups = {"sex": ["f", "m"], "age": ["o", "y"]}
         waiting = groups if "max_disparity" in options else ["f", "m"]
         of_waiting = ["ann", "bob"] if len(made) == 4 else None
-        made.append(monitor.add_predictions(["a", "b"], [0, 1], waiting, units=of_waiting))
+        made.append(
+            monitor.add_predictions(
+                ["a", "b"], [0, 1], sensitive_features=waiting, units=of_waiting
+            )
+        )
     return made
 
 
@@ -104,7 +110,7 @@ def goes_on(monitor, rng):
     for k in range(3):
         y, y_pred = rng.integers(0, 2, (2, 200))
         day = date(2026, 2, 1 + k) if isinstance(last, date) else (last or 0) + 1 + k
-        monitor.update(y, y_pred, groups, batch=day)
+        monitor.update(y, y_pred, sensitive_features=groups, batch=day)
         assert np.isfinite(monitor.evidence_)
     assert monitor.to_prometheus().encode()
     text = monitor.to_json()
@@ -179,7 +185,9 @@ def test_a_store_may_order_keys_and_write_integers_as_it_likes():
 def test_no_nan_is_written():
     """Before there are blocks the disparity is not known."""
     monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
-    monitor.update(None, [0, 1, 0], {"sex": ["f", "f", "m"], "age": ["o", "y", "y"]})
+    monitor.update(
+        None, [0, 1, 0], sensitive_features={"sex": ["f", "f", "m"], "age": ["o", "y", "y"]}
+    )
     assert np.isnan(monitor.history_[0][1])
     text = monitor.to_json()
     json.loads(text, parse_constant=pytest.fail)
@@ -196,14 +204,14 @@ def test_a_positive_class_is_stored(label):
 def test_a_day_with_one_group_does_not_end_the_job():
     rng, late, now = generator(0), DisparityMonitor(), DisparityMonitor()
     with pytest.warns(UserWarning, match="rows of 'f' only. Nothing is compared"):
-        late.update(None, [0, 1], ["f", "f"])
+        late.update(None, [0, 1], sensitive_features=["f", "f"])
     assert (late.evidence_, late.alarm_, late.n_rows_) == (0.0, None, 2)
     late = DisparityMonitor.from_json(late.to_json())
     for k in range(20):
         sex = rng.choice(["f", "m"], 500)
-        now.update(None, (sex == "m").astype(int), sex)
+        now.update(None, (sex == "m").astype(int), sensitive_features=sex)
         with pytest.warns(UserWarning, match="of 'm', which") if k == 0 else nullcontext():
-            late.update(None, (sex == "m").astype(int), sex)
+            late.update(None, (sex == "m").astype(int), sensitive_features=sex)
     assert late.alarm_[2:5] == now.alarm_[2:5]
     assert late.n_rows_ == now.n_rows_ + 2
 
@@ -211,11 +219,11 @@ def test_a_day_with_one_group_does_not_end_the_job():
 @pytest.mark.filterwarnings("ignore:Batch")
 def test_monitors_of_one_group_each_have_no_evidence_together():
     one, other = DisparityMonitor(), DisparityMonitor()
-    one.update(None, [0, 1], ["f", "f"])
-    other.update(None, [0, 1], ["m", "m"])
+    one.update(None, [0, 1], sensitive_features=["f", "f"])
+    other.update(None, [0, 1], sensitive_features=["m", "m"])
     merged = one.merge(other)
     assert (merged.evidence_, merged.alarm_, merged.n_rows_) == (0.0, None, 4)
-    DisparityMonitor.from_json(merged.to_json()).update(None, [0, 1], ["f", "m"])
+    DisparityMonitor.from_json(merged.to_json()).update(None, [0, 1], sensitive_features=["f", "m"])
 
 
 @pytest.mark.filterwarnings("error")
@@ -223,7 +231,7 @@ def test_a_refused_batch_leaves_no_groups_behind():
     monitor = DisparityMonitor()
     before = monitor.to_json()
     with pytest.raises(UserWarning, match="rows of 'f' only"):
-        monitor.update(None, [0, 1], ["f", "f"])
+        monitor.update(None, [0, 1], sensitive_features=["f", "f"])
     assert monitor.to_json() == before
 
 
@@ -232,10 +240,10 @@ def test_groups_are_compared_as_one_by_one(seed):
     """The numbers of all pairs at once are those of loops over rates and groups."""
     rng = generator(seed)
     names = np.array([f"g{k}" for k in rng.permutation(6)])
-    monitor = DisparityMonitor("equalized_odds", 0.1, min_rows=2)
+    monitor = DisparityMonitor("equalized_odds", 0.1, min_group_size=2)
     y, y_pred = rng.integers(0, 2, (2, 300))
     groups = names[rng.permutation(np.arange(300) % 6)]
-    monitor.update(y, y_pred, groups)
+    monitor.update(y, y_pred, sensitive_features=groups)
     seen = {}
     for rate, label in (("true_positive_rate", 1), ("false_positive_rate", 0)):
         for name in names:
@@ -261,13 +269,19 @@ def test_groups_are_compared_as_one_by_one(seed):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda odd: DisparityMonitor(groups=[odd, "b"]),
+        lambda odd: DisparityMonitor(levels=[odd, "b"]),
         lambda odd: DisparityMonitor(max_disparity={odd: 0.1}),
-        lambda odd: DisparityMonitor().update(None, [0, 1], [odd, "b"]),
-        lambda odd: DisparityMonitor().update(None, [0, 1], ["a", "b"], batch=odd),
-        lambda odd: DisparityMonitor().update(None, [0, 1], {odd: ["a", "b"]}),
-        lambda odd: DisparityMonitor().add_predictions([1, 2], [0, 1], [odd, "b"]),
-        lambda odd: DisparityMonitor().add_predictions([odd, "b"], [0, 1], ["f", "m"]),
+        lambda odd: DisparityMonitor().update(None, [0, 1], sensitive_features=[odd, "b"]),
+        lambda odd: DisparityMonitor().update(
+            None, [0, 1], sensitive_features=["a", "b"], batch=odd
+        ),
+        lambda odd: DisparityMonitor().update(None, [0, 1], sensitive_features={odd: ["a", "b"]}),
+        lambda odd: DisparityMonitor().add_predictions(
+            [1, 2], [0, 1], sensitive_features=[odd, "b"]
+        ),
+        lambda odd: DisparityMonitor().add_predictions(
+            [odd, "b"], [0, 1], sensitive_features=["f", "m"]
+        ),
     ],
 )
 def test_half_a_character_is_one_clear_error(make):
@@ -278,7 +292,7 @@ def test_half_a_character_is_one_clear_error(make):
 def test_odd_names_are_escaped():
     odd = 'a"}\n\\ 1 \x1b é'
     monitor = DisparityMonitor(max_disparity={odd: 0.1})
-    monitor.update(None, [0, 1], {odd: [odd, "b"]})
+    monitor.update(None, [0, 1], sensitive_features={odd: [odd, "b"]})
     lines = monitor.to_prometheus().strip("\n").split("\n")
     for line in lines:
         assert re.fullmatch(r'\w+\{(\w+="([^"\\\n]|\\["\\n])*",?)+\} \S+', line)

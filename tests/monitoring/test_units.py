@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skfair.monitoring import DisparityMonitor
-from tests.monitoring.streams import most_alarms, persons_side_by_side
+from tests.monitoring.streams import feed, most_alarms, persons_side_by_side
 from tests.seeds import generator
 
 OF_UNITS = {"units", "repeated"}
@@ -23,9 +23,9 @@ def visits(rng, first, n_persons=150, most=6, gap=0.1):
 
 
 def watched(batches, rule="equalized_odds", **options):
-    monitor = DisparityMonitor(rule, horizon=50, groups=["f", "m"], **options)
+    monitor = DisparityMonitor(rule, horizon=50, levels=["f", "m"], **options)
     for y, y_pred, sex, units in batches:
-        monitor.update(y, y_pred, sex, units=units)
+        monitor.update(y, y_pred, sensitive_features=sex, units=units)
     return monitor
 
 
@@ -45,7 +45,7 @@ def test_where_nobody_repeats_units_change_nothing():
     assert state(found) == state(plain)
     assert not OF_UNITS & state(plain, ()).keys()
     assert found.evidence_ == plain.evidence_
-    assert not np.any(state(found, ())["repeated"])
+    assert not any(np.any(own) for own in state(found, ())["repeated"].values())
 
 
 @pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
@@ -93,17 +93,17 @@ def test_only_the_first_batch_of_a_unit_is_evidence():
     assert both.impact_ratios_ == every.impact_ratios_
     seen = watched([first])
     evidence = state(seen)["windows"]["sums"][0]
-    seen.update(*first[:3], units=first[3])
+    feed(seen, *first[:3], units=first[3])
     assert state(seen)["windows"]["sums"][0] == evidence
     assert seen.n_batches_ == 2
 
 
 def test_a_restored_monitor_knows_its_units():
     batches = several()
-    plain, stored = (DisparityMonitor("equalized_odds", groups=["f", "m"]) for _ in range(2))
+    plain, stored = (DisparityMonitor("equalized_odds", levels=["f", "m"]) for _ in range(2))
     for k, (*rows, units) in enumerate(batches):
-        plain.update(*rows, units=units - 900 * (k % 2))  # every second batch has known persons
-        stored.update(*rows, units=units - 900 * (k % 2))
+        feed(plain, *rows, units=units - 900 * (k % 2))  # every second batch has known persons
+        feed(stored, *rows, units=units - 900 * (k % 2))
         stored = DisparityMonitor.from_json(stored.to_json())
     assert stored.to_json() == plain.to_json()
 
@@ -114,13 +114,13 @@ def test_a_refused_batch_leaves_no_units():
     before = monitor.to_json()
     for odd, said in ((second[3][:-1], "units has"), ([None] * len(second[3]), "missing")):
         with pytest.raises(ValueError, match=said):
-            monitor.update(*second[:3], units=odd)
+            feed(monitor, *second[:3], units=odd)
     with pytest.raises(ValueError, match="y_true has"):
-        monitor.update(second[0][:-1], *second[1:3], units=second[3])
+        feed(monitor, second[0][:-1], *second[1:3], units=second[3])
     y_pred = pd.Series(second[1], index=range(5, 5 + len(second[1])))
     units = pd.Series(second[3], index=range(6, 6 + len(second[1])))
     with pytest.raises(ValueError, match="index|order"):
-        monitor.update(second[0], y_pred, second[2], units=units)
+        monitor.update(second[0], y_pred, sensitive_features=second[2], units=units)
     assert monitor.to_json() == before
 
 
@@ -132,23 +132,23 @@ def test_units_of_two_monitors_are_merged():
     assert again.evidence_ == merged.evidence_ == other.merge(one).evidence_
     before = state(merged, ())
     assert len(before["units"]) == 450
-    again.update(*third[:3], units=third[3])  # all are known
+    feed(again, *third[:3], units=third[3])  # all are known
     assert state(again)["windows"]["sums"][0] == before["windows"]["sums"][0]
     with pytest.warns(UserWarning, match="150 units of both monitors.*evidence twice"):
         one.merge(watched([second]))
 
 
 def test_labels_of_units_may_come_later():
-    now, later = (DisparityMonitor("equal_opportunity", groups=["f", "m"]) for _ in range(2))
+    now, later = (DisparityMonitor("equal_opportunity", levels=["f", "m"]) for _ in range(2))
     for k, (y, y_pred, sex, units) in enumerate(several(4)):
-        now.update(y, y_pred, sex, units=units)
+        now.update(y, y_pred, sensitive_features=sex, units=units)
         ids = 10_000 * k + np.arange(y.size)
-        later.add_predictions(ids, y_pred, sex, units=units)
+        later.add_predictions(ids, y_pred, sensitive_features=sex, units=units)
         later = DisparityMonitor.from_json(later.to_json())
         later.add_labels(ids, y)
     assert state(later, ()) == state(now, ())
-    later.add_predictions([1, 2], [0, 1], ["f", "m"], units=["a", "b"])
-    later.add_predictions([3], [1], ["f"])
+    later.add_predictions([1, 2], [0, 1], sensitive_features=["f", "m"], units=["a", "b"])
+    later.add_predictions([3], [1], sensitive_features=["f"])
     with pytest.raises(ValueError, match="units has 1 missing"):
         later.add_labels([1, 2, 3], [1, 1, 1])
 
@@ -182,12 +182,15 @@ def alarm_of_panel(has_units):
     Among the first 1200 the gap is 0.1, nearly two standard errors (of 0.027) above the limit, and
     among those who come it is 0.05, the limit.
     """
-    person, monitor = np.arange(1200), DisparityMonitor(groups=["f", "m"], horizon=50)
+    person, monitor = np.arange(1200), DisparityMonitor(levels=["f", "m"], horizon=50)
     sex, rank = person % 2, person // 2
     chosen = (rank < 600 * (0.3 + 0.1 * sex)).astype(int)
     for month in range(36):
         if monitor.update(
-            None, chosen, np.array(["f", "m"])[sex], units=person if has_units else None
+            None,
+            chosen,
+            sensitive_features=np.array(["f", "m"])[sex],
+            units=person if has_units else None,
         ):
             break
         leaves = np.flatnonzero(rank % 30 == month % 30)  # 20 of each sex
@@ -213,6 +216,8 @@ def test_units_are_counted_within_each_attribute(times):
         units = pd.Series(np.repeat(np.arange(300) + 200 * k, times), name="person")
         is_new = units >= (200 * k + 100 if k else 0)
         for monitor, own in ((alone, is_new), (both, units == units)):
-            monitor.update(None, rows["y"][own], rows[["sex", "age"]][own], units=units[own])
+            monitor.update(
+                None, rows["y"][own], sensitive_features=rows[["sex", "age"]][own], units=units[own]
+            )
     assert both.evidence_ == pytest.approx(alone.evidence_, rel=1e-12)
     assert both.n_rows_ == 4 * 300 * times > alone.n_rows_

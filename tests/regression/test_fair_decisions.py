@@ -154,7 +154,7 @@ def test_as_near_as_an_exact_barycentre_on_new_rows(source):
         )
     (most, least), (apart, error), (apart_of_whole, error_of_whole) = np.mean(found, axis=0)
     assert apart <= 1.03 * most
-    assert error <= 1.005 * least
+    assert error <= 1.01 * least
     # Other rows, so chance comes in: single ratios vary by 0.3 and by 0.008 of themselves.
     assert apart_of_whole <= 1.7 * most
     assert error_of_whole <= 1.02 * least
@@ -224,7 +224,7 @@ def test_groups_that_are_new_at_prediction():
 def test_folds_prefit_and_frozen():
     X, y, group = people(200)
     one = FairDecisionRegressor(cv=GroupKFold(4), max_disparity=0.5, group_aware=True)
-    one.fit(X, y, sensitive_features=group, groups=np.arange(200) // 10)
+    one.fit(X, y, sensitive_features=group, units=np.arange(200) // 10)
     assert len(one.estimators_) == 4
     frozen = FrozenEstimator(LinearRegression().fit(X, y))
     model = FairDecisionRegressor(frozen, max_disparity=0.5).fit(X, y, sensitive_features=group)
@@ -344,7 +344,11 @@ def only_the_group_is_known():
 
 
 test_wrong_calls_say_what_to_do = messages(
-    (ValueError, "is not for predictions. Choose from .*wass", lambda: within("equalized_odds")),
+    (
+        ValueError,
+        "is not for predictions. Choose from .*wasserstein",
+        lambda: within("equalized_odds"),
+    ),
     (ValueError, "Did you mean 'mean_score_parity'", lambda: within("mean_scores")),
     (
         ValueError,

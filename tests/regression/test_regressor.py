@@ -248,7 +248,7 @@ def test_certificates_read_groups_of_every_form(form):
     sex, X = rng.choice(["f", "m"], 300), rng.normal(size=(300, 2))
     job = rng.choice(["x", "y"], 300)
     constraint = ConditionalOn("mean_score_parity")
-    model = ConstrainedERMRegressor(constraint, max_disparity=1.0, confidence=0.9, random_state=0)
+    model = ConstrainedERMRegressor(constraint, max_disparity=1.0, certificate=0.9, random_state=0)
     expected = model.fit(X, X.sum(axis=1), sensitive_features=sex, control_features=job).p_value_
     model.fit(X, X.sum(axis=1), sensitive_features=form(sex), control_features=form(job))
     assert model.p_value_ == expected

@@ -72,7 +72,7 @@ def test_crossed_groups_are_unknown_if_one_attribute_is(people):
 
 
 def test_within_strata_too(people):
-    within = audited(people, conditional_on=people[["age"]]).gaps
+    within = audited(people, control_features=people[["age"]]).gaps
     assert within["is_conditional"].any()
     assert set(within["first_group"].str[:1]) | set(within["second_group"].str[:1]) <= {"f", "m"}
 
@@ -93,7 +93,7 @@ def test_a_condition_of_a_pipeline_names_the_few_and_does_not_hear_of_the_unknow
     path = tmp_path / "rows.csv"
     people.replace({"sex": {"unknown": None}}).to_csv(path, index=False)
     command = [
-        "audit", str(path), "--prediction", "chosen", "--groups", "sex", "--missing", "unknown",
+        "audit", str(path), "--prediction", "chosen", "--sensitive", "sex", "--missing", "unknown",
         "--fail-if", "demographic_parity_difference > 0.15",
     ]  # fmt: skip
     assert main(command) == 3

@@ -52,7 +52,7 @@ def gap_of(found, view, metric, model="now", is_conditional=False):
 def test_rates_are_plain_counting(weighted):
     A, y, p, score = people()
     w = generator(1).uniform(0.2, 3, y.size) if weighted else np.ones(y.size)
-    found = FEW(y, p, score, sensitive_features=A, sample_weight=w if weighted else None)
+    found = FEW(y, p, y_score=score, sensitive_features=A, sample_weight=w if weighted else None)
     is_group = ((A["sex"] == "f") & (A["age"] == "old")).to_numpy()
     expected = {
         "base_rate": (y == 1, is_group),
@@ -102,8 +102,10 @@ def test_an_audit_of_dask_collections_is_that_of_their_rows(task):
 
     def audited(rows):
         scores = rows["score"] if task == "binary" else None
-        groups = {"sensitive_features": rows[["sex", "age"]], "conditional_on": rows["region"]}
-        return FEW(rows["y"], rows["p"], scores, **groups, sample_weight=rows["w"], **options)
+        groups = {"sensitive_features": rows[["sex", "age"]], "control_features": rows["region"]}
+        return FEW(
+            rows["y"], rows["p"], y_score=scores, **groups, sample_weight=rows["w"], **options
+        )
 
     whole, in_blocks = audited(frame), audited(dd.from_pandas(frame, npartitions=4))
     for name in ("rates", "gaps", "calibration"):
@@ -128,8 +130,13 @@ def test_gaps_are_those_of_the_metrics(within, weighted):
         "sufficiency_gap",
         "mean_score_difference",
     ]
-    rows = {"sensitive_features": A, "conditional_on": region, "sample_weight": w, "before": 1 - p}
-    found = FEW(y, p, score, metrics=names, **rows)
+    rows = {
+        "sensitive_features": A,
+        "control_features": region,
+        "sample_weight": w,
+        "before": 1 - p,
+    }
+    found = FEW(y, p, y_score=score, metrics=names, **rows)
     for view, columns in (("sex", ["sex"]), ("sex x age", ["sex", "age"])):
         for name in names:
             metric = getattr(metrics, name)
@@ -295,7 +302,7 @@ def test_scores_and_a_threshold_need_no_outcomes():
 
 def test_calibration_is_plain_averaging():
     A, y, p, score = people()
-    table = FEW(y, p, score, sensitive_features=A).calibration
+    table = FEW(y, p, y_score=score, sensitive_features=A).calibration
     women = table[(table["view"] == "sex") & (table["group"] == "f")]
     is_woman = (A["sex"] == "f").to_numpy()
     assert women["n"].sum() == is_woman.sum()
@@ -307,11 +314,15 @@ def test_calibration_is_plain_averaging():
 def test_a_score_of_weight_0_does_not_change_how_scores_are_counted():
     frame, y, pred, score = people()
     weight = np.ones(len(y))
-    found = FEW(y, pred, score, sensitive_features=frame, sample_weight=weight)
+    found = FEW(y, pred, y_score=score, sensitive_features=frame, sample_weight=weight)
     score, weight = np.append(score, 1e200), np.append(weight, 0.0)
     frame = pd.concat([frame, frame[:1]], ignore_index=True)
     more = FEW(
-        np.append(y, 1), np.append(pred, 1), score, sensitive_features=frame, sample_weight=weight
+        np.append(y, 1),
+        np.append(pred, 1),
+        y_score=score,
+        sensitive_features=frame,
+        sample_weight=weight,
     )
     pd.testing.assert_frame_equal(more.calibration, found.calibration)
     of_scores = [
@@ -379,7 +390,7 @@ def test_from_estimator():
     model = LogisticRegression().fit(X, y)
     own = Audit.from_estimator(model, X, y, sensitive_features=A, n_simulations=50)
     given = {"sensitive_features": A, "about": {"model": "LogisticRegression"}}
-    same = FEW(y, model.predict(X), model.predict_proba(X)[:, 1], **given)
+    same = FEW(y, model.predict(X), y_score=model.predict_proba(X)[:, 1], **given)
     assert own.to_dict() == same.to_dict()
     legal = Audit.from_estimator(model, X, y, sensitive_features=A["sex"], preset="ugesp")
     rates = pd.Series(model.predict(X)).groupby(A["sex"].to_numpy()).mean()
@@ -393,13 +404,14 @@ def test_from_estimator():
 @pytest.mark.parametrize("task", ["binary", "classes", "numbers"])
 def test_json_round_trip(task):
     A, y, p, score = people(300)
-    given = {
+    y_true, y_pred, y_score = {
         "binary": (y, p, score),
         "classes": (np.digitize(score, [0.3, 0.6]), np.digitize(score, [0.4, 0.6]), None),
         "numbers": (score, score**2, None),
     }[task]
-    found = FEW(*given, sensitive_features=A)
-    assert FEW(*given, sensitive_features=A).to_json() == found.to_json()
+    again = partial(FEW, y_true, y_pred, y_score=y_score, sensitive_features=A)
+    found = again()
+    assert again().to_json() == found.to_json()
     plain = json.loads(found.to_json())
     assert breaches(plain, Audit.schema()) == []
     again = Audit.from_dict(plain)

@@ -40,14 +40,14 @@ class Cut(ClassifierMixin, BaseEstimator):
         constraint="demographic_parity",
         sensitive=None,
         selection_rate=None,
-        confidence=None,
+        certificate=None,
         objective="accuracy",
     ):
         self.max_disparity = max_disparity
         self.constraint = constraint
         self.sensitive = sensitive
         self.selection_rate = selection_rate
-        self.confidence = confidence
+        self.certificate = certificate
         self.objective = objective
         self.classes_ = np.array([0, 1])
 
@@ -159,7 +159,7 @@ def test_groups_may_have_no_name_or_be_alone(rows, kind):
     sex = rows["sensitive_features"].to_numpy()
     groups = {"array": sex, "one group": np.full(900, "all")}
     groups["two columns"] = np.column_stack([sex, np.arange(900) % 2])
-    path = path_of(partial(Cut, sensitive=Sensitive(crossed=False)))
+    path = path_of(partial(Cut, sensitive=Sensitive(intersectional=False)))
     page = Page(path.to_html(**{**rows, "sensitive_features": groups[kind]}))
     labels = [given["aria-label"] for _, given in page.tags if given.get("role") == "region"]
     assert len(set(labels)) == len(labels)
@@ -202,7 +202,7 @@ def test_a_limit_on_ratios_is_the_distance_from_1(rows):
 def test_limits_are_compared_with_the_attributes_that_they_limit(rows):
     groups = pd.DataFrame({"sex": rows["sensitive_features"], "age": np.arange(900) % 3})
     rows = {**rows, "sensitive_features": groups}
-    each = partial(Cut, sensitive=Sensitive(crossed=False))
+    each = partial(Cut, sensitive=Sensitive(intersectional=False))
 
     def limits(path, chosen):
         step = data_of(path.to_html(**rows))["steps"][-1]
@@ -332,13 +332,16 @@ def test_a_page_says_why_no_difference_is_measured():
     assert "Not compared: few (too few people)" in choice.to_html(**WORDS)
 
 
-def fitted_path(groups, crossed=False, limit=None):
+def fitted_path(groups, intersectional=False, limit=None):
     rng = generator(0)
     X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
     model = FairDecisionClassifier(
-        LogisticRegression(), max_disparity=limit or 0.1, sensitive=Sensitive(crossed=crossed),
-        random_state=0, cv=2,
-    )  # fmt: skip
+        LogisticRegression(),
+        max_disparity=limit or 0.1,
+        sensitive=Sensitive(intersectional=intersectional),
+        random_state=0,
+        cv=2,
+    )
     path = fairness_path(model, X, y, max_disparities=[1.0], sensitive_features=groups)
     return path, {"X": X, "y": y}
 
@@ -432,9 +435,9 @@ def test_two_paths_hold_the_overall_rate_or_not(rows):
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [
-        ({"status_": "certified", "confidence": 0.9}, "certified: with a confidence of 90% it"),
-        ({"status_": "certified", "confidence": Certificate(0.8)}, "with a confidence of 80% it"),
-        ({"status_": "no_solution", "confidence": 0.9}, "The limit is not certified"),
+        ({"status_": "certified", "certificate": 0.9}, "certified: with a confidence of 90% it"),
+        ({"status_": "certified", "certificate": Certificate(0.8)}, "with a confidence of 80% it"),
+        ({"status_": "no_solution", "certificate": 0.9}, "The limit is not certified"),
         ({"status_": "infeasible"}, "did not reach the limit on its training rows"),
         ({"status_": "converged"}, "It is not certified for other people"),
         ({"is_group_aware_": True}, "Decisions use the group of each person"),
@@ -447,7 +450,7 @@ def test_what_is_known_of_a_limit_is_said(rows, state, sentence):
     text = path.to_html(**rows)
     assert sentence in text
     step = data_of(text)["steps"][-1]
-    asked = state.get("confidence")
+    asked = state.get("certificate")
     assert step["confidence"] == getattr(asked, "confidence", asked)
     assert step["status"] == state.get("status_", "fitted")
     assert step["numbers"]["certified"] == 0.042

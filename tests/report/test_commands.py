@@ -58,7 +58,7 @@ def odd_file(frame, tmp_path_factory):
     return path
 
 
-USUAL = ["--target", "paid", "--prediction", "approved", "--positive", "yes"]
+USUAL = ["--target", "paid", "--prediction", "approved", "--pos-label", "yes"]
 
 
 def reported(path, *arguments, usual=True):
@@ -99,7 +99,7 @@ def test_from_a_shell(file, tmp_path):
     out = tmp_path / "report.html"
     condition = "sex: demographic_parity_difference > 0.05"
     result = run(
-        "audit", file, *USUAL, "--groups", "sex,age", "--bins", "age=25,45,65",
+        "audit", file, *USUAL, "--sensitive", "sex,age", "--bins", "age=25,45,65",
         "--out", out, "--fail-if", condition,
     )  # fmt: skip
     assert result.returncode == 1, result.stderr
@@ -115,16 +115,16 @@ def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_row
     path = tmp_path / f"rows.{kind}"
     frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
     found = reported(
-        path, "--score", "score", "--groups", "sex,age", "--before", "old", "--bins",
-        "age=25,45,65", "--within", "job", "--weight", "weight", "--title", "T",
+        path, "--score", "score", "--sensitive", "sex,age", "--before", "old", "--bins",
+        "age=25,45,65", "--control", "job", "--weight", "weight", "--title", "T",
         "--block-rows", str(block_rows),
     )  # fmt: skip
     names = ["under 25", "25 to under 45", "45 to under 65", "65 and over"]
     ages = pd.cut(frame["age"], [-np.inf, 25, 45, 65, np.inf], right=False, labels=names)
     wanted = audit(
-        frame["paid"], frame["approved"], frame["score"], before=frame["old"],
+        frame["paid"], frame["approved"], y_score=frame["score"], before=frame["old"],
         sensitive_features=pd.DataFrame({"sex": frame["sex"], "age": ages}),
-        conditional_on=frame["job"].astype(str), sample_weight=frame["weight"],
+        control_features=frame["job"].astype(str), sample_weight=frame["weight"],
         pos_label="yes", title="T",
     ).to_dict()  # fmt: skip
     assert set(found) == set(wanted)
@@ -147,7 +147,7 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         frame["y"] = ["0", "1", *["none"] * 3, *y.astype(str)[5:]]
         frame = frame.sort_values("y", ignore_index=True)
     frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
-    asked = ["--target", "y", "--prediction", "p", "--groups", "sex", "--block-rows", "50"]
+    asked = ["--target", "y", "--prediction", "p", "--sensitive", "sex", "--block-rows", "50"]
     found = pd.DataFrame(reported(path, *asked, usual=False)["rates"])
     expected = audit(
         frame["y"].astype(str), frame["p"], sensitive_features=frame[["sex"]], n_simulations=50
@@ -158,52 +158,64 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--groups", "sx"], "has no column 'sx'. Its columns are 'sex', 'age'"),
-        (["--groups", "age"], "--bins age="),
-        (["--groups", "a, b"], "Quote a name with a comma"),
-        (["--groups", "Alter heute"], "--bins 'Alter heute="),
-        (["--groups", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
-        (["--groups", "age", "--bins", "age=9,2"], "rising numbers"),
-        (["--groups", "age", "--bins", "age=nan"], "rising numbers"),
-        (["--groups", "age", "--bins", "age=1,inf"], "rising numbers"),
-        (["--groups", "sex", "--positive", "Yess"], "--positive 'Yess' is not one"),
-        (["--groups", "sex", "--out", "report.doc"], ".html, .md or .json"),
-        (["--groups", "sex", "--fail-if", "parity"], "must look like"),
-        (["--groups", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
-        (["--groups", "sex", "--fail-if", "accuracy_parity_difference > 5"], "0.05 for 5%"),
-        (["--groups", "sex", "--fail-if", "job: accuracy_parity_difference > 1"], "no view 'job'"),
-        (["--groups", "sex", "--min-ratio", "80"], "--min-ratio"),
-        (["--groups", "holes"], "Column 'holes' has 1 missing value, the first in data row 3"),
-        (["--groups", "sex", "--person", "holes"], "--person has 1 missing value"),
-        (["--groups", "sex", "--score", "paid"], "must be numeric"),
-        (["--groups", "sex", "--target", "half"], "Pass scores as --score"),
-        (["--groups", "sex", "--target", "half", "--prediction", "score"], "--task numbers"),
-        (["--groups", "sex", "--confidence", "2"], "--confidence"),
-        (["--groups", "sex", "--prediction", "paid"], "both 'paid', so every decision would be"),
-        (["--groups", "sex", "--drop-missing", "score"], "--score, which is not named"),
-        (["--groups", "sex", "--encoding", "punycode"], "is not PUNYCODE. Save it as CSV UTF-8"),
-        (["--groups", "sex", "--encoding", "klingon"], "'klingon' is no encoding of text"),
-        (["--groups", "sex", "--encoding", "zlib"], "'zlib' is no encoding of text"),
-        (["--groups", "day"], "different dates, so it is no group. Add a column with the year"),
-        (["--groups", "income"], "different numbers, so it is no group. Make bins"),
-        (["--groups", "sex", "--reference", "men"], 'such as --reference "sex=f".'),
-        (["--groups", "sex", "--reference", "sex=men"], 'such as --reference "sex=f".'),
-        (["--groups", "sex", "--prediction", "Titled"], "Titled has the labels"),
-        (["--groups", "sex", "--prediction", "Titled"], ": none in common"),
+        (["--sensitive", "sx"], "has no column 'sx'. Its columns are 'sex', 'age'"),
+        (["--sensitive", "age"], "--bins age="),
+        (["--sensitive", "a, b"], "Quote a name with a comma"),
+        (["--sensitive", "Alter heute"], "--bins 'Alter heute="),
+        (["--sensitive", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
+        (["--sensitive", "age", "--bins", "age=9,2"], "rising numbers"),
+        (["--sensitive", "age", "--bins", "age=nan"], "rising numbers"),
+        (["--sensitive", "age", "--bins", "age=1,inf"], "rising numbers"),
+        (["--sensitive", "sex", "--pos-label", "Yess"], "--pos-label 'Yess' is not one"),
+        (["--sensitive", "sex", "--out", "report.doc"], ".html, .md or .json"),
+        (["--sensitive", "sex", "--fail-if", "parity"], "must look like"),
+        (["--sensitive", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
+        (["--sensitive", "sex", "--fail-if", "accuracy_parity_difference > 5"], "0.05 for 5%"),
         (
-            ["--groups", "sex", "--preset", "ecoa"],
+            ["--sensitive", "sex", "--fail-if", "job: accuracy_parity_difference > 1"],
+            "no view 'job'",
+        ),
+        (["--sensitive", "sex", "--min-ratio", "80"], "--min-ratio"),
+        (["--sensitive", "holes"], "Column 'holes' has 1 missing value, the first in data row 3"),
+        (["--sensitive", "sex", "--units", "holes"], "--units has 1 missing value"),
+        (["--sensitive", "sex", "--score", "paid"], "must be numeric"),
+        (["--sensitive", "sex", "--target", "half"], "Pass scores as --score"),
+        (["--sensitive", "sex", "--target", "half", "--prediction", "score"], "--task numbers"),
+        (["--sensitive", "sex", "--confidence", "2"], "--confidence"),
+        (["--sensitive", "sex", "--prediction", "paid"], "both 'paid', so every decision would be"),
+        (["--sensitive", "sex", "--drop-missing", "score"], "--score, which is not named"),
+        (["--sensitive", "sex", "--encoding", "punycode"], "is not PUNYCODE. Save it as CSV UTF-8"),
+        (["--sensitive", "sex", "--encoding", "klingon"], "'klingon' is no encoding of text"),
+        (["--sensitive", "sex", "--encoding", "zlib"], "'zlib' is no encoding of text"),
+        (["--sensitive", "day"], "different dates, so it is no group. Add a column with the year"),
+        (["--sensitive", "income"], "different numbers, so it is no group. Make bins"),
+        (["--sensitive", "sex", "--reference", "men"], 'such as --reference "sex=f".'),
+        (["--sensitive", "sex", "--reference", "sex=men"], 'such as --reference "sex=f".'),
+        (["--sensitive", "sex", "--prediction", "Titled"], "Titled has the labels"),
+        (["--sensitive", "sex", "--prediction", "Titled"], ": none in common"),
+        (
+            ["--sensitive", "sex", "--preset", "ecoa"],
             "--reference 'White', or --reference \"sex=male,race=White\".",
         ),
-        (["--groups", "sex", "--suppress-below", "2000"], "Pass --suppress-below 1 for"),
-        (["--groups", "sex", "--metrics", "error"], "--metrics has 'error', but this audit knows"),
-        (["--groups", "sex", "--min-size", "0"], "--min-size"),
-        (["--groups", "sex\nage"], "Quote names with line breaks"),
-        (["--groups", "sex", "--metrics", "a\rb"], "Quote names with line breaks"),
-        (["--groups", "sex", "--block-rows", "9" * 30], "--block-rows must be a number from 1 to"),
-        (["--groups", "sex", "--profile", "p.txt"], "--profile must end in .csv or .json, got"),
-        (["--groups", "sex", "--profile", "rows.csv"], "is the file that is audited"),
-        (["--groups", "sex", "--profile", "nowhere/p.csv"], "no folder 'nowhere' for --profile."),
-        (["--groups", "sex", "--profile", "a.json", "--out", "a.json"], "Name two files."),
+        (["--sensitive", "sex", "--suppress-below", "2000"], "Pass --suppress-below 1 for"),
+        (
+            ["--sensitive", "sex", "--metrics", "error"],
+            "--metrics has 'error', but this audit knows",
+        ),
+        (["--sensitive", "sex", "--min-group-size", "0"], "--min-group-size"),
+        (["--sensitive", "sex\nage"], "Quote names with line breaks"),
+        (["--sensitive", "sex", "--metrics", "a\rb"], "Quote names with line breaks"),
+        (
+            ["--sensitive", "sex", "--block-rows", "9" * 30],
+            "--block-rows must be a number from 1 to",
+        ),
+        (["--sensitive", "sex", "--profile", "p.txt"], "--profile must end in .csv or .json, got"),
+        (["--sensitive", "sex", "--profile", "rows.csv"], "is the file that is audited"),
+        (
+            ["--sensitive", "sex", "--profile", "nowhere/p.csv"],
+            "no folder 'nowhere' for --profile.",
+        ),
+        (["--sensitive", "sex", "--profile", "a.json", "--out", "a.json"], "Name two files."),
     ],
 )
 def test_errors_are_one_line_that_says_what_to_do(odd_file, monkeypatch, capsys, change, message):
@@ -216,7 +228,7 @@ def test_errors_are_one_line_that_says_what_to_do(odd_file, monkeypatch, capsys,
 
 def test_a_folder_that_is_not_there_is_said_before_the_file_is_read(tmp_path, capsys):
     out = tmp_path / "nowhere" / "r.html"
-    told = refused(capsys, "no file", "--groups", "c", "--out", str(out))
+    told = refused(capsys, "no file", "--sensitive", "c", "--out", str(out))
     assert f"There is no folder {str(out.parent)!r}" in told
 
 
@@ -235,7 +247,7 @@ def test_a_folder_that_is_not_there_is_said_before_the_file_is_read(tmp_path, ca
 def test_files_that_are_no_table(tmp_path, capsys, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    assert message in refused(capsys, tmp_path / name, "--groups", "sex")
+    assert message in refused(capsys, tmp_path / name, "--sensitive", "sex")
 
 
 @pytest.mark.parametrize(("sep", "header"), [(",", " "), (";", ""), ("\t", "")])
@@ -246,7 +258,7 @@ def test_odd_names_and_other_separators(frame, tmp_path, sep, header):
     text = frame[list(names)].rename(columns=names).to_csv(index=False, sep=sep)
     path.write_text(re.sub(f"{sep}(?! )", sep + header, text), encoding="utf-8-sig")
     found = reported(
-        path, "--target", "y=1", "--prediction", "1", "--positive", "yes", "--groups",
+        path, "--target", "y=1", "--prediction", "1", "--pos-label", "yes", "--sensitive",
         '"sex, at birth",Größe in cm?', "--bins", "Größe in cm?=40,60", usual=False,
     )  # fmt: skip
     assert {row["view"] for row in found["rates"]} >= {"sex, at birth", "Größe in cm?"}
@@ -268,7 +280,7 @@ def test_numbers_with_decimal_commas(tmp_path, task):
         }
     )
     given = ["--score", "score"] if task == "binary" else ["--prediction", "score"]
-    given += ["--target", "paid", "--weight", "weight", "--task", task, "--groups", "sex,age"]
+    given += ["--target", "paid", "--weight", "weight", "--task", task, "--sensitive", "sex,age"]
     reports = []
     for options in ({}, {"sep": ";", "decimal": ","}):
         table.to_csv(path, index=False, **options)
@@ -309,7 +321,7 @@ def test_the_same_rows_in_another_kind_of_file(frame, tmp_path, name, write):
     frame = frame.assign(age=frame["age"] + 0.25)
     frame.to_csv(tmp_path / "plain.csv", index=False)
     write(frame, tmp_path / name)
-    asked = ["--score", "score", "--groups", "sex,job,age", "--bins", "age=30.5,50"]
+    asked = ["--score", "score", "--sensitive", "sex,job,age", "--bins", "age=30.5,50"]
     asked += ["--title", "T"]
     plain, other = (reported(tmp_path / one, *asked) | {"about": {}} for one in ("plain.csv", name))
     assert other == plain
@@ -319,7 +331,7 @@ def test_the_same_rows_in_another_kind_of_file(frame, tmp_path, name, write):
 def test_scores_passed_as_predictions_of_labels_are_refused(frame, tmp_path, capsys, block_rows):
     path = tmp_path / "rows.csv"
     frame.assign(paid=(frame["paid"] == "yes").astype(int)).to_csv(path, index=False)
-    asked = ["--target", "paid", "--prediction", "score", "--groups", "sex"]
+    asked = ["--target", "paid", "--prediction", "score", "--sensitive", "sex"]
     asked += ["--block-rows", block_rows]
     assert "'score' has fractions" in refused(capsys, path, *asked, usual=False)
     found = reported(path, *asked, "--task", "numbers", usual=False)
@@ -330,7 +342,7 @@ def test_scores_passed_as_predictions_of_labels_are_refused(frame, tmp_path, cap
 
 
 def test_a_file_in_another_encoding(frame, tmp_path, capsys):
-    path, groups = tmp_path / "rows.csv", ["--groups", "sex"]
+    path, groups = tmp_path / "rows.csv", ["--sensitive", "sex"]
     german = frame.assign(sex=frame["sex"].replace("f", "weiß"))
     german.to_csv(path, index=False, encoding="latin-1")
     assert "is not UTF-8. Save it as CSV UTF-8, or name its" in refused(capsys, path, *groups)
@@ -340,7 +352,7 @@ def test_a_file_in_another_encoding(frame, tmp_path, capsys):
 
 def test_scores_without_outcomes(frame, file, capsys):
     """A threshold makes decisions of scores; its decimal mark may be a comma."""
-    asked = ["--score", "score", "--groups", "sex"]
+    asked = ["--score", "score", "--sensitive", "sex"]
     found = [reported(file, *asked, "--threshold", one, usual=False) for one in ("0.6", "0,6")]
     assert found[0] == found[1]
     women = frame.loc[frame["sex"] == "f", "score"]
@@ -349,7 +361,9 @@ def test_scores_without_outcomes(frame, file, capsys):
 
 
 def test_the_seed_is_that_of_the_simulations(file):
-    first, again, other = (reported(file, "--groups", "job", "--seed", one) for one in "001")
+    first, again, other = (
+        reported(file, "--sensitive", "job", "--random-state", one) for one in "001"
+    )
     assert first == again
     assert first["rates"] == other["rates"]
     assert first["gaps"] != other["gaps"]
@@ -368,7 +382,7 @@ def test_groups_that_differ_in_case_are_named(frame, tmp_path, capsys, block_row
     """Also where no block has both spellings."""
     path = tmp_path / "a.csv"
     frame.assign(sex=np.r_[frame["sex"][:600].str.upper(), frame["sex"][600:]]).to_csv(path)
-    main(["audit", str(path), *USUAL, "--groups", "sex", f"--block-rows={block_rows}"])
+    main(["audit", str(path), *USUAL, "--sensitive", "sex", f"--block-rows={block_rows}"])
     told = capsys.readouterr().err
     assert told.startswith("skfair audit: Sensitive attribute 'sex' has levels that differ only in")
     assert "'F', 'f' and 'M', 'm'" in told
@@ -382,7 +396,7 @@ def test_numbers_far_from_0_keep_their_digits_in_blocks_too(tmp_path, middle, is
     frame = pd.DataFrame({"p": rng.normal(size=900).round(2), "w": rng.uniform(0.5, 2, 900)})
     frame["g"] = np.repeat(["a", "b", "c"], 300)
     frame.assign(p=middle + frame["p"]).to_csv(path, index=False)
-    asked = ["--prediction", "p", "--groups", "g", "--task", "numbers", "--block-rows", "200"]
+    asked = ["--prediction", "p", "--sensitive", "g", "--task", "numbers", "--block-rows", "200"]
     asked += ["--weight", "w"] if is_weighted else []
     asked += ["--fail-if", "mean_prediction_difference > 100"]  # which is not the case
     found = pd.DataFrame(reported(path, *asked, usual=False)["rates"]).set_index("group")
@@ -402,7 +416,7 @@ def test_missing_numbers_do_not_change_the_names_of_groups(frame, tmp_path):
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pq.write_table(table.append_column("code", pa.array(codes, pa.int64())), path)
     for rows, bins in (("100", []), ("5000", []), ("100", ["--bins", "code=1,2"])):
-        asked = ["--groups", "code", "--missing", "unknown", *bins, "--block-rows", rows]
+        asked = ["--sensitive", "code", "--missing", "unknown", *bins, "--block-rows", rows]
         asked += ["--suppress-below", "1"]
         groups = {row["group"] for row in reported(path, *asked)["rates"]}
         names = {"under 1", "1 to under 2", "2 and over"} if bins else {"0", "1", "2"}
@@ -415,13 +429,13 @@ def test_rows_that_end_with_separators(frame, tmp_path, capsys):
     path = tmp_path / "rows.csv"
     path.write_text("\n".join([head, *(f"{i},{row}" for i, row in enumerate(rows))]))
     is_selected = frame.loc[frame.sex == "f", "approved"] == "yes"
-    assert selected(reported(path, "--groups", "sex")) == pytest.approx(is_selected.mean())
+    assert selected(reported(path, "--sensitive", "sex")) == pytest.approx(is_selected.mean())
     for end in (",", ",,"):
         path.write_text("\n".join([head, *(row + end for row in rows)]))
-        told = refused(capsys, path, "--groups", "sex")
+        told = refused(capsys, path, "--sensitive", "sex")
         assert "Remove the separators at the ends" in told
     path.write_text(head)
-    assert "has no rows" in refused(capsys, path, "--groups", "sex")
+    assert "has no rows" in refused(capsys, path, "--sensitive", "sex")
 
 
 @pytest.mark.parametrize("has_fractions", [False, True])
@@ -436,7 +450,7 @@ def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fra
         frame["p"] = np.where(frame.index < 300, frame["p"], 0.5)
         lines["p"] = np.where(frame.index < 300, lines["p"], "0.5")
     lines.to_csv(path, index=False)
-    asked = ["--target", "y", "--prediction", "p", "--groups", "g", "--task", "numbers"]
+    asked = ["--target", "y", "--prediction", "p", "--sensitive", "g", "--task", "numbers"]
     found = reported(path, *asked, "--block-rows", "100", usual=False)
     expected = audit(frame["y"], frame["p"], sensitive_features=frame[["g"]], task="numbers")
     tables = (pd.DataFrame(one["calibration"]) for one in (found, expected.to_dict()))
@@ -448,11 +462,11 @@ def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
     frame.loc[0, "score"] = 7.0  # of a row without weight: the others are probabilities
     path = tmp_path / "file.csv"
     frame.to_csv(path, index=False)
-    asked = ["--score", "score", "--groups", "sex", "--weight", "weight"]
+    asked = ["--score", "score", "--sensitive", "sex", "--weight", "weight"]
     found = reported(path, *asked, "--block-rows", "100")
     kept = frame[frame["weight"] > 0]
     expected = audit(
-        kept["paid"], kept["approved"], kept["score"], sensitive_features=kept[["sex"]],
+        kept["paid"], kept["approved"], y_score=kept["score"], sensitive_features=kept[["sex"]],
         sample_weight=kept["weight"], pos_label="yes",
     ).to_dict()  # fmt: skip
     rates, wanted = (
@@ -475,7 +489,7 @@ def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
     turned = content[:place] + bytes(255 - one for one in content[place : place + 40])
     turned += content[place + 40 :]
     path.write_bytes({"cut": content[:half], "turned": turned, "none": b"no"}[damage])
-    refused(capsys, path, "--groups", "sex")
+    refused(capsys, path, "--sensitive", "sex")
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "tar.gz", "tar.xz"])
@@ -484,12 +498,12 @@ def test_a_bit_that_is_turned_is_found(frame, tmp_path, capsys, kind):
     path = tmp_path / f"rows.csv.{kind}"
     frame.to_csv(path, index=False)
     content = path.read_bytes()
-    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 0
+    assert main(["audit", str(path), *USUAL, "--sensitive", "sex"]) == 0
     for place in generator(0).integers(64, len(content) - 16, 12).tolist():
         turned = bytearray(content)
         turned[place] ^= 1 << place % 8
         path.write_bytes(turned)
-        refused(capsys, path, "--groups", "sex")
+        refused(capsys, path, "--sensitive", "sex")
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
@@ -500,13 +514,13 @@ def test_a_line_without_an_end_is_refused_before_it_is_read(tmp_path, capsys, na
         file.write(b"sex,paid,approved\nf,yes,")
         for _ in range(17):
             file.write(b"1" * 1_000_000)
-    assert "a line of more than 16,000,000 bytes" in refused(capsys, path, "--groups", "sex")
+    assert "a line of more than 16,000,000 bytes" in refused(capsys, path, "--sensitive", "sex")
 
 
 def test_what_cannot_be_read_twice_is_named(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
-        assert "a folder, a pipe or a device" in refused(capsys, path, "--groups", "sex")
+        assert "a folder, a pipe or a device" in refused(capsys, path, "--sensitive", "sex")
 
 
 def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
@@ -516,7 +530,7 @@ def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
         raise RuntimeError("no\nidea")
 
     monkeypatch.setattr("skfair.report.command_audit.run_audit", fail)
-    assert main(["audit", str(file), *USUAL, "--groups", "sex"]) == 2
+    assert main(["audit", str(file), *USUAL, "--sensitive", "sex"]) == 2
     assert capsys.readouterr().err == "skfair audit: RuntimeError: no idea\n"
 
 
@@ -526,7 +540,7 @@ def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
 def test_unknown_arguments_are_named_with_the_usage_of_the_command(file, capsys, wrong, shown):
     """A newcomer who guesses "--truth" finds "--target" among the options of the audit."""
     with pytest.raises(SystemExit) as ended:
-        main(["audit", str(file), *USUAL, "--groups", "sex", *wrong])
+        main(["audit", str(file), *USUAL, "--sensitive", "sex", *wrong])
     assert ended.value.code == 2
     written = capsys.readouterr().err
     assert "--target TARGET" in written
@@ -536,7 +550,7 @@ def test_unknown_arguments_are_named_with_the_usage_of_the_command(file, capsys,
 def test_nowhere_to_print_to_is_said(file, capsys, monkeypatch):
     """As other commands do it after ">&-"."""
     monkeypatch.setattr(sys, "stdout", None)
-    command = ["audit", str(file), *USUAL, "--groups", "sex"]
+    command = ["audit", str(file), *USUAL, "--sensitive", "sex"]
     assert main(command) == 2
     assert "Standard output is closed" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stderr", None)
@@ -553,20 +567,20 @@ def test_names_and_rows_over_several_lines(frame, tmp_path, encoding, end):
     text = odd.to_csv(index=False, quoting=csv.QUOTE_ALL, lineterminator=end)
     path.write_bytes(text.encode(encoding))
     groups = '"kind of\nwork","the ""sex"", as said"'
-    assert main(["audit", str(path), *USUAL, "--groups", groups]) == 0
+    assert main(["audit", str(path), *USUAL, "--sensitive", groups]) == 0
 
 
 def test_a_column_that_is_there_twice_is_refused(frame, tmp_path, capsys):
     path = tmp_path / "rows.csv"
     pd.concat([frame, frame[["sex"]]], axis=1).to_csv(path, index=False)
-    assert "has the column 'sex' more than once" in refused(capsys, path, "--groups", "sex")
-    assert main(["audit", str(path), *USUAL, "--groups", "job"]) == 0
+    assert "has the column 'sex' more than once" in refused(capsys, path, "--sensitive", "sex")
+    assert main(["audit", str(path), *USUAL, "--sensitive", "job"]) == 0
 
 
 def test_a_wrong_column_of_very_many_is_said_in_short(tmp_path, capsys):
     path, names = tmp_path / "rows.csv", [f"column{k}" for k in range(20_000)]
     path.write_text("\n".join([",".join(names), ",".join(["1"] * len(names))]))
-    told = refused(capsys, path, "--prediction", "column77", "--groups", "colum5", usual=False)
+    told = refused(capsys, path, "--prediction", "column77", "--sensitive", "colum5", usual=False)
     assert "'column5'" in told
     assert "and 19,960 more" in told
     assert len(told) < 2000
@@ -577,7 +591,7 @@ def test_a_report_does_not_take_the_place_of_its_file(frame, tmp_path, capsys, o
     path = tmp_path / "rows.md"
     frame.to_csv(path, index=False)
     (tmp_path / "link.md").symlink_to(path)
-    before, given = path.read_bytes(), ["--groups", "sex", "--out", str(tmp_path / out)]
+    before, given = path.read_bytes(), ["--sensitive", "sex", "--out", str(tmp_path / out)]
     assert "is the file that is audited" in refused(capsys, path, *given)
     assert path.read_bytes() == before
 
@@ -593,7 +607,7 @@ def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
         "sys.exit({main([*sys.argv[4:], '--out', out]) for out in sys.argv[1:4]} != {2})"
     )
-    arguments = [*outs, "audit", file, *USUAL, "--groups", "sex"]
+    arguments = [*outs, "audit", file, *USUAL, "--sensitive", "sex"]
     command = [sys.executable, "-c", code, *map(str, arguments)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 0
@@ -604,7 +618,7 @@ def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes")
 def test_a_closed_pipe_ends_the_command_without_a_word(file):
-    command = [sys.executable, "-m", "skfair", "audit", str(file), *USUAL, "--groups", "sex"]
+    command = [sys.executable, "-m", "skfair", "audit", str(file), *USUAL, "--sensitive", "sex"]
     read, write = os.pipe()
     os.close(read)
     found = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
@@ -623,21 +637,21 @@ def test_the_target_may_have_words_of_its_own(frame, tmp_path, capsys):
     found = []
     for columns in (
         ["--target", "paid", "--prediction", "approved"],
-        ["--target", "zurueckgezahlt", "--prediction", "entscheid", "--positive", "genehmigt"],
+        ["--target", "zurueckgezahlt", "--prediction", "entscheid", "--pos-label", "genehmigt"],
         ["--target", "zurueckgezahlt", "--prediction", "approved"],
     ):
         if columns[1] != "paid":
-            columns += ["--positive-target", "ja"]
-        given = [*columns, "--groups", "sex", "--block-rows", "500"]
+            columns += ["--pos-label-true", "ja"]
+        given = [*columns, "--sensitive", "sex", "--block-rows", "500"]
         found.append(reported(path, *given, usual=False)["rates"])
     assert found[0] == found[1] == found[2]
     for extra, message in (
-        (["--positive", "genehmigt"], "Name both positive classes: --positive, --positive-target"),
-        (["--positive", "genehmigt", "--positive-target", "Ja"], "--positive-target 'Ja' is not"),
-        (["--positive", "Genehmigt", "--positive-target", "ja"], "Did you mean 'genehmigt'?"),
-        (["--positive-target", "ja"], "Pass one of them as --positive."),
+        (["--pos-label", "genehmigt"], "Name both positive classes: --pos-label, --pos-label-true"),
+        (["--pos-label", "genehmigt", "--pos-label-true", "Ja"], "--pos-label-true 'Ja' is not"),
+        (["--pos-label", "Genehmigt", "--pos-label-true", "ja"], "Did you mean 'genehmigt'?"),
+        (["--pos-label-true", "ja"], "Pass one of them as --pos-label."),
     ):
-        given = ["--target", "zurueckgezahlt", "--prediction", "entscheid", "--groups", "sex"]
+        given = ["--target", "zurueckgezahlt", "--prediction", "entscheid", "--sensitive", "sex"]
         assert message in refused(capsys, path, *given, *extra, usual=False)
 
 
@@ -647,7 +661,7 @@ def test_a_condition_is_decided_by_the_interval(file, frame, capsys):
     gap = audit(
         frame["paid"], frame["approved"], sensitive_features=frame[["sex"]], pos_label="yes"
     ).gaps.iloc[0]
-    given = ["audit", str(file), *USUAL, "--groups", "sex"]
+    given = ["audit", str(file), *USUAL, "--sensitive", "sex"]
     inside, below, above = gap["value"] + 0.001, gap["value_low"] - 0.01, gap["value_high"] + 0.01
     for limit, options, code, word in (
         (below, [], 1, "fail"),
@@ -670,7 +684,7 @@ def test_an_undefined_rate_does_not_pass_unless_it_is_allowed(frame, tmp_path, c
     path = tmp_path / "rows.csv"
     groups = np.where(frame["paid"] == "no", frame["sex"], np.where(frame.index % 2, "m", "x"))
     frame.assign(sex=groups).to_csv(path, index=False)
-    given = ["audit", str(path), *USUAL, "--groups", "sex", "--annotate", "--fail-if"]
+    given = ["audit", str(path), *USUAL, "--sensitive", "sex", "--annotate", "--fail-if"]
     given += ["equal_opportunity_difference > 90%"]
     said = "Not compared: f (sex: too few people count in the rate, or"
     for options, code, kind in (
@@ -696,7 +710,7 @@ def test_numbers_with_a_comma_are_read_with_decimal(frame, tmp_path, capsys, mar
         score=[f"{value:.2f} %".replace(".", mark) for value in percent],
         age=[f"{value:,}".replace(",", other) for value in plain["age"]],
     )
-    given = ["--target", "y", "--score", "score", "--threshold", "0.5", "--groups", "sex,age"]
+    given = ["--target", "y", "--score", "score", "--threshold", "0.5", "--sensitive", "sex,age"]
     given += ["--bins", "age=1200", "--out", str(tmp_path / "a.json")]
     found = []
     for rows, options in ((plain, []), (written, ["--decimal", mark])):
@@ -717,7 +731,7 @@ def test_limits_have_options_of_their_own(file, frame, capsys):
     other = "false_negative_parity_difference"
     groups = {"sensitive_features": frame["sex"], "pos_label": "yes"}
     value = getattr(metrics, other)(frame["paid"], frame["approved"], **groups)
-    given = ["audit", str(file), *USUAL, "--groups", "sex"]
+    given = ["audit", str(file), *USUAL, "--sensitive", "sex"]
     for options, code in (
         (["--min-ratio", f"{ratio + 0.2:.6f}"], 1),
         (["--min-ratio", f"{ratio:.6f}".replace(".", ",")], 3),
@@ -806,7 +820,10 @@ def test_warm_compiles_every_kernel():
 
 def test_names_of_bins_say_their_edges(tmp_path):
     """Edges of seven digits were cut to six, so that names were wrong, or the same twice."""
-    path, asked = tmp_path / "a.csv", ["--target", "y", "--prediction", "p", "--groups", "income"]
+    path, asked = (
+        tmp_path / "a.csv",
+        ["--target", "y", "--prediction", "p", "--sensitive", "income"],
+    )
     incomes = [1234566.0, 1234567.5, 1234568.5, 1234570.0] * 20
     pd.DataFrame({"y": [0, 1] * 40, "p": [1, 1, 0, 0] * 20, "income": incomes}).to_csv(path)
     edges = ["1234567", "1234568.25", "1234569"]
@@ -820,7 +837,7 @@ def test_the_head_says_what_is_audited_and_from_which_file(frame, tmp_path):
     """What a lawyer asked for: the decision in the words of the data, the file, the period."""
     path = tmp_path / "decisions.csv"
     frame.replace({"paid": {"yes": "ja", "no": "nein"}}).to_csv(path, index=False)
-    asked = ["--positive-target", "ja", "--groups", "sex", "--title", "Loans 2026"]
+    asked = ["--pos-label-true", "ja", "--sensitive", "sex", "--title", "Loans 2026"]
     facts = {"model": "Card 3", "period": "June", "prepared by": "Risk <b>", "source": "Core"}
     for name, text in facts.items():
         asked += [f"--{name.replace(' ', '-')}", text]
@@ -835,7 +852,7 @@ def test_the_head_says_what_is_audited_and_from_which_file(frame, tmp_path):
     for text in (*found["about"].values(), decision, found["made_on"], "1,200 rows", "Loans 2026"):
         assert text in page
         assert text in card
-    asked = ["--score", "score", "--threshold", "0.25", "--groups", "sex"]
+    asked = ["--score", "score", "--threshold", "0.25", "--sensitive", "sex"]
     scores = reported(path, *asked, usual=False)
     assert scores["decision"] == "Selected means: column score above 0.25."
 
@@ -844,16 +861,16 @@ def test_dates_may_be_put_in_bins(frame, tmp_path, capsys):
     day = pd.Timestamp("2025-01-01") + pd.to_timedelta(frame.index % 700, "D")
     path, bins = tmp_path / "rows.csv", "hired=2025-07-01,2026-07-01"
     frame.assign(hired=day.strftime("%Y-%m-%d")).to_csv(path, index=False)
-    found = pd.DataFrame(reported(path, "--groups", "hired", "--bins", bins)["rates"])
+    found = pd.DataFrame(reported(path, "--sensitive", "hired", "--bins", bins)["rates"])
     edges = pd.to_datetime(["2025-01-01", "2025-07-01", "2026-07-01", "2030-01-01"])
     names = ["before 2025-07-01", "2025-07-01 to before 2026-07-01", "2026-07-01 or later"]
     rows = found[found["view"] == "hired"].drop_duplicates("group").set_index("group")
     expected = pd.cut(day, edges, right=False, labels=names).value_counts()
     assert rows["n"].to_dict() == expected.to_dict()
     frame.assign(hired=day.strftime("%d.%m.%Y")).to_csv(path, index=False)
-    told = refused(capsys, path, "--groups", "hired", "--bins", bins)
+    told = refused(capsys, path, "--sensitive", "hired", "--bins", bins)
     assert "'01.01.2025', which is no date such as 2026-12-31. Name the form" in told
-    asked = ["--groups", "hired", "--bins", bins, "--date-format", "%d.%m.%Y"]
+    asked = ["--sensitive", "hired", "--bins", bins, "--date-format", "%d.%m.%Y"]
     pd.testing.assert_frame_equal(pd.DataFrame(reported(path, *asked)["rates"]), found)
 
 
@@ -872,12 +889,12 @@ def test_rows_without_an_outcome_may_be_dropped_and_are_counted(
     kept = kept.astype({"paid": int}) if command == "audit" else kept
     for one, where in ((rows, path), (kept, plain)):
         one.to_csv(where, index=False) if kind == "csv" else one.to_parquet(where, index=False)
-    given = ["--target", "paid", "--groups", "sex", "--out", str(out.with_suffix(".json"))]
+    given = ["--target", "paid", "--sensitive", "sex", "--out", str(out.with_suffix(".json"))]
     given += ["--block-rows", "100", "--title", "T"]
     given += ["--prediction", "approved"] if command == "audit" else []
     told = refused(capsys, path, *given, usual=False, command=command)
     assert "--drop-missing" in told
-    reports, dropping = [], ["--drop-missing", "target", "--drop-missing", "groups"]
+    reports, dropping = [], ["--drop-missing", "target", "--drop-missing", "sensitive"]
     for where, asked in ((path, dropping), (plain, [])):
         assert main([command, str(where), *given, *asked]) == 0
         reports.append(json.loads(out.with_suffix(".json").read_text()))
@@ -892,7 +909,7 @@ def test_a_file_of_those_who_were_selected_says_so(frame, tmp_path, capsys):
     path = tmp_path / "granted.csv"
     for label, kind in (("yes", "positive"), ("no", "negative")):
         frame[frame["approved"] == label].to_csv(path, index=False)
-        reported(path, "--groups", "sex")
+        reported(path, "--sensitive", "sex")
         told = capsys.readouterr().out
         assert f"Every decision is {kind}, so groups cannot differ." in told
         assert "lowest impact ratio" not in told
@@ -904,8 +921,8 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
     shares, earlier = tmp_path / "shares.csv", tmp_path / "earlier.csv"
     shares.write_text("attribute,group,share\nsex,f,60\nsex,m,40\n")
     frame[::2].to_csv(earlier, index=False)
-    given = ["--groups", "sex", "--target", "paid", "--reference", shares]
-    given += ["--compare-with", earlier]
+    given = ["--sensitive", "sex", "--target", "paid", "--reference", shares]
+    given += ["--earlier", earlier]
     given += ["--columns", "score,job,age", "--prepared-by", "me", "--out", out]
     assert main(["audit-data", str(path), *map(str, given)]) == 0
     told = capsys.readouterr().out
@@ -917,7 +934,8 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
     read = pd.read_csv(path)
     columns = ["score", "job", "age"]
     found = audit_data(
-        read[columns], read[["sex"]], read["paid"], {"sex": {"f": 0.6, "m": 0.4}},
+        read[columns], read["paid"], sensitive_features=read[["sex"]],
+        reference_shares={"sex": {"f": 0.6, "m": 0.4}},
         earlier={"X": frame[::2][columns], "sensitive_features": frame[::2][["sex"]],
                  "y": frame["paid"][::2]},
     )  # fmt: skip
@@ -927,7 +945,7 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
         )
     plain = tmp_path / "shares.json"
     plain.write_text('{"sex": {"f": 0.6, "m": 0.4}}')
-    less = ["--groups", "sex", "--columns", "job", "--reference", str(plain)]
+    less = ["--sensitive", "sex", "--columns", "job", "--reference", str(plain)]
     assert main(["audit-data", str(path), *less]) == 0
     assert "% (f) against 60.0% in the population" in capsys.readouterr().out
 
@@ -935,18 +953,21 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--reference", "nowhere.csv"], "--reference 'nowhere.csv' was not read"),
+        (["--reference-shares", "nowhere.csv"], "--reference-shares 'nowhere.csv' was not"),
         (["--columns", "sex"], "has no columns besides groups and target"),
-        (["--groups", "age"], "more than 50 different numbers, so it is no group. Make bins of it"),
-        (["--reference", "deep.json"], "--reference 'deep.json' was not read (maximum recursion"),
+        (
+            ["--sensitive", "age"],
+            "more than 50 different numbers, so it is no group. Make bins of it",
+        ),
+        (["--reference-shares", "deep.json"], "shares 'deep.json' was not read (maximum recursion"),
         (["--columns", "wage"], "has no column 'wage'. Its columns are"),
-        (["--positive", "maybe"], "maybe' is no label of y"),
-        (["--compare-with", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+        (["--pos-label", "maybe"], "maybe' is no label of y"),
+        (["--earlier", "nowhere.csv"], "There is no file 'nowhere.csv'"),
         (["--out", "page.txt"], "--out must end in .html, .md or .json"),
     ],
 )
 def test_errors_of_an_audit_of_data_are_one_line(file, capsys, monkeypatch, change, message):
     monkeypatch.chdir(file.parent)
     file.with_name("deep.json").write_text("[" * 100_000)
-    asked = ["--groups", "sex", "--target", "paid", *change]
+    asked = ["--sensitive", "sex", "--target", "paid", *change]
     assert message in refused(capsys, file, *asked, usual=False, command="audit-data")

@@ -1,5 +1,6 @@
 """Audits of data: every number is counted anew by pandas, and chance finds nothing."""
 
+import functools
 import json
 
 import numpy as np
@@ -47,7 +48,9 @@ def test_every_number_is_what_pandas_counts(seed):
     old_X, old_groups, old_y = table(seed + 100, 500)
     reference = {"sex": {"f": 3, "m": 2}, "race": {"a": 0.5, "b": 0.25, "c": 0.25}}
     earlier = {"X": old_X, "sensitive_features": old_groups, "y": old_y}
-    found = audit_data(X, groups, y, reference, earlier=earlier)
+    found = audit_data(
+        X, sensitive_features=groups, y=y, reference_shares=reference, earlier=earlier
+    )
     for view, shares in found.shares.groupby("view"):
         counts = groups[view].value_counts()
         expected = {
@@ -106,7 +109,9 @@ def test_planted_proxies_are_found_and_others_are_not():
         loans, rng = make_loans(10_000, random_state=seed_of(seed)), generator(seed)
         null = {f"null{j}": rng.choice([*"abcdef"], 10_000) for j in range(6)}
         X = loans.data.drop(columns="loan_amount").assign(**null)
-        found = audit_data(X, loans.sensitive_features, random_state=seed).proxies
+        found = audit_data(
+            X, sensitive_features=loans.sensitive_features, random_state=seed
+        ).proxies
         singles = found.query("kind == 'single' and is_beyond_chance")
         is_planted = singles["column"].isin(["income", "housing"])
         assert is_planted.sum() == 4
@@ -120,7 +125,13 @@ def test_fair_data_have_no_finding():
     for seed in range(12):
         X, groups, y = table(seed + 40, 400)
         population = {"sex": {"f": 1, "m": 1}, "race": dict.fromkeys("abc", 1)}
-        found = audit_data(X[["number", "text"]], groups, y, population, n_simulations=100)
+        found = audit_data(
+            X[["number", "text"]],
+            sensitive_features=groups,
+            y=y,
+            reference_shares=population,
+            n_simulations=100,
+        )
         n_found += "statistically significant" in repr(found)
     assert n_found <= stats.binom.isf(1e-7, 12, 0.05)
 
@@ -131,7 +142,7 @@ def test_columns_that_tell_the_group_only_together():
     a, b, c = (number >> k & 1 for k in range(3))
     noise = (number >> 3) % 10 == 0
     X = {"a": a, "b": b, "copy of a": a, "c": c}
-    found = audit_data(X, {"sex": (a ^ b) ^ noise}).proxies.set_index("kind")
+    found = audit_data(X, sensitive_features={"sex": (a ^ b) ^ noise}).proxies.set_index("kind")
     assert not found.loc["single", "is_beyond_chance"].any()
     assert found.loc["all", "is_beyond_chance"]
     assert found.loc["all", "auc"] == pytest.approx(0.9, abs=0.03)
@@ -142,14 +153,14 @@ def test_small_groups_are_in_no_number_and_absent_ones_are_a_finding():
     X, groups, y = table(0)
     groups.loc[:5, "race"] = "rare"
     population = {"race": {"a": 0.3, "b": 0.3, "c": 0.2, "rare": 0.1, "absent": 0.1}}
-    found = audit_data(X, groups, y, population)
+    found = audit_data(X, sensitive_features=groups, y=y, reference_shares=population)
     assert (found.n_rows, found.n_left_out) == (894, None)
     assert found.hidden.to_numpy().tolist() == [["race", "rare"]]
     rows = found.shares.query("apart == 'hidden'").set_index("group")
     assert rows["n"].isna().all()
     assert rows["is_beyond_chance"].all()
     assert rows.loc["rare", "p_value"] == rows.loc["absent", "p_value"]
-    left = audit_data(X[6:], groups[6:], y[6:], population)
+    left = audit_data(X[6:], sensitive_features=groups[6:], y=y[6:], reference_shares=population)
     for name in ("rates", "gaps", "proxies"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(left, name))
     lines = [line for line in found.to_markdown().splitlines() if "rare" in line]
@@ -157,10 +168,10 @@ def test_small_groups_are_in_no_number_and_absent_ones_are_a_finding():
         ["not shown", "-", "0.100", "-"]
     ]
     assert len(lines) == 3  # with the verdict, and what is not shown
-    every = audit_data(X, groups, y, suppress_below=1, min_group_size=1)
+    every = audit_data(X, sensitive_features=groups, y=y, suppress_below=1, min_group_size=1)
     assert every.n_rows == 900
     assert not len(every.hidden)
-    few = audit_data(X[:40], groups[:40], suppress_below=2)
+    few = audit_data(X[:40], sensitive_features=groups[:40], suppress_below=2)
     assert "Not compared: " in repr(few)
     assert "not examined" in repr(few)
 
@@ -170,7 +181,13 @@ def test_it_is_written_and_read_again():
     groups["sex"] = groups["sex"].replace("f", "<b>f|</b>")
     earlier = {"X": X, "sensitive_features": groups, "y": y}
     given = {"title": "People <i>", "about": {"prepared by": "me"}, "earlier": earlier}
-    found = audit_data(X, groups, y, {"race": dict.fromkeys("abc", 1)}, **given)
+    found = audit_data(
+        X,
+        sensitive_features=groups,
+        y=y,
+        reference_shares={"race": dict.fromkeys("abc", 1)},
+        **given,
+    )
     plain = json.loads(found.to_json())
     assert breaches(plain, DataAudit.schema()) == []
     again = DataAudit.from_dict(plain)
@@ -181,24 +198,30 @@ def test_it_is_written_and_read_again():
     assert "granted = 1.0" in found.to_html()
     assert "Prepared by" in found.to_html()
     assert "\\<b\\>f\\|\\</b\\>" in found.to_markdown()
-    few = X[["text"]], groups[["race"]], y
-    assert audit_data(*few).to_json() == audit_data(*few).to_json()
+    few = functools.partial(audit_data, X[["text"]], y, sensitive_features=groups[["race"]])
+    assert few().to_json() == few().to_json()
 
 
 def test_labels_may_be_classes_or_numbers_and_groups_unknown():
     X, groups, _ = table(2)
     groups.loc[::9, "sex"] = None
     kinds = generator(0).choice(["x", "y", "z"], 900)
-    found = audit_data(X, groups, kinds, {"sex": {"f": 1, "m": 1}}, unknown=np.nan)
+    found = audit_data(
+        X,
+        sensitive_features=groups,
+        y=kinds,
+        reference_shares={"sex": {"f": 1, "m": 1}},
+        unknown=np.nan,
+    )
     assert found.shares.set_index("group")["apart"]["missing"] == "unknown"
     assert found.shares.query("view == 'sex'")["share"].sum() == pytest.approx(1)
     measures = {f"label[{kind}]" for kind in "xyz"}
     assert measures <= set(found.rates["measure"])
-    chosen = audit_data(X, groups[["race"]], kinds, pos_label="y")
+    chosen = audit_data(X, sensitive_features=groups[["race"]], y=kinds, pos_label="y")
     assert "label[x]" not in set(chosen.rates["measure"])
     assert "y = 'y'" in chosen.decision
     pay = np.where(groups["race"] == "a", 2.5, 1.0) + np.arange(900) / 900
-    found = audit_data(X.to_numpy()[:, :2], groups["race"].to_numpy(), pay)
+    found = audit_data(X.to_numpy()[:, :2], sensitive_features=groups["race"].to_numpy(), y=pay)
     assert set(found.proxies["column"]) == {"column_0", "column_1", "all columns together"}
     assert "mean of y: " in repr(found)
     assert "statistically significant" in repr(found)
@@ -206,6 +229,6 @@ def test_labels_may_be_classes_or_numbers_and_groups_unknown():
 
 def test_columns_named_like_an_attribute_are_left_out():
     loans = make_loans(500, random_state=seed_of(0))
-    found = audit_data(loans.data, loans.data["sex"])
+    found = audit_data(loans.data, sensitive_features=loans.data["sex"])
     assert "sex" not in set(found.proxies["column"])
     assert found.n_columns == 8

@@ -19,7 +19,7 @@ GUIDELINES = {"White": (480, 800), "Native": (9, 20), "Hispanic": (96, 200), "Bl
 
 def table_of(counts, preset="ugesp", **options):
     groups, chosen = rows_of(counts)
-    options = {"n_simulations": 20, "min_size": 5, **options}
+    options = {"n_simulations": 20, "min_group_size": 5, **options}
     return audit(None, chosen, sensitive_features={"race": groups}, preset=preset, **options)
 
 
@@ -128,7 +128,7 @@ def test_lending_compares_with_the_control_group():
     rng = generator(0)
     score = rng.normal(size=race.size) + (race == "White")
     found = audit(
-        None, chosen, score, sensitive_features=race, preset="ecoa", reference="White",
+        None, chosen, y_score=score, sensitive_features=race, preset="ecoa", reference="White",
         n_simulations=20,
     )  # fmt: skip
     table = found.impact.set_index("group")
@@ -152,7 +152,7 @@ def test_strata_may_say_the_opposite_of_the_whole():
     hard_sex, hard_chosen = rows_of({"f": (100, 500), "m": (10, 100)})
     job = np.repeat(["easy", "hard"], 600)
     found = audit(
-        None, np.append(chosen, hard_chosen), conditional_on={"job": job}, preset="ugesp",
+        None, np.append(chosen, hard_chosen), control_features={"job": job}, preset="ugesp",
         sensitive_features={"sex": np.append(sex, hard_sex)}, n_simulations=20,
     )  # fmt: skip
     women = found.impact.set_index("group").loc["f"]
@@ -169,7 +169,7 @@ def test_from_a_shell(tmp_path, capsys, column):
     frame.loc[::50, "race"] = None
     path = tmp_path / "rows.csv"
     frame.sample(frac=1, random_state=seed_of(0)).to_csv(path, index=False)
-    asked = ["--prediction" if column == "chosen" else "--score", column, "--groups", "race"]
+    asked = ["--prediction" if column == "chosen" else "--score", column, "--sensitive", "race"]
     asked += ["--missing", "unknown", "--preset", "ll144", "--reference", "race=Black"]
     found = Audit.from_dict(reported(path, *asked, "--block-rows", "100", usual=False))
     given = {"y_pred": chosen} if column == "chosen" else {"y_score": frame["score"]}

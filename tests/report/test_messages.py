@@ -32,7 +32,7 @@ X = pd.DataFrame({"score": np.linspace(0, 1, 60), "year": TURNS, "job": list("ab
 
 def judge(y_true=TURNS, y_pred=TURNS, y_score=None, **options):
     options = {"sensitive_features": SEX, "n_simulations": 5, **options}
-    return audit(y_true, y_pred, y_score, **options)
+    return audit(y_true, y_pred, y_score=y_score, **options)
 
 
 def table(preset="ugesp", **options):
@@ -158,7 +158,7 @@ GROUPS = pd.DataFrame({"sex": SEX, "race": WORDS})
 
 
 def describe(shares=None, groups=GROUPS, y=TURNS, **options):
-    return audit_data(X, groups, y, shares, **options)
+    return audit_data(X, sensitive_features=groups, y=y, reference_shares=shares, **options)
 
 
 EARLIER = {"X": X[["year"]], "sensitive_features": GROUPS[["sex"]]}

@@ -60,8 +60,8 @@ def found(sample):
     A, y, p, score = sample
     within = pd.Series(A["age"] > 1, name="is_old")
     return audit(
-        y, p, score, sensitive_features=A, before=(score > 0.4).astype(int),
-        conditional_on=within, title="Loans & more", n_simulations=50,
+        y, p, y_score=score, sensitive_features=A, before=(score > 0.4).astype(int),
+        control_features=within, title="Loans & more", n_simulations=50,
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def test_markdown(found, tmp_path):
 def test_a_page_of_many_groups_is_small(sample):
     _, y, p, score = sample
     A = pd.DataFrame({f"c{j}": np.arange(600) // (j + 1) % k for j, k in enumerate((2, 3, 2, 2))})
-    text = audit(y, p, score, sensitive_features=A, n_simulations=20).to_html()
+    text = audit(y, p, y_score=score, sensitive_features=A, n_simulations=20).to_html()
     assert len(text.encode()) < 1_000_000
 
 
@@ -183,13 +183,13 @@ def test_markdown_shows_names_of_users_as_text(payload):
     rng, reader = generator(0), MarkdownIt("commonmark").enable(["table"])
     group = np.where(rng.random(200) < 0.5, payload, "b")
     labels = np.array([payload, "no", "perhaps"])
-    options = {"n_simulations": 5, "min_size": 10, "title": payload}
+    options = {"n_simulations": 5, "min_group_size": 10, "title": payload}
     audits = [
         audit(
             rng.choice(labels, 200),
             rng.choice(labels, 200),
             sensitive_features={payload: group, "a": rng.choice(["c", "d"], 200)},
-            conditional_on={payload + "2": rng.permutation(group)},
+            control_features={payload + "2": rng.permutation(group)},
             task="classes",
             **options,
         ),

@@ -256,7 +256,7 @@ def test_other_tasks(people, task):
 def test_the_command_writes_it(people, tmp_path):
     path, out = tmp_path / "rows.csv", tmp_path / "profile.csv"
     people.to_csv(path, index=False)
-    given = ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "sex,age"]
+    given = ["audit", str(path), "--target", "y", "--prediction", "p", "--sensitive", "sex,age"]
     assert main([*given, "--unknown", "?", "--profile", str(out)]) == 0
     found = audit(
         people["y"], people["p"], sensitive_features=people[["sex", "age"]], unknown="?"

@@ -166,8 +166,8 @@ class NotingPersons(Shifted):
 
     fitted_on = []
 
-    def fit(self, X, y, groups=None):
-        self.fitted_on.append((X[:, 2], groups))
+    def fit(self, X, y, units=None):
+        self.fitted_on.append((X[:, 2], units))
         return super().fit(X, y)
 
 
@@ -183,7 +183,7 @@ def test_no_person_fits_and_judges():
         fitted = person[rows.astype(int)]
         judging = np.setdiff1d(np.arange(1200), rows)
         assert not set(fitted) & set(person[judging])
-        # An estimator that takes groups= is told who belongs together.
+        # An estimator that takes units= is told who belongs together.
         assert len(set(zip(units.tolist(), fitted.tolist(), strict=True))) == len(set(fitted))
     counts = np.sum([np.isin(np.arange(1200), rows) for rows, _ in NotingPersons.fitted_on[:4]], 0)
     assert (counts == 3).all()

@@ -97,7 +97,7 @@ def test_everywhere_an_audit_is_shown(people, tmp_path):
     assert "<h3>Against m</h3>" in found.to_html()
     assert "| Selection rate | f |" in found.to_markdown()
     people.to_csv(tmp_path / "rows.csv", index=False)
-    asked = ["--target", "y", "--prediction", "p", "--groups", "sex", "--reference", "m"]
+    asked = ["--target", "y", "--prediction", "p", "--sensitive", "sex", "--reference", "m"]
     asked += ["--suppress-below", "1"]
     again = Audit.from_dict(reported(tmp_path / "rows.csv", *asked, usual=False))
     here = audited(people, "m", n_simulations=500)

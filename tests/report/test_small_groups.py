@@ -85,8 +85,8 @@ def test_how_few_people_of_a_class_were_decided_cannot_be_computed(seed, n_attri
     y, few = generator(seed).integers(0, 2, 900), np.flatnonzero(groups["a"] == "w")
     y[few], y[few[:3]] = 0, 1
     found = audit(
-        y, chosen, chosen * 0.5, sensitive_features=groups, before=1 - chosen, n_simulations=5,
-        min_size=10,
+        y, chosen, y_score=chosen * 0.5, sensitive_features=groups, before=1 - chosen,
+        n_simulations=5, min_group_size=10,
     )  # fmt: skip
     plain = json.loads(found.to_json())
     rows = pd.DataFrame({"y": y, "p": chosen, **groups})
@@ -149,7 +149,7 @@ def test_what_is_shown_names_no_hidden_group_with_a_number():
     groups, chosen = people(1)
     y, score, _ = make_group_scores(600, random_state=seed_of(0))
     found = audit(
-        y, chosen, score, sensitive_features=groups, before=1 - chosen, preset="ugesp",
+        y, chosen, y_score=score, sensitive_features=groups, before=1 - chosen, preset="ugesp",
         reference={"a": "u", "b": "u", "c": "u"}, n_simulations=5,
     )  # fmt: skip
     plain = json.loads(found.to_json())
@@ -169,7 +169,7 @@ def test_a_stratum_of_few_people_is_not_compared():
     sex, chosen = rng.choice(["f", "m"], 400), rng.integers(0, 2, 400)
     department = np.repeat(["large", "tiny"], [398, 2])
     sex[-2:], chosen[-2:] = ["f", "m"], [0, 1]
-    given = {"sensitive_features": {"sex": sex}, "conditional_on": {"d": department}}
+    given = {"sensitive_features": {"sex": sex}, "control_features": {"d": department}}
     gaps = audit(None, chosen, **given, **QUICK).gaps
     assert gaps.loc[gaps["is_conditional"], "value"].item() < 0.5
     for least in ({"min_group_size": 1}, {"suppress_below": 1}):
@@ -183,7 +183,7 @@ def test_large_tables_of_many_attributes_keep_their_clean_pairs():
     """More crossed groups than are listed: of pairs with a small group none is shown."""
     groups, _ = people(2, (3, 6, 6), n=4000, rare=0.35)
     is_even = np.arange(4000) % 2
-    options = {"min_size": 10, "n_simulations": 5, "depth": 2}
+    options = {"min_group_size": 10, "n_simulations": 5, "depth": 2}
     found = audit(None, is_even, sensitive_features=groups.assign(d=is_even), **options)
     assert "a x b" not in str(found.rates["view"].unique())
     columns = set(found.subgroups["subgroup"].str.findall(r"(\w)=").str.join(""))

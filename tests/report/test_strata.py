@@ -52,7 +52,7 @@ def departments(is_reversed, n_reversed=None, groups="fm"):
 
 
 def audited(rows, **options):
-    given = {"sensitive_features": rows[["sex"]], "conditional_on": rows[["department"]]}
+    given = {"sensitive_features": rows[["sex"]], "control_features": rows[["department"]]}
     given |= {"n_simulations": 99, "random_state": 0} | options
     return audit(None, rows["selected"], **given)
 
@@ -205,7 +205,7 @@ def test_the_average_is_that_of_mantel_and_haenszel(seed):
 def test_numbers_and_classes_have_strata_too():
     rng = generator()
     rows = departments(is_reversed=True)
-    groups = {"sensitive_features": rows[["sex"]], "conditional_on": rows[["department"]]}
+    groups = {"sensitive_features": rows[["sex"]], "control_features": rows[["department"]]}
     numbers = audit(None, rows["selected"] * 10 + 0.5, **groups, task="numbers", n_simulations=99)
     assert "mean prediction higher for f than for m in 3 of 3 levels" in repr(numbers)
     assert "Reversal: f is lower overall, higher in 3 of 3 levels" in repr(numbers)
@@ -223,7 +223,7 @@ def test_plain_data_say_the_same():
     assert breaches(plain, Audit.schema()) == []
     again = Audit.from_dict(plain)
     assert (repr(again), again.to_html()) == (repr(found), found.to_html())
-    without = audited(departments(is_reversed=True), conditional_on=None)
+    without = audited(departments(is_reversed=True), control_features=None)
     assert not len(without.within)
     assert not len(without.strata)
 
@@ -268,7 +268,7 @@ def secrets_of(cells, counts, attributes):
 def test_no_solver_recovers_few_people_of_a_stratum(seed, levels):
     rows, chosen, _ = people(seed, levels, n=400)
     attributes = [name for name in rows if name != "s"]
-    given = {"sensitive_features": rows[attributes], "conditional_on": rows[["s"]]}
+    given = {"sensitive_features": rows[attributes], "control_features": rows[["s"]]}
     plain = json.loads(audit(None, chosen, **given, **QUICK).to_json())
     left = rows
     for _ in attributes:
@@ -292,7 +292,7 @@ def test_what_is_left_of_a_group_is_no_few_people(seed):
     rng, n = generator(seed), 3000
     rows = pd.DataFrame({name: rng.integers(6, size=n) for name in "abc"})
     rows["s"] = rng.choice(list("uvwxyz"), n, p=[0.7, 0.2, 0.09, 0.004, 0.003, 0.003])
-    given = {"sensitive_features": rows[[*"abc"]], "conditional_on": rows["s"]}
+    given = {"sensitive_features": rows[[*"abc"]], "control_features": rows["s"]}
     found = audit(None, rng.integers(0, 2, n), **given, **QUICK)
     assert "a x b x c" not in set(found.rates["view"])
     for name in "abc":
@@ -307,7 +307,7 @@ def test_no_rate_and_difference_tell_a_rate_that_is_hidden(seed, levels):
     rows, chosen, _ = people(seed, levels, n=400)
     rows.loc[:4, "s"], rows.loc[:4, "a"] = "t", "u"  # 5 people, who hide another stratum
     attributes = [name for name in rows if name != "s"]
-    given = {"sensitive_features": rows[attributes], "conditional_on": rows[["s"]]}
+    given = {"sensitive_features": rows[attributes], "control_features": rows[["s"]]}
     found = audit(None, chosen, **given, n_simulations=5)
     table = found.strata
     names = table["group"] + " (stratum " + table["stratum"] + ")"
@@ -323,7 +323,7 @@ def test_no_rate_and_difference_tell_a_rate_that_is_hidden(seed, levels):
 def test_rates_of_few_people_of_a_class_are_in_no_span(seed, levels):
     rows, chosen, y = people(seed, levels, n=700)
     attributes = [name for name in rows if name != "s"]
-    given = {"sensitive_features": rows[attributes], "conditional_on": rows[["s"]]}
+    given = {"sensitive_features": rows[attributes], "control_features": rows[["s"]]}
     found = audit(y, chosen, **given, n_simulations=5)
     hidden = [rows[v].isin(found.hidden.query("view == @v").group) for v in attributes]
     kept = rows[~np.any(hidden, axis=0)]

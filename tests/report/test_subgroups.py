@@ -54,8 +54,8 @@ def test_an_audit_finds_what_find_subgroups_finds(sample):
 def test_subgroups_are_large_enough_on_both_sides(sample):
     A, y, p = sample
     A = A.assign(rare=np.where(np.arange(2000) < 40, "few", "most"))
-    found = audit(y, p, sensitive_features=A, depth=2, min_size=220, n_simulations=20)
-    every = find_subgroups(y, p, columns=A, min_size=220, n_simulations=5)
+    found = audit(y, p, sensitive_features=A, depth=2, min_group_size=220, n_simulations=20)
+    every = find_subgroups(y, p, columns=A, min_group_size=220, n_simulations=5)
     assert found.n_subgroups == every["subgroup"].nunique()
 
 
@@ -155,7 +155,7 @@ def test_search_is_brute_force(rows, weighted):
     columns, levels, y, p, score = rows
     w = generator(1).uniform(0.8, 1.2, y.size) if weighted else np.ones(y.size)
     found = find_subgroups(
-        y, p, score, columns=columns, depth=2, n_simulations=20,
+        y, p, y_score=score, columns=columns, depth=2, n_simulations=20,
         sample_weight=w if weighted else None,
     )  # fmt: skip
     every = np.ones(y.size, bool)
@@ -182,7 +182,7 @@ def test_search_is_brute_force(rows, weighted):
 def test_what_a_model_does_wrong_is_on_top(rows):
     columns, _, y, p, score = rows
     found, again = (
-        find_subgroups(y, p, score, columns=columns, n_simulations=200) for _ in range(2)
+        find_subgroups(y, p, y_score=score, columns=columns, n_simulations=200) for _ in range(2)
     )
     top = found[found["measure"] == "mean_residual"].iloc[0]
     assert top["subgroup"] == "region=s, is_new=True"
@@ -233,9 +233,9 @@ def test_p_values_of_an_audit_cover_the_differences_between_groups_as_well(most,
 def test_a_sample_says_the_same_as_all_rows(rows, monkeypatch):
     columns, _, y, p, score = rows
     options = {"columns": columns, "n_simulations": 1000}
-    every = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    every = find_subgroups(y, p, y_score=score, **options).set_index(["measure", "subgroup"])
     monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", 1200)
-    sampled = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    sampled = find_subgroups(y, p, y_score=score, **options).set_index(["measure", "subgroup"])
     both = every.join(sampled.add_suffix("_sampled"))
     assert len(both) == len(every) == len(sampled)
     clear = both["p_value"] < 0.02

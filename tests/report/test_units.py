@@ -56,7 +56,12 @@ def audited(frame, units=None, **options):
     decided = frame["score"] > 0.5
     scores = frame["score"].to_numpy()
     return audit(
-        frame["y"], decided, scores, sensitive_features=groups, units=units, **QUICK | options
+        frame["y"],
+        decided,
+        y_score=scores,
+        sensitive_features=groups,
+        units=units,
+        **QUICK | options,
     )
 
 
@@ -107,7 +112,9 @@ def test_a_unit_for_each_row_changes_nothing():
     ]
     pd.testing.assert_frame_equal(*pair)
     pair = [
-        audit_data(columns, frame["sex"], frame["y"], units=units, n_simulations=60).to_json()
+        audit_data(
+            columns, sensitive_features=frame["sex"], y=frame["y"], units=units, n_simulations=60
+        ).to_json()
         for units in (None, frame["person"])
     ]
     assert pair[0] == pair[1]
@@ -123,7 +130,13 @@ def test_the_order_of_rows_and_the_names_of_persons_change_nothing():
     # The row of each person that counts in the shares is drawn by what is in it.
     options = {"reference_shares": {"age": {"old": 0.5, "young": 0.5}}, "n_simulations": 60}
     one, two = (
-        audit_data(own[["score", "sex"]], own[["age"]], own["y"], units=own["person"], **options)
+        audit_data(
+            own[["score", "sex"]],
+            sensitive_features=own[["age"]],
+            y=own["y"],
+            units=own["person"],
+            **options,
+        )
         for own in (frame, other)
     )
     pd.testing.assert_frame_equal(one.shares, two.shares)
@@ -241,7 +254,9 @@ def test_an_audit_of_data_counts_persons():
     copied = frame.loc[frame.index.repeat(5)].sample(frac=1, random_state=seed_of(0))
     options = {"reference_shares": {"f": 0.5, "m": 0.5}, "n_simulations": 60}
     once, again = (
-        audit_data(own[["score", "age"]], own["sex"], own["y"], units=units, **options)
+        audit_data(
+            own[["score", "age"]], sensitive_features=own["sex"], y=own["y"], units=units, **options
+        )
         for own, units in ((frame, None), (copied, copied["person"]))
     )
     names = ["n", "share", "share_low", "share_high", "p_value"]
@@ -258,8 +273,8 @@ def test_a_file_names_its_persons(tmp_path, block_rows):
     frame["decided"] = (frame["score"] > 0.5).astype(int)
     path, out = tmp_path / "rows.csv", tmp_path / "out.json"
     frame.to_csv(path, index=False)
-    given = ["--person", "person", "--out", str(out), "--block-rows", str(block_rows)]
-    columns = ["--target", "y", "--prediction", "decided", "--groups", "sex,age"]
+    given = ["--units", "person", "--out", str(out), "--block-rows", str(block_rows)]
+    columns = ["--target", "y", "--prediction", "decided", "--sensitive", "sex,age"]
     assert main(["audit", str(path), *columns, "--title", "T", *given]) == 0
     report = json.loads(out.read_text(encoding="utf-8"))
     groups = {"sensitive_features": frame[["sex", "age"]], "units": frame["person"]}
@@ -267,7 +282,7 @@ def test_a_file_names_its_persons(tmp_path, block_rows):
     pd.testing.assert_frame_equal(pd.DataFrame(report["rates"]), wanted.rates, check_dtype=False)
     assert report["n_units"] == 80
     assert report["columns"]["units"] == "person"
-    columns = ["--target", "y", "--groups", "sex"]
+    columns = ["--target", "y", "--sensitive", "sex"]
     assert main(["audit-data", str(path), *columns, *given]) == 0
     report = json.loads(out.read_text(encoding="utf-8"))
     assert (report["n_units"], report["n_columns"]) == (80, 3)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from skfair.metrics import Report, fairness_report, group_report
+from skfair.metrics import fairness_report, group_report
+from skfair.metrics.reports import Report
 from skfair.utils.other_names import tables
 from tests.processes import run
 from tests.public import public_objects

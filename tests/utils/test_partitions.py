@@ -150,7 +150,7 @@ def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
 @pytest.mark.parametrize("groups", [("sex",), ("race",), ("race", "sex")])
 def test_groups_are_those_of_the_whole_table(groups, intersectional):
     frame = people()
-    found = read(frame, groups=groups, sensitive=Sensitive(crossed=intersectional))
+    found = read(frame, groups=groups, sensitive=Sensitive(intersectional=intersectional))
     expected = encode_groups(
         frame[list(groups)] if len(groups) > 1 else frame[groups[0]], intersectional=intersectional
     )

@@ -64,7 +64,7 @@ def rows_of(model):
 
 @pytest.mark.parametrize("confidence", [None, 0.5])
 def test_columns_are_cut_to_the_folds_and_the_rest_is_passed_on(confidence):
-    options = {"max_disparity": 0.5, "cv": 3, "group_aware": True, "confidence": confidence}
+    options = {"max_disparity": 0.5, "cv": 3, "group_aware": True, "certificate": confidence}
     model = FairDecisionClassifier(Notes(), random_state=0, **options)
     model.fit(X, Y, WEIGHTS, **GROUPS, extra=np.arange(N), note="a word")
     for one in model.estimators_:

@@ -225,6 +225,7 @@ class WatchedKMeans(Watched, KMeans):
     ("few", "fewer", "expected"),
     [(400, 400, ({1}, {1})), (400, 399, ({1}, {2})), (399, 399, ({2}, {2}))],
 )
+@pytest.mark.filterwarnings("ignore:Because of ties")  # the limit is not what is tested
 def test_a_model_inside_uses_one_thread_where_the_table_is_small(
     outer, few, fewer, expected, two_threads, monkeypatch
 ):

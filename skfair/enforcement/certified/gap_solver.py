@@ -122,10 +122,11 @@ class GapSolver:
         changed = np.asarray(rates.counted[1] @ (weights * is_selected[:, None])).T
         self.free = nobody + changed / self.divisors
         self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps)
-        n_rows = self.totals.mean(axis=0) * folds.size / max(float(rates.weights.sum()), 1e-300)
+        n_counted = np.count_nonzero(rates.weights)  # others have no group, or no weight
+        n_rows = self.totals.mean(axis=0) * n_counted / max(float(rates.weights.sum()), 1e-300)
         if rates.units is not None:  # what rows are worth that belong together
             apart = replace(rates, units=None), rates
-            rows, worth = (own.counts(is_selected[:, None])[1][:, 0] for own in apart)
+            rows, worth = (own.shares_and_sizes(is_selected[:, None])[1][:, 0] for own in apart)
             n_rows *= worth / np.maximum(rows, 1.0)
         self.n_rows = np.maximum(n_rows, 1.0)
         variances = 0.25 / self.n_rows

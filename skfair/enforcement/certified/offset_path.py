@@ -243,7 +243,7 @@ def _can_shrink(rates: RowRates) -> bool:
     """Whether decisions get fairer, and can be shown to be, if nearly nobody is selected."""
     if any(peers.is_ratio for peers in rates.compared):
         return False
-    share, _ = rates.counts(np.zeros((rates.weights.size, 1), dtype=bool))
+    share, _ = rates.shares_and_sizes(np.zeros((rates.weights.size, 1), dtype=bool))
     return all(np.ptp(share[peers.rates]) < ROUNDING for peers in rates.compared)
 
 

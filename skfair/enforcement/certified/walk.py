@@ -50,6 +50,27 @@ class Peers(NamedTuple):
     constraint: str = ""  # its name, and that of the attribute that the limit is for
 
 
+class RateSums(NamedTuple):
+    """What rows add to each rate under each decision, each (n_rates, n_steps)."""
+
+    mass: FloatArray  # the weights of all rows of the rate
+    hits: FloatArray  # the weights of those that count in it
+    squared_mass: FloatArray  # the same of squared weights
+    squared_hits: FloatArray
+    # (3, n_rates, n_steps): over units, the squares of their mass, its products with their hits,
+    # and the squares of these; None where each row is a unit of its own
+    of_units: FloatArray | None
+
+    def shares(self) -> FloatArray:
+        """Return the rates. Sums of rows in another order may be larger by a rounding error."""
+        return np.clip(self.hits / np.where(self.mass > 0, self.mass, 1.0), 0.0, 1.0)
+
+    def moments(self) -> FloatArray:
+        """Return the sums as :func:`effective_size` reads them: a hit is its own square."""
+        rows = [self.mass, self.hits, self.hits], [self.squared_mass] + 2 * [self.squared_hits]
+        return np.array([*rows] if self.of_units is None else [*rows, self.of_units])
+
+
 @dataclass(frozen=True, eq=False)
 class RowRates:
     """Rates of groups as sums over rows, so that they can be taken of any part of the rows."""
@@ -123,30 +144,36 @@ class RowRates:
             gained[which] = self.counted[1][which].multiply(weights).tocsr() @ selected
         return gained
 
-    def counts(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    def shares_and_sizes(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
-        sums, blocks = np.zeros((2, self.labels.size, decisions.shape[1])), self._blocks()
-        squares_of_units = np.zeros((3, *sums[0].shape))
+        sums = self.sums(decisions)
+        return sums.shares(), self.precision * effective_size(sums.moments())
+
+    def sums(self, decisions: NDArray[Any]) -> RateSums:
+        """Return what the rows add to each rate under each decision."""
+        blocks, shape = self._blocks(), (self.labels.size, decisions.shape[1])
+        hits, squared_hits, of_units = np.zeros(shape), np.zeros(shape), np.zeros((3, *shape))
         is_equal = bool((self.weights == self.weights[0]).all())
         for rows in blocks:
             is_all = len(blocks) == 1
             part, own = (self, decisions) if is_all else (self.part(rows), decisions[rows])
             if self.units is not None:
-                squares_of_units += part._squares_of_units(own)
-            for power, total in enumerate(sums[: 2 - is_equal], start=1):
-                w = part.weights**power
-                total += (part.counted[0] @ w)[:, None] + part.gained(own, w)
+                of_units += part._squares_of_units(own)
+            hits += part._hits(own, part.weights)
+            if not is_equal:
+                squared_hits += part._hits(own, part.weights**2)
         if is_equal:
-            sums[1] = self.weights[0] * sums[0]
-        squares = np.asarray(self.members @ self.weights**2)
-        mass, squares = (
-            np.broadcast_to(values[:, None], sums[0].shape) for values in (self.totals(), squares)
+            squared_hits = self.weights[0] * hits
+        squared = np.asarray(self.members @ self.weights**2)
+        mass, squared_mass = (
+            np.broadcast_to(values[:, None], shape) for values in (self.totals(), squared)
         )
-        powers: list[Any] = [(mass, sums[0], sums[0]), (squares, sums[1], sums[1])]
-        powers += [] if self.units is None else [squares_of_units]
-        sizes = self.precision * effective_size(np.array(powers))
-        # Sums of all rows in another order may be larger by a rounding error.
-        return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
+        by_units = None if self.units is None else of_units
+        return RateSums(mass, hits, squared_mass, squared_hits, by_units)
+
+    def _hits(self, decisions: NDArray[Any], weights: FloatArray) -> FloatArray:
+        """Return the weights of the rows that each rate counts, (n_rates, n_steps)."""
+        return np.asarray((self.counted[0] @ weights)[:, None] + self.gained(decisions, weights))
 
     def _blocks(self) -> list[IntArray | slice]:
         """Return parts of the rows, to be counted one after the other, in which units are whole."""
@@ -193,13 +220,13 @@ def row_rates(
         bound = limited.bound
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
             raise ValueError(
-                f"confidence= has no test of {bound.name} yet: use limits on differences or ratios "
-                "of selection, true or false positive rates, or of accuracies."
+                f"certificate= has no test of {bound.name} yet: use limits on differences or "
+                "ratios of selection, true or false positive rates, or of accuracies."
             )
         against_overall = bound.comparison.against_overall
         is_ratio = isinstance(bound.comparison, Ratio)
         if against_overall and is_ratio:
-            raise ValueError("confidence= has no test of ratios to the overall rate.")
+            raise ValueError("certificate= has no test of ratios to the overall rate.")
         counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
         counts.eliminate_zeros()
         counts.data = np.ones(counts.nnz)
@@ -253,7 +280,7 @@ def walk(
     confidence: float,
 ) -> Walked:
     """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
-    share, size = rates.counts(decisions)
+    share, size = rates.shares_and_sizes(decisions)
     p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
     by_constraint: dict[str, FloatArray] = {}
     for peers in rates.weighted_peers():
@@ -286,7 +313,7 @@ def last_satisfied(
     sets, as true and false positive rates, comes to its limits at once on a path that these rows
     helped to lay out, and each may err on its own: there the p-values add up.
     """
-    share, size = rates.counts(decisions)
+    share, size = rates.shares_and_sizes(decisions)
     share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(decisions.shape[1])
     for peers in rates.weighted_peers():
         total += _p_values(peers, share, size, peers.limit, quick=True)
@@ -298,7 +325,7 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
 
     These depend on numbers of rows and on pooled rates, not on differences between groups.
     """
-    share, size = rates.counts(selected)
+    share, size = rates.shares_and_sizes(selected)
     p_values = np.zeros(selected.shape[1])
     for peers in rates.weighted_peers():
         rows = size[peers.rates]
@@ -394,7 +421,7 @@ def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -
     rows belong together, each person is assumed to have as many rows, which resemble each other as
     much.
     """
-    share, size = rates.counts(decisions[:, None])
+    share, size = rates.shares_and_sizes(decisions[:, None])
     n, needed = decisions.size, 0.0
     for peers in rates.compared:
         k = np.maximum(size[peers.rates, 0], 1e-9)

@@ -1,4 +1,4 @@
-"""The parameter ``confidence=``: certified limits and their options."""
+"""The parameter ``certificate=``: certified limits and their options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Way: TypeAlias = Literal["auto", "cross", "split"]
 # models of folds lose .004 of r2 (+- .002, 50 fits).
 SHARES = np.linspace(0.05, 1.0, 11).tolist()
 NOT_LAZY = (
-    "confidence= is for rows in memory: Dask collections are not divided into parts. Fit without "
+    "certificate= is for rows in memory: Dask collections are not divided into parts. Fit without "
     "it, and test with skfair.metrics.disparity_test, which reads them."
 )
 
@@ -30,7 +30,7 @@ class Certificate:
 
     A limit on the training rows says little about other people from the same population, whose
     disparity exceeds it in about half of the fits. A certified limit holds for the population with
-    the given confidence. Pass a number (``confidence=0.95``) to an estimator, or a ``Certificate``
+    the given confidence. Pass a number (``certificate=0.95``) to an estimator, or a ``Certificate``
     to set more options.
 
     Parameters
@@ -74,9 +74,9 @@ class Certificate:
     available for "mean_score_parity" without sample weights.
 
     The unit of a certificate is a person. If people have several rows, such as visits or monthly
-    records, use ``fit(..., groups=)`` to say which rows belong together. All rows of a person are
+    records, use ``fit(..., units=)`` to say which rows belong together. All rows of a person are
     then used either for fitting or for the test. They count as the number of independent rows with
-    the same cluster-robust variance. Without ``groups`` each row is treated as a different person.
+    the same cluster-robust variance. Without ``units`` each row is treated as a different person.
     In simulations of people with ten similar rows on average, and more for some than for others,
     the limit was then exceeded in a third of the certified fits.
 
@@ -89,7 +89,7 @@ class Certificate:
     >>> sex = rng.choice(["f", "m"], 2000)
     >>> X = rng.normal(size=(2000, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=2000) > 0.5
-    >>> model = ConstrainedERMClassifier(max_disparity=0.15, confidence=Certificate(0.9))
+    >>> model = ConstrainedERMClassifier(max_disparity=0.15, certificate=Certificate(0.9))
     >>> model = model.fit(X, y, sensitive_features=sex)
     >>> print(f"{model.status_}: at most {model.certified_disparity_:.2f} in the population")
     certified: at most 0.15 in the population
@@ -117,12 +117,12 @@ def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None
     """Raise for limits that hold on the training rows only, and shares that no path can have."""
     if min_rate is not None:
         raise ValueError(
-            "confidence= does not go together with min_rate, which holds on the training rows "
+            "certificate= does not go together with min_rate, which holds on the training rows "
             "only. Set it to None."
         )
     if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
         raise ValueError(
-            "confidence= goes together with selection_rate where thresholds are set on the "
+            "certificate= goes together with selection_rate where thresholds are set on the "
             f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
             "FairDecisionClassifier with a number, a pair (low, high) or 'as before', or set it to "
             "None."
@@ -136,43 +136,43 @@ class Certified:
     ----------
     certified_disparity_ : float
         Upper confidence bound on the disparity in the population. With several constraints, it is
-        the largest of their bounds. It is only available with ``confidence``.
+        the largest of their bounds. It is only available with ``certificate``.
     certified_disparities_ : dict of str to float
         Upper confidence bound on the disparity in the population, for each constraint. It is only
-        available with ``confidence``.
+        available with ``certificate``.
     p_value_ : float
         p-value of the hypothesis that the population violates a limit. With several constraints, it
-        is the largest of their p-values. It is only available with ``confidence``.
+        is the largest of their p-values. It is only available with ``certificate``.
     p_values_ : dict of str to float
         p-value of the hypothesis that the population violates the limit, for each constraint. It is
-        only available with ``confidence``.
+        only available with ``certificate``.
     path_ : dict of str to ndarray
         Course of the search for a certified model, with one entry per step. The models become less
         strict from step to step, and the last one before the first failed test is used. The keys
         include "disparity", "bound", "p_value", "is_certified" and the score, such as "accuracy".
-        It is only available with ``confidence``.
+        It is only available with ``certificate``.
     """
 
-    __metadata_request__fit = {"groups": True}
+    __metadata_request__fit = {"units": True}
 
-    confidence: float | Certificate | None
+    certificate: float | Certificate | None
     constraint: Any
     max_disparity: Any
     random_state: Seed
     get_params: Callable[..., dict[str, Any]]
-    _CERTIFICATE: ClassVar = (
+    _CERTIFIED: ClassVar = (
         *("p_value_", "p_values_"),
         *("certified_disparity_", "certified_disparities_", "path_", "_reason"),
     )
-    _confidence_constraints: ClassVar[dict[str, Any]] = {
-        "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
+    _certificate_constraints: ClassVar[dict[str, Any]] = {
+        "certificate": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
     }
 
     def _certificate(self) -> Certificate:
-        asked = self.confidence
+        asked = self.certificate
         return asked if isinstance(asked, Certificate) else Certificate(cast(float, asked))
 
     def _forget(self, *names: str) -> None:
         """Forget the certificate of an earlier fit, and other fitted attributes."""
-        for name in (*self._CERTIFICATE, *names):
+        for name in (*self._CERTIFIED, *names):
             self.__dict__.pop(name, None)

@@ -139,7 +139,7 @@ def certified_means(
         )
     limits = _limits_of_means(estimator, constraints)
     if data.sample_weight is not None:
-        raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
+        raise ValueError("certificate= has no test of means of weighted rows. Pass no weights.")
     kinds, is_small = data.groups.cells().codes, data.y.size <= MOST_ROWS_IN_FOLDS
     by = "cross" if certificate.by == "auto" and is_small else certificate.by
     if by != "cross" or not task.model.is_linear:
@@ -218,7 +218,7 @@ def _limits_of_means(estimator: Certified, constraints: Sequence[Constraint]) ->
     for constraint in constraints:
         if constraint.metric != "mean_score_difference" or constraint.compared().against_overall:
             raise ValueError(
-                f"confidence= has no test of {constraint!r} for regressors: use "
+                f"certificate= has no test of {constraint!r} for regressors: use "
                 "'mean_score_parity', which compares the groups with each other."
             )
         own = constraint.own_limit
@@ -233,7 +233,7 @@ def certified_interval(
     within = read_constraint(estimator.constraint)
     if not within.metric or within.ranks_whole_groups:
         raise ValueError(
-            f"confidence= has no test of constraint={estimator.constraint!r}. Use a constraint on "
+            f"certificate= has no test of constraint={estimator.constraint!r}. Use a constraint on "
             "scores or decisions within an interval, such as 'statistical_parity', with "
             "rank_within='class'."
         )
@@ -330,7 +330,7 @@ def _one_limit(limit: Any) -> float:
     """Return a limit; raise if there is one for each attribute."""
     if isinstance(limit, Mapping):
         raise ValueError(
-            "confidence= needs one max_disparity for all attributes here, got "
+            "certificate= needs one max_disparity for all attributes here, got "
             f"{limit!r}. Use the smallest one."
         )
     return float(limit)

@@ -130,7 +130,7 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
 
 
 def refits(
-    estimator: Certified,  # with the parameter ``confidence``; it is not changed
+    estimator: Certified,  # with the parameter ``certificate``; it is not changed
     rows: HeldOut,  # in one split
     metadata: Mapping[str, Any],  # what else ``fit`` takes: groups, strata, weights
 ) -> Iterator[list[Any]]:
@@ -145,7 +145,7 @@ def refits(
         scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
         model = clone(estimator)
         # Not set_params, which knows the parameters of a subclass only.
-        vars(model).update(confidence=None, **scaled)
+        vars(model).update(certificate=None, **scaled)
         with unwanted(UserWarning):  # about limits that are missed on these rows
             model.fit(X, y, **own)
         yield [model]

@@ -234,8 +234,8 @@ def bind(
         check_no_floors(min_rate, selection_rate, classes.size == 2)
         if goal.utility is None or goal.at_least is not None:
             raise ValueError(
-                "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
-                f"are sought, not objective={objective!r}. Set confidence=None, or use one of "
+                "certificate= certifies limits where the best accuracy, balanced accuracy or costs "
+                f"are sought, not objective={objective!r}. Set certificate=None, or use one of "
                 "these."
             )
     return problem

@@ -82,7 +82,7 @@ def read_folds(
     cv: Any,
     X: MatrixLike,  # as it was passed
     data: TrainingData,
-    groups: ColumnLike | None,  # of the folds
+    units: ColumnLike | None,
     problem: DecisionProblem,
     key: int,  # of the hash that deals rows to folds
 ) -> Any:
@@ -96,18 +96,18 @@ def read_folds(
         if problem.certificate is not None and n_people(rows.codes.size, data.units) < FEW_ROWS:
             cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
     if is_said:
-        cv = known_folds(cv, X, (data.people or data).y, rows.groups, groups)
+        cv = known_folds(cv, X, (data.people or data).y, rows.groups, units)
     if not problem.is_certified:
         return cv
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     splits = make_splits(cv, data, kinds, key=key)
     if sum(test.size for _, test in splits) > rows.codes.size:
         raise ValueError(
-            "With confidence= each row must be in one test part of cv, not in several."
+            "With certificate= each row must be in one test part of cv, not in several."
         )
     if len(splits) < 3:
         raise ValueError(
-            f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
+            f"certificate= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
             "path is found on are scored by a model of just those that judge it."
         )
     return splits

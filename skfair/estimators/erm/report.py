@@ -69,7 +69,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
-        **Certified._confidence_constraints,
+        **Certified._certificate_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 

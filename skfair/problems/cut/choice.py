@@ -14,6 +14,8 @@ from skfair.utils.text import did_you_mean
 
 # Parameters of the estimator that an object replaces, where they are not set.
 _UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
+# Names of affinities that do not link rows to neighbours, though the estimator has n_neighbors.
+_UNLINKED = ("nystroem", "precomputed")
 # A name, a function, or an object.
 Choice: TypeAlias = str | KernelFunction | Affinity
 
@@ -42,5 +44,7 @@ def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
         )
     kind = affinity_kind(choice)
     values = {**parameters, "kernel": choice}
+    if isinstance(choice, str) and choice in _UNLINKED:
+        values["n_neighbors"] = None
     shared = [field.name for field in fields(kind) if field.name in values]
     return kind(**{name: values[name] for name in shared})

@@ -234,7 +234,7 @@ def check_suits(
     if n_attributes > 1 and not solver.takes_overlaps:
         raise ValueError(
             f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
-            "Cross them: Sensitive(crossed=True), or use solver='prices'."
+            "Cross them: Sensitive(intersectional=True), or use solver='prices'."
         )
     for name, bounds in (("share_bounds", share_bounds), ("size_bounds", size_bounds)):
         if bounds is not None and not solver.keeps_shares:

@@ -68,7 +68,6 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     n_shares = len(SHARES)
     assert path.shape[0] == n_shares + N_TRANSITION - 1 + N_LAST
     assert share[:n_shares] == pytest.approx(SHARES * share[first], abs=0.04)
-    assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
     found = gaps(selected, groups)
     # A third of the rows has not been seen: their gaps have errors of .03 and more.
     assert found[: first + 1].max() < 0.1

@@ -38,7 +38,7 @@ def row_rates_of(sums, groups, compared, weights):
 
 
 def shares_of(rates, selected):
-    return rates.counts(selected[:, None])[0][:, 0]
+    return rates.shares_and_sizes(selected[:, None])[0][:, 0]
 
 
 def decisions(groups, chances, seed=0):
@@ -214,7 +214,7 @@ def test_likely_p_values_are_those_of_equal_rates():
 def test_counts_of_all_rows_are_not_above_one():
     """Equal weights that do not add up exactly."""
     rates = rates_of(np.arange(30_011) % 7)
-    share, _ = rates.counts(np.ones((30_011, 2), dtype=bool))
+    share, _ = rates.shares_and_sizes(np.ones((30_011, 2), dtype=bool))
     assert share.max() <= 1.0
     assert np.isfinite(walk(rates, np.ones((30_011, 2), dtype=bool), 0.95).bounds).all()
 
@@ -243,7 +243,9 @@ def test_what_is_gained_is_counted_by_label(weighted):
         hits = decisions == (classes[:, None] if label < 0 else label)
         expected = members.toarray()[k] @ (weights[:, None] * hits)
         assert rates.gained(decisions, weights)[k] == pytest.approx(expected)
-        assert rates.counts(decisions)[0][k] == pytest.approx(expected / (members @ weights)[k])
+        assert rates.shares_and_sizes(decisions)[0][k] == pytest.approx(
+            expected / (members @ weights)[k]
+        )
 
 
 def test_the_smallest_limit_is_shown_to_whom_little_confidence_is_enough():

@@ -76,7 +76,7 @@ def test_alike_rows_of_two_attributes_are_as_many():
     """The noise floor looks at a share of the rows of each group and class, rounded up."""
     frame = pd.DataFrame({"two": GROUP, "seven": np.arange(len(Y)) % 7})
     model = PartialParityClassifier(
-        max_disparity=1.0, enforce="surrogate", sensitive=Sensitive(crossed=False)
+        max_disparity=1.0, enforce="surrogate", sensitive=Sensitive(intersectional=False)
     )
     model.fit(X, Y, sensitive_features=frame)
     for most in (np.inf, 60):

@@ -38,7 +38,7 @@ X, Y, GROUPS = people(400)
 def regressor(limit=1.0, by="auto", **options):
     certificate = Certificate(0.95, by=by)
     return ConstrainedERMRegressor(
-        max_disparity=limit, **{"confidence": certificate, "random_state": 0, **options}
+        max_disparity=limit, **{"certificate": certificate, "random_state": 0, **options}
     )
 
 
@@ -68,7 +68,7 @@ def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
     *_, models = path
     predicted = dict(zip(folds.judging.tolist(), folds.predictions(models), strict=True))
     for fitted, judging in folds.splits:
-        own = regressor(confidence=None).fit(
+        own = regressor(certificate=None).fit(
             X[fitted], Y[fitted], sensitive_features=GROUPS[fitted]
         )
         found = [predicted[row] for row in judging]
@@ -90,7 +90,7 @@ def test_each_step_of_a_path_is_the_fit_under_that_limit(options, error, is_spar
     rows = sparse.csr_array(np.where(X > 0.8, X, 0.0)) if is_sparse else X
     folds, path = folds_of(regressor(**options), rows)
     fitted, _ = folds.splits[0]
-    own = regressor(**{"confidence": None, **options})
+    own = regressor(**{"certificate": None, **options})
     steps = list(path)
     for step in (0, 4, 10):
         if "constraint" in options:
@@ -109,14 +109,14 @@ def test_folds_know_the_groups_of_their_own_rows_only(kind):
     metadata, options = {"sensitive_features": GROUPS}, {}
     if kind == "overlapping":
         metadata["sensitive_features"] = np.column_stack([GROUPS, rng.choice(["u", "v"], 400)])
-        options["sensitive"] = Sensitive(crossed=False)
+        options["sensitive"] = Sensitive(intersectional=False)
     elif kind == "strata":
         metadata["control_features"] = rng.choice(["u", "v"], 400)
         options["constraint"] = ConditionalOn("mean_score_parity")
     else:
         metadata["sensitive_features"] = np.where(np.arange(400) < 1, "d", GROUPS)
     folds, path = folds_of(regressor(0.3, **options), **metadata)
-    own = regressor(0.3, confidence=None, **options)
+    own = regressor(0.3, certificate=None, **options)
     *_, models = path
     n_groups = set()
     for model, (fitted, _) in zip(models, folds.splits, strict=True):

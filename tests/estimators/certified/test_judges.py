@@ -20,13 +20,13 @@ from skfair.constraints.partial import IntervalConstraint
 from skfair.regression import ConstrainedERMRegressor
 from tests.seeds import generator
 
-OPTIONS = {"confidence": 0.95, "random_state": 0}
+OPTIONS = {"certificate": 0.95, "random_state": 0}
 SURE = 1 - 1e-7  # what is certified holds for new people, in tests with any seed
 
 
 def options(level=0.95, **certificate):
     """What asks for a certificate of some kind."""
-    return {**OPTIONS, "confidence": Certificate(level, **certificate)}
+    return {**OPTIONS, "certificate": Certificate(level, **certificate)}
 
 
 def people(n, seed=0, shift=0.8):
@@ -155,7 +155,7 @@ def test_the_limit_of_a_constraint_within_strata_is_judged():
 def partial(make, constraint, interval=(0, 0.5), **options):
     """A model of scores within an interval, the classifier or the calibrator."""
     given = {name: options.pop(name) for name in ("share", "shift") if name in options}
-    options = {"max_disparity": 0.4, "confidence": Certificate(0.9, **given)} | options
+    options = {"max_disparity": 0.4, "certificate": Certificate(0.9, **given)} | options
     if make is PartialParityClassifier:
         options = {"group_aware": True, "random_state": 0} | options
         return make(interval, constraint, **options)
@@ -205,7 +205,7 @@ INTERVALS = [
 )
 def test_limits_within_an_interval_hold_for_new_people(make, aware, constraint, interval, limit):
     given = {} if aware else {"group_aware": False}
-    model = partial(make, constraint, interval, max_disparity=limit, confidence=SURE, **given)
+    model = partial(make, constraint, interval, max_disparity=limit, certificate=SURE, **given)
     model = fitted(model, n=8000)
     X, y, groups = EVERYBODY
     given = {"rank_within": "class"} if constraint.startswith("equal") else {}
@@ -251,7 +251,7 @@ def test_a_shift_of_shares_of_the_whole_group_costs_twice_the_shift_or_more():
 def test_statistical_parity_of_scores_holds_after_a_shift():
     """A share of each group is replaced by people whose scores are the worst for the limit."""
     X, _, groups = EVERYBODY
-    given = {"max_disparity": 0.25, "confidence": Certificate(SURE, shift=0.05)}
+    given = {"max_disparity": 0.25, "certificate": Certificate(SURE, shift=0.05)}
     model = fitted(partial(CALIBRATOR, PARITY, (0, 1), **given), n=8000)
     assert model.status_ == "certified"
     scores = model.decision_function(X, sensitive_features=groups)
@@ -292,7 +292,7 @@ NOTHING = {
     ),
     # It was an error about a shift of 0.
     "no disparity at all": (
-        PartialParityClassifier((0, 0.5), max_disparity=0.0, confidence=0.9, max_iter=5),
+        PartialParityClassifier((0, 0.5), max_disparity=0.0, certificate=0.9, max_iter=5),
         {"n": 400},
         "what can be shown",
     ),
@@ -319,15 +319,15 @@ def test_what_cannot_be_shown_is_no_solution(model, given, said):
 @pytest.mark.parametrize("constraint", ["group_auc", "equal_opportunity"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint):
-    model = PartialParityCalibrator(None, (0, 0.6), constraint, 0.3, confidence=0.98)
+    model = PartialParityCalibrator(None, (0, 0.6), constraint, 0.3, certificate=0.98)
     # A limit that the first step nearly reaches; its p-value is near .02.
     limit = fitted(model).path_["bound"][0]
-    path = fitted(model.set_params(max_disparity=limit, confidence=0.9)).path_
+    path = fitted(model.set_params(max_disparity=limit, certificate=0.9)).path_
     first = path["p_value"][0]
     assert 1e-6 < first < 0.5
     assert (path["bound"][0] <= limit) == (first <= 0.1)
     for share in (0.9, 1.1):
-        bound = fitted(model.set_params(confidence=1 - share * first)).path_["bound"][0]
+        bound = fitted(model.set_params(certificate=1 - share * first)).path_["bound"][0]
         assert (bound <= limit) == (share > 1)
 
 
@@ -335,10 +335,10 @@ def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint):
     "model",
     [
         ConstrainedERMClassifier(**OPTIONS),
-        ConstrainedERMRegressor(confidence=0.9),
-        FairDecisionClassifier(confidence=0.9),
-        PartialParityClassifier(confidence=0.9),
-        PartialParityCalibrator(confidence=0.9),
+        ConstrainedERMRegressor(certificate=0.9),
+        FairDecisionClassifier(certificate=0.9),
+        PartialParityClassifier(certificate=0.9),
+        PartialParityCalibrator(certificate=0.9),
     ],
 )
 def test_a_single_group_has_nothing_to_certify(model):
@@ -366,7 +366,7 @@ def test_no_limit_has_nothing_to_certify(make, n_classes, limit):
     other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
     columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
     y = y if n_classes == 2 else y + (X[:, 1] > 1)
-    model = make(max_disparity=limit, sensitive=Sensitive(crossed=False))
+    model = make(max_disparity=limit, sensitive=Sensitive(intersectional=False))
     model = model.fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")

@@ -1,4 +1,4 @@
-"""What fits with confidence= say of certificates that cannot be."""
+"""What fits with certificate= say of certificates that cannot be."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ FEW = "With 120 people \\(600 rows\\)"
 
 def fit(kind, constraint=None, *, by="cross", level=0.95, share=0.5, shift=0.0, y=Y, **options):
     """Fit with a certificate of some kind to two groups that have rows of both classes."""
-    given = {name: options.pop(name) for name in ("groups", "sample_weight") if name in options}
-    options = {"confidence": Certificate(level, by=by, share=share, shift=shift)} | options
+    given = {name: options.pop(name) for name in ("units", "sample_weight") if name in options}
+    options = {"certificate": Certificate(level, by=by, share=share, shift=shift)} | options
     if constraint is not None:
         options["constraint"] = constraint
     sex = options.pop("sex", SEX)
@@ -66,7 +66,7 @@ def lazily(model):
 
 def few(make, **own):
     """Fit to several rows of each person, within a small limit or without a certificate."""
-    return make(groups=PERSON, **{"max_disparity": 0.01} | own)
+    return make(units=PERSON, **{"max_disparity": 0.01} | own)
 
 
 def of_one_group(make, constraint):
@@ -75,9 +75,9 @@ def of_one_group(make, constraint):
 
 TO_ALL = DemographicParity(comparison="ratio", reference="overall")
 IN_GROUPS = IntervalConstraint("equal_opportunity", rank_within="group")
-UNREAD = "groups= is not read here, because confidence is None"
+UNREAD = "units= is not read here, because certificate is None"
 RATES, LOSSES = "bounded_selection_rate", "bounded_group_loss"
-LAZY = ConstrainedERMClassifier(confidence=0.9), PartialParityCalibrator(SCORED, confidence=0.9)
+LAZY = ConstrainedERMClassifier(certificate=0.9), PartialParityCalibrator(SCORED, certificate=0.9)
 
 test_what_has_no_certificate_is_named = messages(
     # shares and shifts
@@ -86,11 +86,11 @@ test_what_has_no_certificate_is_named = messages(
     (ValueError, "one side only", lambda: calibrated("group_auc", share=1e-4)),
     (ValueError, "one side only", lambda: means(by="split", share=1e-4)),
     (ValueError, r"Use Certificate\(by='split'\)", lambda: means(model=(3,))),
-    (ValueError, "confidence", lambda: erm(confidence=1.0)),
-    (ValueError, "confidence", lambda: erm(confidence=0.0)),
-    (ValueError, "confidence", lambda: erm(confidence=2.0)),
-    (ValueError, "confidence", lambda: means(confidence=1)),
-    (ValueError, "confidence", lambda: calibrated(confidence=0)),
+    (ValueError, "certificate", lambda: erm(certificate=1.0)),
+    (ValueError, "certificate", lambda: erm(certificate=0.0)),
+    (ValueError, "certificate", lambda: erm(certificate=2.0)),
+    (ValueError, "certificate", lambda: means(certificate=1)),
+    (ValueError, "certificate", lambda: calibrated(certificate=0)),
     # limits
     (ValueError, "min_rate", lambda: erm(min_rate=0.1)),
     (ValueError, "selection_rate", lambda: erm(selection_rate=0.1, by="split")),
@@ -111,7 +111,7 @@ test_what_has_no_certificate_is_named = messages(
     (ConvergenceWarning, FEW, lambda: few(means)),
     (ConvergenceWarning, FEW, lambda: few(decisions)),
     (ConvergenceWarning, FEW, lambda: few(intervals)),
-    (ValueError, UNREAD, lambda: few(erm, confidence=None)),
-    (ValueError, UNREAD, lambda: few(means, confidence=None)),
-    (ValueError, UNREAD, lambda: few(intervals, confidence=None)),
+    (ValueError, UNREAD, lambda: few(erm, certificate=None)),
+    (ValueError, UNREAD, lambda: few(means, certificate=None)),
+    (ValueError, UNREAD, lambda: few(intervals, certificate=None)),
 )

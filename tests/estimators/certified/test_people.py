@@ -1,4 +1,4 @@
-"""Certificates of people who have several rows: fit(groups=)."""
+"""Certificates of people who have several rows: fit(units=)."""
 
 import numpy as np
 import pandas as pd
@@ -29,25 +29,25 @@ from tests.seeds import generator
 SPLIT = Certificate(0.9, by="split")
 FREE = LogisticRegression(C=np.inf)
 CROSSED = {
-    "aware": FairDecisionClassifier(FREE, max_disparity=0.2, group_aware=True, confidence=0.9),
-    "blind": FairDecisionClassifier(FREE, max_disparity=0.2, confidence=0.9, group_estimator=FREE),
-    "constrained": ConstrainedERMClassifier(max_disparity=0.2, alpha=0, confidence=0.9),
-    "means": ConstrainedERMRegressor(max_disparity=0.3, alpha=0, confidence=0.9, random_state=0),
+    "aware": FairDecisionClassifier(FREE, max_disparity=0.2, group_aware=True, certificate=0.9),
+    "blind": FairDecisionClassifier(FREE, max_disparity=0.2, certificate=0.9, group_estimator=FREE),
+    "constrained": ConstrainedERMClassifier(max_disparity=0.2, alpha=0, certificate=0.9),
+    "means": ConstrainedERMRegressor(max_disparity=0.3, alpha=0, certificate=0.9, random_state=0),
 }
 HALVED = {
     "constrained split": ConstrainedERMClassifier(
-        max_disparity=0.9, alpha=0, confidence=SPLIT, random_state=0
+        max_disparity=0.9, alpha=0, certificate=SPLIT, random_state=0
     ),
     "means split": ConstrainedERMRegressor(
-        max_disparity=2.0, alpha=0, confidence=SPLIT, random_state=0
+        max_disparity=2.0, alpha=0, certificate=SPLIT, random_state=0
     ),
     "partial": PartialParityClassifier(
-        (0.0, 0.8), max_disparity=0.9, group_aware=True, confidence=0.9, random_state=0
+        (0.0, 0.8), max_disparity=0.9, group_aware=True, certificate=0.9, random_state=0
     ),
     "partial odds": PartialParityClassifier(
-        (0.0, 0.8), "equalized_odds", max_disparity=0.9, confidence=0.9, random_state=0
+        (0.0, 0.8), "equalized_odds", max_disparity=0.9, certificate=0.9, random_state=0
     ),
-    "calibrated": PartialParityCalibrator(interval=(0.0, 0.8), max_disparity=0.9, confidence=0.9),
+    "calibrated": PartialParityCalibrator(interval=(0.0, 0.8), max_disparity=0.9, certificate=0.9),
 }
 MODELS = CROSSED | HALVED
 
@@ -77,7 +77,7 @@ def visits(n=400, n_times=3):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_people_with_one_row_each_change_nothing(model):
     rows = people()
-    without, each = fitted(model, *rows), fitted(model, *rows, groups=np.arange(400))
+    without, each = fitted(model, *rows), fitted(model, *rows, units=np.arange(400))
     assert each.certified_disparity_ == without.certified_disparity_
     assert each.status_ == without.status_
 
@@ -96,7 +96,7 @@ def test_copies_of_rows_say_as_much_as_the_rows_once(name):
 
     once = margin(np.arange(800))
     exactly = {"abs": 1e-4} if name in CROSSED else {"rel": 0.4}
-    assert margin(person, groups=person) == pytest.approx(once, **exactly)
+    assert margin(person, units=person) == pytest.approx(once, **exactly)
     with pytest.warns(RepeatedRowsWarning):
         assert margin(person) < 0.8 * once  # 0.58 of it
 
@@ -104,10 +104,10 @@ def test_copies_of_rows_say_as_much_as_the_rows_once(name):
 @pytest.mark.parametrize("model", CROSSED.values(), ids=CROSSED)
 def test_names_of_people_and_the_order_of_rows_change_nothing(model):
     X, y, sex, person = visits()
-    expected = fitted(model, X, y, sex, groups=person).certified_disparity_
+    expected = fitted(model, X, y, sex, units=person).certified_disparity_
     order = generator(2).permutation(person.size)
     names = generator(3).permutation(400)[person].astype(str)
-    found = fitted(model, X[order], y[order], sex[order], groups=names[order])
+    found = fitted(model, X[order], y[order], sex[order], units=names[order])
     assert found.certified_disparity_ == pytest.approx(expected, abs=1e-6)
 
 
@@ -130,7 +130,7 @@ def test_people_are_routed_through_pipelines_and_searches(name):
     model, (X, y, sex, person) = MODELS[name], visits(200)
     own = {} if is_regressor(model) else {"scoring": lambda model, X, y: 0.0}
     y = y + X[:, 0] if is_regressor(model) else y
-    given = {"sensitive_features": sex, "groups": person}
+    given = {"sensitive_features": sex, "units": person}
     searched = clone(model).set_params(max_disparity=0.99)
     expected = clone(searched).fit(StandardScaler().fit_transform(X), y, **given)
     with config_context(enable_metadata_routing=True):
@@ -138,9 +138,14 @@ def test_people_are_routed_through_pipelines_and_searches(name):
         assert piped[-1].certified_disparity_ == expected.certified_disparity_
         grid = {"max_disparity": [0.99]}
         search = GridSearchCV(searched, grid, cv=GroupKFold(2), error_score="raise", **own)
-        search.fit(StandardScaler().fit_transform(X), y, **given)
+        search.fit(StandardScaler().fit_transform(X), y, groups=person, **given)
         assert search.best_estimator_.certified_disparity_ == expected.certified_disparity_
-        how = {"cv": GroupKFold(2), "params": given, "return_estimator": True, **own}
+        how = {
+            "cv": GroupKFold(2),
+            "params": {**given, "groups": person},
+            "return_estimator": True,
+            **own,
+        }
         ones = cross_validate(searched, X, y, error_score="raise", **how)["estimator"]
     for (train, _), one in zip(GroupKFold(2).split(X, y, person), ones, strict=True):
         own = {name: column[train] for name, column in given.items()}
@@ -152,8 +157,8 @@ def test_people_are_routed_through_pipelines_and_searches(name):
 def test_a_summary_counts_people(name):
     X, y, sex, person = visits(120, 10)
     model = clone(MODELS[name]).set_params(max_disparity=0.9)
-    assert ", rows 1200 of 120 people," in fitted(model, X, y, sex, groups=person).summary_
-    assert "people" not in fitted(model, X, y, sex, groups=np.arange(y.size)).summary_
+    assert ", rows 1200 of 120 people," in fitted(model, X, y, sex, units=person).summary_
+    assert "people" not in fitted(model, X, y, sex, units=np.arange(y.size)).summary_
 
 
 @pytest.mark.parametrize("name", ["aware", "constrained", "means"])
@@ -167,10 +172,10 @@ def test_rows_that_look_like_people_who_repeat_are_warned_of_once(name, recwarn)
         clone(MODELS[name]).fit(rows, targets, sensitive_features=sex, **given)
         return [str(w.message) for w in recwarn if w.category is RepeatedRowsWarning]
 
-    assert said(X) == said(X, groups=person) == said(table, groups=person) == []
+    assert said(X) == said(X, units=person) == said(table, units=person) == []
     (message,) = said(table)
     assert "the column customerID has 100 values in 300 rows" in message
-    assert "pass groups=" in message
+    assert "pass units=" in message
     assert "different people, ignore this" in message
 
 

@@ -21,10 +21,10 @@ from skfair.estimators.certified.refits import (
 class Limited(Certified, BaseEstimator):
     """Remembers what it was fitted with."""
 
-    def __init__(self, constraint="demographic_parity", max_disparity=0.1, confidence=0.95):
+    def __init__(self, constraint="demographic_parity", max_disparity=0.1, certificate=0.95):
         self.constraint = constraint
         self.max_disparity = max_disparity
-        self.confidence = confidence
+        self.certificate = certificate
 
     def fit(self, X, y, sample_weight=None):
         self.rows_, self.weights_ = X[:, 0].astype(int), sample_weight
@@ -51,8 +51,8 @@ def judged(p_values, n_constant=()):
 
 def test_models_are_fitted_on_the_rows_that_do_not_judge():
     given = {"sample_weight": X[:, 0], "control_features": None}
-    (model,) = next(refits(Limited(confidence=Certificate()), HALVES, given))
-    assert model.confidence is None
+    (model,) = next(refits(Limited(certificate=Certificate()), HALVES, given))
+    assert model.certificate is None
     assert sorted(model.rows_) == sorted(FITTED)
     assert np.array_equal(model.weights_, X[FITTED, 0])
 

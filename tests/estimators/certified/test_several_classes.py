@@ -38,7 +38,7 @@ def gap(constraint, y, predicted, groups):
 
 
 def classifier(constraint="demographic_parity", limit=0.15, **options):
-    options = {"confidence": 0.95, "cv": 3, "random_state": 0, "group_aware": True, **options}
+    options = {"certificate": 0.95, "cv": 3, "random_state": 0, "group_aware": True, **options}
     return FairDecisionClassifier(LogisticRegression(), constraint, limit, **options)
 
 
@@ -46,7 +46,7 @@ def classifier(constraint="demographic_parity", limit=0.15, **options):
 def fitted(constraint="demographic_parity", limit=0.3, **options):
     """Fit to groups that differ by much, at a confidence that chance does not break."""
     X, y, groups = people(3000, shift=2)
-    options = {"confidence": 1 - 1e-7, **options}
+    options = {"certificate": 1 - 1e-7, **options}
     return classifier(constraint, limit, **options).fit(X, y, sensitive_features=groups)
 
 
@@ -117,7 +117,7 @@ def test_constraints_of_several_kinds_are_certified():
     for name in ("u", "v"):
         part = job == name
         assert gap("demographic_parity", y[part], predicted[part], groups[part]) <= 0.4
-    model = classifier(limit={"sex": 0.3, "age": 0.3}, sensitive=Sensitive(crossed=False))
+    model = classifier(limit={"sex": 0.3, "age": 0.3}, sensitive=Sensitive(intersectional=False))
     model.fit(X, y, sensitive_features={"sex": groups, "age": age})
     assert model.status_ == "certified"
     assert model.offsets_.shape == (4, 1, 3, 3)
@@ -154,7 +154,7 @@ def test_a_fitted_model_is_certified_as_it_is():
     X, y, groups = people(600)
     base = LogisticRegression().fit(*people(500, seed=3)[:2])
     model = FairDecisionClassifier(
-        FrozenEstimator(base), max_disparity=0.5, confidence=0.9, group_aware=True, random_state=0
+        FrozenEstimator(base), max_disparity=0.5, certificate=0.9, group_aware=True, random_state=0
     ).fit(X, y, sensitive_features=groups)
     assert model.status_ == "certified"
     assert model.estimators_[0].estimator is base

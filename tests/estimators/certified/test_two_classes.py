@@ -59,7 +59,7 @@ def test_a_certificate_takes_as_many_fits_as_cross_fitting(aware):
     y = (rows[:, 0] + groups + rng.normal(size=500) > 0.5).astype(int)
     Counting.fits = 0
     model = FairDecisionClassifier(
-        Counting(), max_disparity=0.2, group_aware=aware, confidence=0.9, cv=4
+        Counting(), max_disparity=0.2, group_aware=aware, certificate=0.9, cv=4
     )
     model.fit(rows, y, sensitive_features=groups)
     assert Counting.fits == 4  # groups are estimated by others
@@ -87,7 +87,7 @@ def test_what_the_mean_of_the_models_changes_is_judged():
     rows = np.column_stack([np.arange(n), groups, (np.arange(n) // 2 * 7 % 1500) / 1500])
     y = (rng.random(n) < 0.4).astype(int)
     model = FairDecisionClassifier(
-        Disagreeing(), max_disparity=0.1, confidence=0.95, group_aware=True
+        Disagreeing(), max_disparity=0.1, certificate=0.95, group_aware=True
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -53,7 +53,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
     """What limits are missed by beyond a row: at most 0 if each is missed by less than one."""
     weights = ones_or_weights(rows)
     heaviest, worst = float(weights.max()), -np.inf
-    for table in tables(labels, rows, model._sensitive.crossed, n_clusters):
+    for table in tables(labels, rows, model._sensitive.intersectional, n_clusters):
         sums = table.sum(axis=0)
         if model.share_bounds is not None:
             shares, f = sums / sums.sum(), model.share_bounds
@@ -72,7 +72,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
 
 
 def cluster_count(model: Any, rows: Rows, n_clusters: int) -> Count:
-    counted = balances(model.labels_, rows, model._sensitive.crossed, n_clusters)
+    counted = balances(model.labels_, rows, model._sensitive.intersectional, n_clusters)
     pairs = [Pair("balance_", model.balance_, float(counted.min()))]
     return Count(pairs, rows_missed(model, model.labels_, rows, n_clusters))
 
@@ -94,7 +94,7 @@ def fair_kmeans(rng: np.random.Generator) -> Fit:
         **draw_limit(rng, rows, intersectional),
         init=pick(rng, ["k-means++", "random"]),
         n_init=pick(rng, ["auto", 1, 2]),
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         random_state=0,
     )
     is_simple = rows.weights is None and len(rows.columns(intersectional)) == 1
@@ -113,7 +113,7 @@ def fair_assignment(rng: np.random.Generator) -> Fit:
     estimator = FairAssignment(
         inner,
         **draw_limit(rng, rows, intersectional),
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         random_state=0,
     )
     return clustering(estimator, rows, n_clusters)
@@ -129,7 +129,7 @@ def fair_spectral(rng: np.random.Generator) -> Fit:
         n_neighbors=min(5, rows.n - 1),
         gamma=1 / max(float(rows.X.var()), 1e-300),
         n_init=2,
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         random_state=0,
     )
     return clustering(estimator, rows, n_clusters)
@@ -143,7 +143,7 @@ def pareto_kmeans(rng: np.random.Generator) -> Fit:
         balances=pick(rng, [3, 5]),
         n_init=1,
         max_iter=30,
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         random_state=0,
     )
 

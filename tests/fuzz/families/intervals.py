@@ -95,7 +95,7 @@ def partial_classifier(rng: np.random.Generator) -> Fit:
     estimator = PartialParityClassifier(
         **drawn,
         group_aware=is_partition and bool(rng.integers(2)),
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         max_iter=30,
         random_state=0,
     )

@@ -19,7 +19,7 @@ def fair_ranker(rng: np.random.Generator) -> Fit:
     query_id = rng.integers(0, int(rng.integers(1, 6)), rows.n)
     estimator = FairRanker(
         pick(rng, LIMITS),
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         query_share=pick(rng, [0.95, 1.0, 0.5]),
         max_iter=40,
         random_state=0,
@@ -54,7 +54,10 @@ SETTINGS = {"FairRanker": {"max_iter": 8}}
 ARGUMENTS = {
     "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
     "query_column": ([None], [0, "sex", [0], 99, -1]),
-    "aggregate": (["mean", "median", "max", 0.9], [-0.1, 1.5, True, "worst"]),
+    **{
+        f"{name}.agg": (["mean", "median", "worst", 0.9], [-0.1, 1.5, True, "max"])
+        for name in ("pair_error_gap", "exposure_gap", "rank_gap")
+    },
     "k": ([None, 3], [0, -1, 2.5, 10**6]),
     "gap": options("pair_error", "exposure", "rank"),
     **{

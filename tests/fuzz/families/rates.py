@@ -16,12 +16,14 @@ from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz.hard_fits import EXACT, LIMITS, Count, Fit, Pair, weighted
 from tests.fuzz.hard_rows import OFTEN_TIED, Rows, draw_rows, pick, with_numbers
 from tests.naive import erm
-from tests.registries import CONSTRAINTS
+from tests.registries import CONSTRAINT_KINDS
 
 ON_RATES = [
     name for name, (_, what) in erm.CONSTRAINT_NAMES.items() if what not in ("loss", "score")
 ]
-IN_REGRESSION = [name for name in CONSTRAINTS if "regression" in CONSTRAINTS[name].tasks]
+IN_REGRESSION = [
+    name for name in CONSTRAINT_KINDS if "regression" in CONSTRAINT_KINDS[name]().tasks
+]
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Limited:
     unit: float = 1.0
 
     def made(self) -> Any:
-        made = CONSTRAINTS[self.name](**self.options)
+        made = CONSTRAINT_KINDS[self.name](**self.options)
         own = None if isinstance(self.limit, dict) else self.limit
         if self.strata is not None:
             return ConditionalOn(made, max_disparity=own)
@@ -70,7 +72,7 @@ def draw_limited(
     ``units`` are those of losses and of scores.
     """
     name, options = pick(rng, names), {}
-    known = CONSTRAINTS[name]().get_params()
+    known = CONSTRAINT_KINDS[name]().get_params()
     if "comparison" in known and rng.random() < 0.2:
         options["comparison"] = "ratio"
     if "reference" in known and name not in erm.EXCESS and rng.random() < 0.25:
@@ -123,7 +125,7 @@ def erm_classifier(rng: np.random.Generator) -> Fit:
     estimator = ConstrainedERMClassifier(
         **settings,
         loss=loss,
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         **pick(rng, [{}, {}, {}, {}, {"model": (3,), "max_iter": 20}]),
         random_state=0,
     )
@@ -144,7 +146,7 @@ def erm_regressor(rng: np.random.Generator) -> Fit:
     units = unit**2 if loss == "squared_error" else unit, unit
     limited, settings, control = draw_several(rng, rows, IN_REGRESSION, intersectional, units)
     estimator = ConstrainedERMRegressor(
-        **settings, loss=loss, sensitive=Sensitive(crossed=intersectional), random_state=0
+        **settings, loss=loss, sensitive=Sensitive(intersectional=intersectional), random_state=0
     )
 
     def count(model: Any) -> Count:
@@ -173,7 +175,7 @@ def fair_decisions(rng: np.random.Generator) -> Fit:
         **settings,
         group_aware=pick(rng, [True, False, False]),
         cv=pick(rng, [2, 3]),
-        sensitive=Sensitive(crossed=intersectional),
+        sensitive=Sensitive(intersectional=intersectional),
         random_state=0,
     )
 

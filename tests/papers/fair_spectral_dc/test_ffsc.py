@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skfair.cluster import FairSpectralClustering
-from skfair.cluster.affinities import Nystroem
+from skfair.cluster.affinities import Landmark
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score
 from skfair.papers import FFSC
@@ -84,7 +84,7 @@ def test_labels_of_the_solver_stay_and_fair_labels_keep_the_limit():
 
 def test_factors_are_multiplied_out():
     X = generator(0).normal(size=(80, 2))
-    model = FairSpectralClustering(3, affinity=Nystroem(40), solver="ffsc")
+    model = FairSpectralClustering(3, affinity=Landmark(40, n_neighbors=None), solver="ffsc")
     with pytest.warns(UserWarning, match="misses the group constraint"):
         model.fit(X, sensitive_features=np.arange(80) % 2)
     assert len(np.unique(model.labels_)) == 3

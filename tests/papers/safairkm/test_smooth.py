@@ -83,7 +83,7 @@ class TestObjectives:
 
 def test_separated_groups_mix():
     """The cheapest two clusters are the two groups, and soft assignments are 0 or 1."""
-    X, codes = make_grouped_blobs(variant="two_unequal")
+    X, codes = make_grouped_blobs(variant="two_unequal", random_state=1)
     centers = np.array([[1.0, 1.0], [2.1, 3.5]])
     balances = []
     for n_a in (10, 5, 1):

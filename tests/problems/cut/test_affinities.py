@@ -13,10 +13,10 @@ from sklearn.metrics.pairwise import (
 )
 
 from skfair._kernels import affinity as kernels
-from skfair.problems.cut.affinities.kernels import Kernel, Rbf, RbfKernel
+from skfair.problems.cut.affinities.kernels import Kernel, RbfKernel
 from skfair.problems.cut.affinities.landmarks import (
+    Landmark,
     LandmarkFactor,
-    Nystroem,
     choose_landmarks,
 )
 from skfair.problems.cut.affinity import Affinity
@@ -67,7 +67,7 @@ def test_rbf_matrix(dtype, tol, offset, d):
 def test_kernels_of_new_rows_continue_the_matrix():
     X = generator(0).normal(size=(80, 3))
     for kernel in (
-        Rbf(0.5),
+        Kernel("rbf", 0.5),
         Kernel("laplacian", gamma=0.5),
         Kernel(lambda a, b: 1 / (1 + np.abs(a - b).sum())),
     ):
@@ -141,7 +141,5 @@ def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, sa
 @pytest.mark.parametrize("gamma", [None, 0.7])
 def test_a_kernel_seen_through_all_rows_is_the_kernel(gamma):
     X = generator(0).normal(size=(30, 4))
-    weights = Nystroem(n_landmarks=30, gamma=gamma).weigh(
-        X, dtype=np.float64, rng=np.random.RandomState(0)
-    )
+    weights = Landmark(30, None, gamma).weigh(X, dtype=np.float64, rng=np.random.RandomState(0))
     assert weights.dense() == pytest.approx(rbf_kernel(X, gamma=gamma), abs=1e-6)

@@ -228,7 +228,7 @@ def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
     assert np.array_equal(model.labels_, same.labels_)
     asked = {
         "takes_overlaps": (
-            {"sensitive": Sensitive(crossed=False)},
+            {"sensitive": Sensitive(intersectional=False)},
             {"sensitive_features": np.c_[sex, sex[::-1]]},
         ),
         "takes_weights": ({}, {"sensitive_features": sex, "sample_weight": np.full(len(X), 2.0)}),

@@ -56,40 +56,6 @@ class NeighborGraph(Affinity):
         return _symmetrised(graph, dtype)
 
 
-@AFFINITIES.register("precomputed_nearest_neighbors")
-@dataclass(frozen=True, repr=False)
-class PrecomputedNeighbors(NeighborGraph):
-    """Graph of nearest neighbours from a precomputed sparse graph of distances.
-
-    X must be the sparse graph of distances to neighbours.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=10
-        Number of neighbours of each row.
-    n_jobs : int, default=None
-        Number of parallel jobs of the search for neighbours.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the weights and of their products.
-
-    Examples
-    --------
-    >>> from skfair.cluster import FairSpectralClustering
-    >>> from skfair.cluster.affinities import PrecomputedNeighbors
-    >>> FairSpectralClustering(3, affinity=PrecomputedNeighbors(20)).affinity
-    PrecomputedNeighbors(20)
-    """
-
-    is_pairwise = True
-
-    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
-        check_square(X, "precomputed_nearest_neighbors")
-        search = NearestNeighbors(
-            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, metric="precomputed"
-        )
-        return _symmetrised(search.fit(X).kneighbors_graph(X, mode="connectivity"), dtype)
-
-
 def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
     """Return the mean of a graph of neighbours and its mirror image, as scikit-learn does."""
     edges = sparse.csr_array(graph)
@@ -98,12 +64,16 @@ def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
 
 
 @AFFINITIES.register("precomputed")
+@AFFINITIES.register("precomputed_nearest_neighbors")
 @dataclass(frozen=True, repr=False)
 class Precomputed(Affinity):
-    """Precomputed matrix of weights, dense or sparse, which is passed as X.
+    """Precomputed matrix of weights, dense or sparse, or of distances, which is passed as X.
 
     Parameters
     ----------
+    n_neighbors : int, default=None
+        If given, X must be a sparse graph of distances, and each row is linked to this number of
+        its neighbours, as by :class:`NeighborGraph`. If None, X is the matrix of weights.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
@@ -118,10 +88,16 @@ class Precomputed(Affinity):
     is_pairwise = True
     weighs_new_rows = False
 
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] | None = None
+
     def weigh(
         self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState
     ) -> DenseWeights | SparseWeights:
         """Check the weights and bring them into the form that is multiplied fastest."""
+        if self.n_neighbors is not None:
+            check_square(X, "precomputed_nearest_neighbors")
+            search = NearestNeighbors(n_neighbors=self.n_neighbors, metric="precomputed").fit(X)
+            return _symmetrised(search.kneighbors_graph(X, mode="connectivity"), dtype)
         check_square(X, "precomputed")
         n, dtype = X.shape[0], np.dtype(dtype)
         if not sparse.issparse(X):

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Rows
-from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
+from skfair.problems.cut.affinity import Affinity, KernelFunction
 from skfair.problems.cut.checks import check_dense, check_memory
 from skfair.problems.cut.weights import DenseWeights
 from skfair.utils.pieces import MATRIX_ROWS
@@ -25,7 +25,9 @@ from skfair.utils.threads import over_blocks
 class Kernel(Affinity):
     """Kernel of :mod:`sklearn.metrics.pairwise`, or a function of two rows.
 
-    A function receives only the two rows. Parameters that a kernel does not have are ignored.
+    A function receives only the two rows. Parameters that a kernel does not have are ignored. The
+    Gaussian kernel "rbf", ``exp(-gamma |x - y|^2)``, is computed in the precision ``dtype`` and
+    takes the least memory.
 
     Parameters
     ----------
@@ -55,6 +57,11 @@ class Kernel(Affinity):
     coef0: float = 1
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
+        """Return the weights between the rows of X."""
+        if isinstance(self.kernel, str) and self.kernel == "rbf" and not sparse.issparse(X):
+            check_memory(X.shape[0], np.dtype(dtype).itemsize)
+            kernel = RbfKernel(X, 1 / X.shape[1] if self.gamma is None else self.gamma, dtype)
+            return DenseWeights(kernel.matrix(), is_psd=True, new_rows=kernel)
         # scikit-learn computes kernels in the precision of X, which is then converted.
         check_memory(X.shape[0], np.dtype(X.dtype).itemsize + np.dtype(dtype).itemsize)
         checked = check_dense(self.between(X, dtype=dtype), dtype)
@@ -71,38 +78,6 @@ class Kernel(Affinity):
                 params["gamma"] = self.gamma
         weights = pairwise_kernels(X, fitted, metric=self.kernel, filter_params=True, **params)
         return np.asarray(weights).astype(dtype, copy=False)
-
-
-@AFFINITIES.register("rbf")
-@dataclass(frozen=True, repr=False)
-class Rbf(Affinity):
-    """Gaussian (rbf) kernel, ``exp(-gamma |x - y|^2)``.
-
-    Parameters
-    ----------
-    gamma : float, default=None
-        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
-        n_features.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the weights and of their products.
-
-    Examples
-    --------
-    >>> from skfair.cluster import FairSpectralClustering
-    >>> from skfair.cluster.affinities import Rbf
-    >>> FairSpectralClustering(3, affinity=Rbf(dtype="float64")).affinity
-    Rbf(dtype='float64')
-    """
-
-    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
-
-    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
-        """Return the weights between the rows of X."""
-        if sparse.issparse(X):
-            return Kernel("rbf", gamma=self.gamma).weigh(X, dtype=dtype, rng=rng)
-        check_memory(X.shape[0], np.dtype(dtype).itemsize)
-        kernel = RbfKernel(X, 1 / X.shape[1] if self.gamma is None else self.gamma, dtype)
-        return DenseWeights(kernel.matrix(), is_psd=True, new_rows=kernel)
 
 
 def dense(X: Rows) -> NDArray[Any]:

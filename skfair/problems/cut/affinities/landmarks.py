@@ -30,57 +30,24 @@ _MAX_KEPT = 2**28
 
 
 @AFFINITIES.register("nystroem")
-@dataclass(frozen=True, repr=False)
-class Nystroem(Affinity):
-    """Nystroem approximation of the rbf kernel by landmarks, for large samples.
-
-    Parameters
-    ----------
-    n_landmarks : int, default=500
-        Number of landmarks. If there are fewer rows, all rows are landmarks.
-    gamma : float, default=None
-        Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1 /
-        n_features.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the weights and of their products.
-
-    Examples
-    --------
-    >>> from skfair.cluster import FairSpectralClustering
-    >>> from skfair.cluster.affinities import Nystroem
-    >>> FairSpectralClustering(3, affinity=Nystroem(100)).affinity
-    Nystroem(100)
-    """
-
-    reads_sparse = False
-
-    n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
-    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
-
-    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
-        """Return the factor of the weights between the rows of X."""
-        n, gamma = X.shape[0], 1 / X.shape[1] if self.gamma is None else self.gamma
-        factor = NystroemFactor(choose_landmarks(X, self.n_landmarks, rng), gamma, dtype)
-        if n * factor.rank * np.dtype(dtype).itemsize <= _MAX_KEPT:
-            Z = factor(X)
-            return FactoredWeights(Z.__getitem__, n, factor.rank, dtype, new_rows=factor)
-        return FactoredWeights(lambda rows: factor(X[rows]), n, factor.rank, dtype, new_rows=factor)
-
-
 @AFFINITIES.register("landmark")
 @dataclass(frozen=True, repr=False)
 class Landmark(Affinity):
-    """Graph that links rows through their nearest landmarks, for large samples.
+    """Weights that are approximated by landmarks, for large samples.
+
+    Rows are linked through their nearest landmarks, or the Gaussian kernel between all rows is
+    approximated by that between rows and landmarks (Nystroem).
 
     Parameters
     ----------
     n_landmarks : int, default=500
         Number of landmarks. If there are fewer rows, all rows are landmarks.
-    n_neighbors : int, default=10
-        Number of landmarks of each row.
+    n_neighbors : int or None, default=10
+        Number of landmarks that each row is linked to. If None, the kernel is approximated.
     gamma : float, default=None
         Coefficient of the kernel, where a larger value gives a narrower kernel. If None, it is 1
-        over the mean squared distance to the landmarks used.
+        over the mean squared distance to the landmarks used, or 1 / n_features if the kernel is
+        approximated.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
@@ -95,15 +62,23 @@ class Landmark(Affinity):
     reads_sparse = False
 
     n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] | None = 10
     gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
         """Return the factor of the weights between the rows of X."""
-        landmarks = choose_landmarks(X, self.n_landmarks, rng)
-        factor = LandmarkFactor(landmarks, self.n_neighbors, self.gamma, dtype)
-        Z = factor.fit(X)
-        return FactoredWeights(Z.__getitem__, X.shape[0], factor.rank, dtype, new_rows=factor)
+        n, landmarks = X.shape[0], choose_landmarks(X, self.n_landmarks, rng)
+        if self.n_neighbors is not None:
+            linked = LandmarkFactor(landmarks, self.n_neighbors, self.gamma, dtype)
+            Z = linked.fit(X)
+            return FactoredWeights(Z.__getitem__, n, linked.rank, dtype, new_rows=linked)
+        factor = NystroemFactor(
+            landmarks, 1 / X.shape[1] if self.gamma is None else self.gamma, dtype
+        )
+        if n * factor.rank * np.dtype(dtype).itemsize <= _MAX_KEPT:
+            kept = factor(X)
+            return FactoredWeights(kept.__getitem__, n, factor.rank, dtype, new_rows=factor)
+        return FactoredWeights(lambda rows: factor(X[rows]), n, factor.rank, dtype, new_rows=factor)
 
 
 class NystroemFactor:
