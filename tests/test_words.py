@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from skfair import __main__ as shell
+from skfair.model_selection import FairnessPath
+from skfair.report import Audit, DataAudit
 from tests.public import option_objects, public_objects
 
 PAGE = Path(__file__).parent.parent / "doc" / "developer" / "words.rst"
@@ -47,6 +49,14 @@ def calls():
                 yield key, inspect.signature(own).parameters
 
 
+def attributes():
+    """Yield public classes, and those of results, with the attributes that they document."""
+    things = [*dict(public_objects()).values(), *dict(option_objects()).values()]
+    for thing in [*filter(inspect.isclass, things), Audit, DataAudit, FairnessPath]:
+        said = (inspect.getdoc(thing) or "").partition("\nAttributes\n")[2]
+        yield thing.__name__, set(re.findall(r"^(\w+?)_? : ", said, re.M))
+
+
 CALLS = dict(calls())
 each_call = pytest.mark.parametrize("name", CALLS)
 
@@ -68,6 +78,13 @@ def test_arguments_stand_in_the_order_of_the_table(name):
 def test_arguments_have_no_other_words(name):
     of_scikit_learn = {"groups"} if "Stratified" in name else set()  # of its splitters
     assert not NEVER & {*CALLS[name]} - of_scikit_learn
+
+
+def test_attributes_have_no_other_words():
+    of_results = {"groups", "strata", "within"}  # demographic groups, levels of control features
+    found = dict(attributes())
+    assert {"groups", "n_rows"} <= set().union(*found.values())
+    assert {name: NEVER & own for name, own in found.items() if NEVER & own - of_results} == {}
 
 
 def test_options_of_the_shell_are_arguments_or_words():
