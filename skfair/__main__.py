@@ -71,7 +71,7 @@ _ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensiti
 _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 
 
-# What messages of arguments are called on the command line.
+# Messages name arguments of Python. A command shows these words in their place.
 _PHRASES = {
     "pos_label=, or compare them yourself: y == label": "--pos-label",
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "

@@ -56,7 +56,7 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
 
-# What a model keeps of how the training data were read: each point reads new rows in the same way.
+# Each point of the front reads new rows as the training data were read, so it keeps these.
 _READING = (
     *("n_features_in_", "feature_names_in_", "groups_", "model_features_"),
     *("_group_levels", "_n_rows", "_model_positions"),

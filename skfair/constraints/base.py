@@ -134,7 +134,8 @@ class Constraint(BaseEstimator, NamedArguments):
         """Whether the disparity changes if the other of two classes is the positive class."""
         if self.subset not in ("all", "class") or self.among_counted:
             return True
-        # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
+        # If the classes change places, each rate r becomes 1 - r: differences of rates stay the
+        # same, ratios and caps do not.
         return not self.counts_right and self.compared().code != Comparison.code
 
     def moment(self, rows: TrainingRows) -> Moment:

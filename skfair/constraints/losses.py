@@ -81,6 +81,8 @@ class LossParity(_OnLosses):
     @property
     def tasks(self) -> frozenset[str]:  # type: ignore[override]
         """Tasks for which the constraint can be used; numbers have no classes."""
+        if self.subset not in ("all", "positive", "class"):
+            raise ValueError(f"subset must be 'all', 'positive' or 'class', got {self.subset!r}.")
         return _CLASSES if self.subset != "all" else _EVERYWHERE | {"predictions"}
 
     @property

@@ -28,6 +28,7 @@ from skfair.monitoring.batches import (
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
 from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.dask_collections import is_lazy
+from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
 
@@ -252,6 +253,7 @@ class DisparityMonitor:
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _SETTINGS}
 
+    @groups_by_name
     def update(
         self,
         y_true: ColumnLike | None,
@@ -309,6 +311,7 @@ class DisparityMonitor:
         self._look(batch)
         return self.alarm_
 
+    @groups_by_name
     def add_predictions(
         self,
         ids: ColumnLike,

@@ -36,6 +36,7 @@ from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
 from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
+from skfair.utils.keywords import groups_by_name
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_scores
@@ -273,6 +274,7 @@ class Audit(AuditTables):
         return "\n".join(map(visible, lines))
 
 
+@groups_by_name
 def audit(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,

@@ -36,6 +36,7 @@ from skfair.report.views import View, find_gaps, rates_table, views_of
 from skfair.report.words import prose
 from skfair.utils.docs import documented
 from skfair.utils.factorize import factorize
+from skfair.utils.keywords import groups_by_name
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
@@ -155,6 +156,7 @@ class DataAudit(PlainTables):
         return "\n".join(map(visible, lines))
 
 
+@groups_by_name
 def audit_data(
     X: ColumnsLike,
     y: ColumnLike | None = None,

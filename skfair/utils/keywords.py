@@ -45,28 +45,32 @@ class NamedArguments:
 
 
 # What errors about arguments that a ``fit`` does not have say of some of them.
-OF_GROUPS = dict.fromkeys(
-    ("groups", "group", "sensitive", "protected", "A"),
-    "Sensitive attributes are passed as sensitive_features=.",
-) | {
+OF_GROUPS = {
     "groups": "Sensitive attributes are passed as sensitive_features=, and the person of each row "
-    "as units=."
+    "as units=.",
+    **dict.fromkeys(
+        ("group", "sensitive", "protected", "A"),
+        "Sensitive attributes are passed as sensitive_features=.",
+    ),
 }
 
 
 def groups_by_name(metric: Function) -> Function:
-    """Decorate a metric: the error about a third argument without a name says which one it is."""
-    n_positional = sum(
-        parameter.kind is not Parameter.KEYWORD_ONLY
-        for parameter in signature(metric).parameters.values()
-    )
+    """Decorate a metric: the error about a third argument without a name says which one it is.
+
+    Audits, and methods that read labels and groups, are decorated in the same way.
+    """
+    parameters = signature(metric).parameters
+    n_positional = sum(own.kind is not Parameter.KEYWORD_ONLY for own in parameters.values())
+    n_self = int("self" in parameters)
 
     @wraps(metric)
     def checked(*args: Any, **kwargs: Any) -> Any:
         if len(args) > n_positional:
             raise TypeError(
-                f"{metric.__name__} takes {n_positional} arguments without a name, got {len(args)}."
-                " Pass the groups as sensitive_features=..., and further arguments by name, too."
+                f"{metric.__name__} takes {n_positional - n_self} arguments without a name, got "
+                f"{len(args) - n_self}. Pass the groups as sensitive_features=..., and further "
+                "arguments by name, too."
             )
         return metric(*args, **kwargs)
 

@@ -126,6 +126,8 @@ def test_a_fit_keeps_the_sum_of_absolute_differences():
 
 
 def test_a_sum_needs_classes():
+    with pytest.raises(ValueError, match="subset must be 'all', 'positive' or 'class'"):
+        LossParity(subset="negative").tasks  # noqa: B018 (what a fit asks first)
     with pytest.raises(ValueError, match="pass subset='class', not 'all'"):
         loss_parity_difference([0, 1], [1, 2], sensitive_features=["a", "b"], sum_classes=True)
 

@@ -23,8 +23,8 @@ from skfair.utils.rounding import ROUNDING
 # Decisions are soft while offsets are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
 _LAST = TEMPERATURES[-1:]
-# Where so much is missed, in squares of standard errors, points are sought again from the first
-# temperature to lower ones.
+# A point that misses its target by more than this, in squares of standard errors, is sought again
+# from the first temperature to lower ones.
 _COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
 # Nodes of a phase. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain
 # nothing in a fifth more time.

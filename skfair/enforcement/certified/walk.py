@@ -347,7 +347,7 @@ def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: f
     def shown(steps: FloatArray, ends: Any) -> FloatArray:
         options: Any = {"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
         roots = find_root(height, ends, args=(steps,), tolerances=options)
-        # Of the same sign at both ends: even the smallest limit is shown, or not even the largest.
+        # If both ends have the same sign, the smallest limit is shown, or not even the largest.
         beyond = np.where(roots.f_bracket[0] > 0, 1.0, 0.0)
         return np.where(roots.success, np.maximum(*roots.bracket), beyond)
 

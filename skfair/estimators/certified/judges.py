@@ -284,8 +284,8 @@ def _judged_scores(
     decides = within.ranked.limits_decisions
     metric = "partial_demographic_parity_gap" if decides else str(within.metric)
     has_test = promise.weights is None and not promise.is_ccdf and metric in SCORE_METRICS
-    # What a shift may add: ranks move by it, shares by it over the length. At one threshold, and of
-    # the same interval, the ranks move apart by the shift at most.
+    # A shift moves ranks by at most its own size, and shares of an interval by its size over the
+    # length. At one threshold of the same interval two ranks move apart by the shift at most.
     ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
     lengths = promise.intervals.lengths
     by_group = np.sort(shift / (np.ones_like(lengths) if promise.is_ccdf else lengths))
