@@ -123,7 +123,7 @@ class Units(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             variance = np.maximum(second - first**2, 0.0)
             # What rounding leaves of a column that hardly varies, but not around its origin.
-            variance[variance <= 1e-15 * first**2] = 0.0
+            variance[variance <= 1e-14 * first**2] = 0.0
             mean = origin + first
             scale = np.sqrt(variance if centered else variance + mean**2)
         overflowing = np.flatnonzero(~np.isfinite(scale))
@@ -208,13 +208,20 @@ def _dense_sums(
         from skfair._kernels.linear import dense_column_sums
 
     def of_block(start: int, stop: int) -> FloatArray:
+        """Sum from a row of the block, so that columns that are constant in it lose nothing."""
+        rows, own = X[start:stop], weights[start:stop]
+        near = np.asarray(rows[np.argmax(own > 0)], dtype=np.float64)
         if is_long:
             sums = np.zeros((2, X.shape[1]))
-            dense_column_sums(X[start:stop], weights[start:stop], origin, sums[0], sums[1])
-            return sums
-        apart = X[start:stop] - origin
-        first = weights[start:stop] @ apart
-        return np.stack([first, weights[start:stop] @ np.square(apart, out=apart)])
+            dense_column_sums(rows, own, near, sums[0], sums[1])
+        else:
+            apart = rows - near
+            first = own @ apart
+            sums = np.stack([first, own @ np.square(apart, out=apart)])
+        far, weight = near - origin, own.sum()
+        sums[1] += far * (2 * sums[0] + weight * far)
+        sums[0] += weight * far
+        return sums
 
     parts = over_blocks(of_block, X.shape[0], ROWS if is_long else BLOCK_ROWS)
     sums = sum(parts, start=np.zeros((2, X.shape[1])))

@@ -291,8 +291,8 @@ def test_sparse_columns_far_from_zero():
     assert (error <= np.abs(weights).sum() * np.maximum(lost, lost[:, None])).all()
 
 
-@pytest.mark.parametrize("n", [97, 1000, 1003])
-@pytest.mark.parametrize("far", [1e3, -1e3])
+@pytest.mark.parametrize("n", [97, 1000, 1003, 140_003])
+@pytest.mark.parametrize("far", [1e3, -1e3, 7e5])
 def test_constant_columns_are_found_from_an_origin_far_off(n, far):
     """As where the origin is a row of another block, or zero: rounding leaves a variance."""
     X, weights = np.full((n, 3), [0.1, -12345.678, 1.0]), np.full(n, 1 / n)
