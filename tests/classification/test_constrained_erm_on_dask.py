@@ -195,7 +195,10 @@ def test_named_columns_and_predictions_of_new_rows():
         expected = getattr(model, name)(frame)
         assert found.dtype == expected.dtype
         assert found.ndim == expected.ndim
-        assert_array_equal(found.compute(), expected)
+        if name == "predict":
+            assert_array_equal(found.compute(), expected)
+        else:  # the library of products may add up otherwise in blocks of other lengths
+            assert_allclose(found.compute(), expected, rtol=1e-12, atol=1e-14)
     score = model.score(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
     assert score == pytest.approx(model.score(frame, y))
 
