@@ -48,7 +48,9 @@ def _leave_no_trace():
 
 
 def pytest_collection_modifyitems(items):
-    """Let other libraries warn on the pages about them."""
+    """Let other libraries warn on the pages about them; MLflow loads models in other processes."""
     for item in items:
+        if item.path.name == "mlflow.rst":
+            item.add_marker(pytest.mark.slow)
         if item.path.parent.name == "how_to" and item.path.stem in NEEDS:
             item.add_marker(pytest.mark.filterwarnings("ignore"))

@@ -49,6 +49,7 @@ for fit in {}:
 """
 
 
+@pytest.mark.slow
 def test_first_fit(tmp_path):
     found = subprocess.run(
         [sys.executable, "-c", FIRST_FIT.replace("{}", str([*BUDGETS]))],

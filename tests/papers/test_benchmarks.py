@@ -105,6 +105,7 @@ def test_a_run_says_where_its_results_are(tmp_path, monkeypatch, capsys):
             entry.main()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small_pictures")
 @pytest.mark.parametrize("name", PAPERS)
 def test_each_part_of_a_paper_is_shown_without_the_others(name, tmp_path):
@@ -185,6 +186,7 @@ def _small_pictures(monkeypatch):
     monkeypatch.setattr(figures.Figure, "savefig", save_small)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small_pictures")
 @pytest.mark.parametrize("name", RECORDED)
 def test_pages_include_what_records_show(name, tmp_path):
@@ -374,6 +376,7 @@ def test_traps_tell_right_numbers_words_and_wrong_numbers(monkeypatch):
         traps.outcomes("skfair")  # true positive rates of plain input
 
 
+@pytest.mark.slow
 def test_a_new_process_brings_results_back():
     assert harness.in_new_process(math.gcd, **{}) == 0
     with pytest.raises(Exception, match="exit status"):
@@ -416,6 +419,7 @@ def test_jobs_are_timed_in_multiples_of_their_yardsticks():
     assert 5 < np.median(check.ratios(job)) < 20
 
 
+@pytest.mark.slow
 def test_networks_are_trained_followed_and_compared():
     """The runs of a paper's page on few rows: what problems offer may have changed."""
     paper = harness.module_of("fairness_constrained_benchmark")
