@@ -64,8 +64,10 @@ def test_metrics_of_all_rows_are_dealt_out_over_all_rows():
 def test_classes_within_which_groups_are_compared_keep_their_rows(metric, given):
     """A group of one row of each class would lack one in every second deal over all rows."""
     rng = generator(0)
-    kept = np.append(rng.integers(0, 2, 40), [0, 1])
-    other = np.append(rng.integers(0, 2, 40), [1, 0])
+    # Each class has both values, and an odd number of rows: were it twice that of the ones, a
+    # group of a single row would differ from the others as much with either value.
+    kept = np.append(rng.permutation(np.repeat([0, 1], 19)), [0, 1, 0, 1])
+    other = np.append(rng.integers(0, 2, 38), [0, 1, 1, 0])
     of_predictions = metric in (metrics.predictive_parity_difference, metrics.sufficiency_gap)
     y, s = (other, kept) if of_predictions else (kept, other)
     group = np.repeat(["a", "b"], [40, 2])

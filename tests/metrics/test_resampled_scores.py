@@ -1,5 +1,7 @@
 """Gaps of scores of resamples against the metrics of scores, which sort every group."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -17,7 +19,10 @@ def people(seed, n=90):
     rng = generator(seed)
     scores = rng.normal(size=n).round(6 if seed % 2 else 0)
     groups = np.c_[rng.choice(["f", "m"], n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])]
-    return rng.integers(0, 2, n), scores, groups, rng.choice([0, 0.5, 1, 3.0], n), rng
+    weights = rng.choice([0, 0.5, 1, 3.0], n)
+    # Every pair of attributes has a row that counts: metrics refuse or leave out those without.
+    groups[:6], weights[:6] = list(product("fm", "abc")), 1
+    return rng.integers(0, 2, n), scores, groups, weights, rng
 
 
 def own_way(y, scores, weights, groups, agg="worst", **options):
