@@ -156,8 +156,10 @@ def test_a_large_proximal_weight_holds_the_iterates_at_their_centre():
     # 1 / (L + gamma) of a gradient from the centre, where the next step ends as well.
     step = -problem.evaluate(start(problem)).gradient() / (1.0001e4 * curvature)
     assert seen[0] == pytest.approx(step, rel=1e-6)
-    assert seen[9] == pytest.approx(step, rel=1e-3)
-    assert seen[29] == pytest.approx(3 * step, rel=1e-3)
+    # On the way gradients change by some of these lengths over 1e4.
+    size = np.linalg.norm(step)
+    assert np.linalg.norm(seen[9] - step) <= 1e-3 * size
+    assert np.linalg.norm(seen[29] - 3 * step) <= 3e-3 * size
 
 
 def test_constraint_extrapolation_of_the_paper():
