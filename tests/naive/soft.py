@@ -80,13 +80,14 @@ def softmax_assignment(X, codes, centers, offsets, temperature):
 
 def soft_balance(counts, sharpness):
     """The soft minimum over clusters and pairs of groups of the logarithm of n_kj / n_kh."""
-    total = 0.0
+    exponents = []
     for row in counts:
         for j in range(row.size):
             for h in range(row.size):
                 if j != h:
-                    total += np.exp(-sharpness * (np.log(row[j]) - np.log(row[h])))
-    return -np.log(total) / sharpness
+                    exponents.append(-sharpness * (np.log(row[j]) - np.log(row[h])))
+    top = max(exponents)  # the power of e may be too large for a float
+    return -(top + np.log(sum(np.exp(one - top) for one in exponents))) / sharpness
 
 
 def alternate(grad_a, grad_b, x0, n_a, n_b, lengths, rng):
