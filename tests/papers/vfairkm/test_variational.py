@@ -95,14 +95,32 @@ def test_offsets_are_the_derivative_of_the_penalty():
     found = run(X, codes, centers, max_iter=3)
     counts = naive_soft.soft_counts(found.assignment, codes, 3)
     shares = counts.sum(axis=0)
-    slopes = naive_soft.finite_differences(lambda n: naive_soft.divergence(n, shares), counts)
+    by_logs = naive_soft.finite_differences(  # of counts, however small they are
+        lambda logs: naive_soft.divergence(np.exp(logs), shares), np.log(counts)
+    )
     scale = 0.5 * naive_soft.total_variance(X)
-    assert np.allclose(found.offsets, scale * slopes, rtol=1e-5, atol=1e-7)
-    converged = run(X, codes, centers, max_iter=500, tol=1e-12)
-    prices = ((X[:, None] - converged.centers) ** 2).sum(axis=2) + converged.offsets[:, codes].T
-    sure = converged.assignment.max(axis=1) > 0.999
-    assert sure.mean() > 0.7
-    assert np.array_equal(prices.argmin(axis=1)[sure], converged.labels[sure])
+    assert np.allclose(found.offsets * counts, scale * by_logs, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_updates", [1, 4])
+def test_an_update_moves_shares_to_where_prices_are_low(n_updates):
+    """Logarithms of shares fall by the prices, in a unit of each group, up to a sum of 1."""
+    X, codes, centers = sample()
+    now, then = (
+        run(X, codes, centers, max_iter=1, tol=0.0, n_updates=n) for n in (n_updates, n_updates + 1)
+    )
+    prices = ((X[:, None] - centers) ** 2).sum(axis=2) + now.offsets[:, codes].T
+    falls = np.log(now.assignment) - np.log(then.assignment)
+    is_moving = then.assignment > 1e-40  # no share falls below e^-100
+    for g in range(3):
+        rows = [
+            (prices[i, known] - prices[i, known].mean(), falls[i, known] - falls[i, known].mean())
+            for i, known in zip(np.flatnonzero(codes == g), is_moving[codes == g], strict=True)
+        ]
+        own_prices, own_falls = map(np.concatenate, zip(*rows, strict=True))
+        unit = (own_prices @ own_prices) / (own_prices @ own_falls)
+        assert unit > 0
+        assert np.allclose(unit * own_falls, own_prices, rtol=1e-6, atol=1e-6)
 
 
 def test_target_shares_are_approached():
