@@ -147,7 +147,7 @@ def test_centroids_of_a_clusterer_by_density_are_centres():
     assert model.cost_without_limits_ == pytest.approx(costs.min(axis=1).mean())
 
 
-@pytest.mark.parametrize("unit", [1e-13, 1e-8, 1e8])
+@pytest.mark.parametrize("unit", [1e-13, pytest.param(1e-8, marks=pytest.mark.slow), 1e8])
 def test_the_unit_of_costs_does_not_matter(unit):
     X, groups = people(60)
     given = {"sensitive_features": groups, "sample_weight": generator().exponential(size=60)}

@@ -2,6 +2,7 @@ import time
 import tracemalloc
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -340,12 +341,13 @@ def test_float32_stays_float32():
     assert model.inertia_ == pytest.approx(fit(X, groups).inertia_, rel=0.02)
 
 
-def test_starts():
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_starts(backend):
     X, groups = segregated()
     best = fit(X, groups, n_init=3).inertia_
     assert best <= fit(X, groups, n_init=1).inertia_ * (1 + 1e-9)
-    parallel = fit(X, groups, n_init=3, n_jobs=2)
-    assert parallel.inertia_ == best
+    with joblib.parallel_config(backend):
+        assert fit(X, groups, n_init=3, n_jobs=2).inertia_ == best
     assert fit(X, groups, init="random").balance_ > 0
     model = fit(X, groups, init=X[:4].tolist())
     assert model.cluster_centers_.shape == (4, 3)

@@ -44,6 +44,12 @@ def rarely(n_draws):
 # --- two rates ---------------------------------------------------------------------------------
 
 
+@cache
+def lower_rates(k0, n0):
+    """The middles of 100,000 equal parts, of the distribution of a lower end of a rate."""
+    return special.betaincinv(k0, n0 - k0 + 1, (np.arange(100_000) + 0.5) / 100_000)
+
+
 @pytest.mark.parametrize("ratio", [False, True])
 @pytest.mark.parametrize(
     ("k1", "n1", "k0", "n0", "limit"),
@@ -63,8 +69,7 @@ def rarely(n_draws):
 )
 def test_the_melded_p_value_is_a_probability_of_two_betas(k1, n1, k0, n0, limit, ratio):
     # The mean over the lower rate, of the chance that the other one is high enough.
-    places = (np.arange(100_000) + 0.5) / 100_000
-    lower = special.betaincinv(k0, n0 - k0 + 1, places) if k0 else np.zeros(1)
+    lower = lower_rates(k0, n0) if k0 else np.zeros(1)
     least = np.minimum(lower / (1 - limit) if ratio else lower + limit, 1.0)
     chance = (special.betaincc(k1 + 1, n1 - k1, least) if k1 < n1 else least < 1).mean()
     for quick in (False, True):

@@ -128,10 +128,15 @@ KINDS = {
 }
 
 
+def is_in_another(name, kind):
+    """Weights and strata are asked for at once where both are taken."""
+    return kind in ("weights", "stratum") and KINDS["strata"][1].keys() <= {*parameters(name)}
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        (name, kind)
+        pytest.param(name, kind, marks=pytest.mark.slow if is_in_another(name, kind) else ())
         for name in [*METRICS, *TESTS]
         for kind, (_, given) in KINDS.items()
         if given.keys() <= {*parameters(name)}
@@ -335,8 +340,8 @@ def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
     ("name", "is_weighted", "control"),
     [
         ("statistical_parity_gap", False, None),
-        ("statistical_parity_gap", True, "job"),
-        ("demographic_parity_difference", True, None),
+        pytest.param("statistical_parity_gap", True, "job", marks=pytest.mark.slow),
+        pytest.param("demographic_parity_difference", True, None, marks=pytest.mark.slow),
         ("equal_opportunity_difference", False, "job"),  # classes keep their rows
     ],
 )

@@ -297,6 +297,7 @@ def test_tables_are_written_as_they_are_printed(tmp_path):
     assert [re.split("  +", line.strip()) for line in lines[1:]] == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_record_says_with_what_it_was_measured(name):
     """Whether the code has changed since is asked by ``make bench-check`` and said on the page."""

@@ -4,7 +4,7 @@ import pytest
 
 from skfair.solvers.base import SOLVERS
 from tests.public import names_in
-from tests.solvers.test_contract import each_case, each_check, risk_subject
+from tests.solvers.test_contract import PROBLEMS, each_check, risk_subject
 
 # Solvers whose multipliers are none of the KKT conditions, and one that ignores the constraints.
 NO_DUAL = {"ssg", "ipp_ssg", "multiplier_model", "penalty", "sgd"}
@@ -18,8 +18,15 @@ SUBJECTS = [
 ]
 
 
+# One kind of problem is for each day.
+EACH_DAY = "upper_only"
+
+
 @each_check
-@each_case
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case == EACH_DAY else pytest.mark.slow) for case in PROBLEMS],
+)
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_solvers_of_papers_keep_the_contract(subject, case, check):
     check(subject, subject.case(case))

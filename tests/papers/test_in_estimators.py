@@ -27,7 +27,7 @@ def test_linear_scores_of_a_user_are_our_own(solver, constraint):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 @pytest.mark.parametrize("model", [FairKMeans(max_iter=3), ParetoFairKMeans(max_iter=2)])
 def test_swaps_are_the_same_bits_with_any_number_of_threads(model, dtype, monkeypatch):
     model.set_params(n_clusters=3, solver="swap", random_state=0)

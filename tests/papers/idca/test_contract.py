@@ -49,6 +49,7 @@ def no_constraints():
 PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_constraints)}
 
 
+EACH_DAY = "lower_only"  # the others are slow
 ON_ROWS = {"two_sided", "lower_only", "no_constraints"}  # problems that batches say something of
 
 
@@ -96,7 +97,10 @@ def subject_of(name):
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case == EACH_DAY else pytest.mark.slow) for case in PROBLEMS],
+)
 @pytest.mark.parametrize("name", list(INTERVAL_SOLVERS))
 def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
     subject = subject_of(name)

@@ -135,6 +135,8 @@ def test_exact_assignment_helps_and_does_not_depend_on_the_order():
         problem, centers = random_problem(seed, 40, 4, 2, 0.9)
         found = assign(problem, centers, exact=True)
         gains.append(1 - found.cost / assign(problem, centers).cost)
+        if gains[-1] > 1e-3:
+            break
     assert min(gains) >= 0
     assert max(gains) > 1e-3
     order = generator(0).permutation(problem.n_samples)
