@@ -38,6 +38,7 @@ def test_the_commands_of_the_readme_do_all_the_set_up(tmp_path):
         assert steps.count("-m venv") == steps.count(" install ") == 1
 
 
+@pytest.mark.slow
 def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     """In a process of its own, as ``make demo`` does, in half a minute."""
     pytest.importorskip("matplotlib")

@@ -188,7 +188,7 @@ def folds_of(fold):
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 def test_neither_names_nor_the_order_of_rows_count(seed):
     """Three namings differed by 5 points of accuracy."""
     r, rows, y, groups, fold = made_people(seed, 4)

@@ -97,6 +97,7 @@ def test_its_own_constraint_is_kept():
 @pytest.mark.data
 @pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="SKFAIR_DATA is not set")
 @pytest.mark.parametrize("solver", ["ufsc", "ffsc"])
+@pytest.mark.slow
 def test_a_real_network(solver):
     """The signs of table 4 of fair_spectral_dc: FFSC has balanced labels, UFSC has not."""
     data = load_local("lastfm")
