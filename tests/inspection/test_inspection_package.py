@@ -50,17 +50,16 @@ def test_plot_says_that_matplotlib_is_missing(no_matplotlib):
         display.plot()
 
 
-@pytest.mark.parametrize("kind", ["rates", "rows", "scores", "ccdf", "clusters"])
-def test_a_failed_plot_leaves_the_display_as_it_was(kind):
-    display = of_groups(["a", "b"])[kind]
-    before = display.ax_
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got str"):
-        display.plot(ax="axes")
+def test_a_failed_plot_leaves_the_display_as_it_was():
     others = of_groups(["c", "d"])["rates"].ax_
-    if kind in ("rates", "rows", "clusters"):
-        with pytest.raises(ValueError, match="ax already shows"):
-            display.plot(ax=others, **({"layout": "rows"} if kind == "rows" else {}))
-    assert display.ax_ is before
+    for kind, display in of_groups(["a", "b"]).items():
+        before = display.ax_
+        with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got str"):
+            display.plot(ax="axes")
+        if kind in ("rates", "rows", "clusters"):
+            with pytest.raises(ValueError, match="ax already shows"):
+                display.plot(ax=others, **({"layout": "rows"} if kind == "rows" else {}))
+        assert display.ax_ is before
 
 
 def test_looks_differ_in_more_than_colour():
@@ -136,8 +135,8 @@ def test_names_of_groups_are_shown_letter_by_letter(legend_of):
     [
         [f"occupation number {i}" for i in range(45)],
         [f"{i}: born outside of the country, part-time employee with dependants" for i in range(3)],
-        [f"{i}{'_part_time_employee' * 300}{i}" for i in range(3)],
-        [f"{i}{' word' * 2000}" for i in range(3)],
+        [f"{i}{'_part_time_employee' * 100}{i}" for i in range(3)],
+        [f"{i}{' word' * 600}" for i in range(3)],
     ],
     ids=["many", "long", "one very long word", "very long"],
 )
@@ -151,6 +150,7 @@ def test_many_groups_and_long_names_leave_room_for_the_data(names):
             ends = legend.get_window_extent()
             assert ends.x1 <= whole.x1 + 1
             assert ends.y0 >= whole.y0 - 1
+        plt.close(display.figure_)  # else it is drawn once more
 
 
 def test_rows_of_long_names_are_continued():

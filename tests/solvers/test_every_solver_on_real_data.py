@@ -33,7 +33,21 @@ pytestmark = [
     pytest.mark.data,
     pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="needs the folder of data sets"),
 ]
-each_solver = pytest.mark.parametrize("solver", list(SOLVERS))
+
+
+def each(registry, names=None):
+    """Return a mark for each name of a registry; those of papers are slow."""
+    papers = {*names_in(registry, of_papers=True), *INTERVAL_SOLVERS}
+    return pytest.mark.parametrize(
+        "solver",
+        [
+            pytest.param(name, marks=pytest.mark.slow if name in papers else ())
+            for name in (registry if names is None else names)
+        ],
+    )
+
+
+each_solver = each(SOLVERS)
 # What problems lack, so that solvers that need it are refused.
 NOT_IN_INTERVALS, NOT_IN_RANKINGS = {"draw", "hessian"}, {"hessian"}
 WITHIN = [
@@ -151,7 +165,7 @@ def test_mean_predictions_keep_the_limit(solver):
         assert SOLVERS[solver].is_stochastic
 
 
-@pytest.mark.parametrize("solver", WITHIN)
+@each(SOLVERS, WITHIN)
 def test_shares_of_an_interval_keep_the_limit(solver):
     """Definition 4.2 of partial_fairness_idca: the largest difference over all thresholds."""
     X, y, group = people()
@@ -177,7 +191,7 @@ def test_shares_of_an_interval_keep_the_limit(solver):
     assert model.is_within_limit_ or (model.status_ == "infeasible" and solver in of_papers)
 
 
-@pytest.mark.parametrize("solver", list(CLUSTERING_SOLVERS))
+@each(CLUSTERING_SOLVERS)
 def test_clusters_are_what_they_are_said_to_be(solver):
     X, group = points()
     # Some trade cost against balance and take no limit; they say so in an error.
@@ -196,7 +210,7 @@ def test_clusters_are_what_they_are_said_to_be(solver):
     assert model.balance_ == pytest.approx(np.nanmin(balances), abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", list(EIGEN_SOLVERS))
+@each(EIGEN_SOLVERS)
 def test_embeddings_are_what_they_are_said_to_be(solver):
     """Table 4 of fair_spectral_dc: cost, H'H - I and F'H, and the cut of the labels."""
     X, group = points(120)
@@ -212,7 +226,7 @@ def test_embeddings_are_what_they_are_said_to_be(solver):
     assert missed <= 1e-6 or model.fairness_residual_ > 1e-6
 
 
-@pytest.mark.parametrize("solver", RANKING_SOLVERS)
+@each(SOLVERS, RANKING_SOLVERS)
 def test_disparities_of_queries_are_those_of_all_pairs(solver):
     """Section D.3 of plada: errors on pairs of either direction, for each query."""
     X, y, query, group = states()
@@ -231,7 +245,7 @@ def test_disparities_of_queries_are_those_of_all_pairs(solver):
     assert np.mean(errors) < 0.5  # of constant scores
 
 
-@pytest.mark.parametrize("solver", FRONT_SOLVERS)
+@each(CLUSTERING_SOLVERS, FRONT_SOLVERS)
 def test_points_of_fronts_are_what_they_are_said_to_be(solver):
     """Costs and balances of safairkm, and no point that another one dominates."""
     X, group = points()
