@@ -159,12 +159,12 @@ def test_a_person_is_in_one_half_only(chosen_from, frame):
 
 
 def test_options_reach_the_page(chosen_from):
-    data, text, _ = chosen_from(limits="0.05")
+    data, text, _ = chosen_from(limits="1")
     assert "granted" not in text
     assert data["steps"][0]["group_aware"] is False
     given = ["--decided", "granted", "--title", "Our limit", "--group-aware"]
     given += ["--constraint", "equal_opportunity", "--confidence", "0.99"]
-    changed, text, _ = chosen_from(*given, limits="0.05")
+    changed, text, _ = chosen_from(*given, limits="1")
     assert "granted" in text
     assert "<title>Our limit" in text
     assert changed["steps"][0]["group_aware"] is True
@@ -187,7 +187,7 @@ def test_the_seed_says_which_rows_judge(chosen_from):
 def test_small_groups_are_not_shown(chosen_from, frame):
     rows = frame[(frame["sex"] == "m") | (frame.index % 3 == 0)]  # about 360 men and 80 women
     every, shown = (
-        chosen_from("--group-aware", *options, rows=rows, limits="0.05")[0]["steps"][0]["numbers"]
+        chosen_from("--group-aware", *options, rows=rows, limits="1")[0]["steps"][0]["numbers"]
         for options in ([], ["--suppress-below", "100"])
     )
     every, shown = every["attributes"], shown["attributes"]
@@ -246,7 +246,7 @@ TODAY = ["--before", "granted", "--pos-label", "granted", "--pos-label-true", "y
 @pytest.mark.parametrize("options", [[], ["--group-aware"], ["--columns", "job"]])
 def test_a_large_change_of_the_rate_is_said_with_what_to_do(chosen_from, options):
     """Of a third today, about the half that pays back is selected if nothing holds the rate."""
-    data, _, told = chosen_from(*TODAY, *options, rows=lenders(), limits="0.3,1")
+    data, _, told = chosen_from(*TODAY, *options, rows=lenders(), limits="1")
     base = data["steps"][0]["numbers"]["rate"][0]
     moved = [
         step
@@ -284,7 +284,7 @@ def test_the_rate_of_today_is_held(chosen_from):
 
 
 def test_without_today_the_rate_of_the_model_is_held(chosen_from):
-    data, text, _ = chosen_from(*AWARE, rows=lenders(), limits="0.3,1")
+    data, text, _ = chosen_from(*AWARE, rows=lenders(apart=0.5), limits="0.3,1")
     rates = [step["held_rate"] for step in data["steps"] if step["holds_overall_rate"]]
     assert len(set(rates)) == 1
     assert f"are selected at {rates[0]:.0%}. On these rows it is" in text
@@ -373,9 +373,9 @@ def test_the_chosen_limit_is_put_into_force_and_its_gate_passes(decide, tmp_path
     rows, new = (lenders(seed, apart=0.1) for seed in (1, 2))
     applicants = new.drop(columns=["paid", "granted"]).assign(note="NA")
     if "--group-aware" not in options:  # decisions do not use the group
-        decided = decide(1, applicants.drop(columns="sex"), *options, rows=rows)
+        decided = decide(1, applicants.drop(columns="sex"), *options, rows=rows, limits="0.3")
         assert "sex" not in decided
-    decided = decide(1, applicants, *options, rows=rows)
+    decided = decide(1, applicants, *options, rows=rows, limits="0.3")
     assert decided.drop(columns="decision").astype(str).equals(applicants.astype(str))
     assert set(decided["decision"]) == {"granted", "refused"}
     high = decided["score"].astype(float) > 1

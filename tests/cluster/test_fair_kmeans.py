@@ -483,7 +483,10 @@ def test_a_stream_checks_its_parts():
 
 @pytest.mark.parametrize(
     ("model", "dtype"),
-    [(FairKMeans(5), np.float32), (ParetoFairKMeans(5, balances=2, n_init=1), np.float64)],
+    [
+        (FairKMeans(5), np.float32),
+        pytest.param(ParetoFairKMeans(5, balances=2, n_init=1), np.float64, marks=pytest.mark.slow),
+    ],
 )
 def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     rng = generator(0)
@@ -577,7 +580,7 @@ def test_clusters_cost_hardly_more_than_those_of_k_means_that_are_balanced():
     assert n_worse <= 4
 
 
-@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize("has_weights", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_sixty_rows_in_four_groups_take_no_seconds(has_weights):
     """A limit that whole rows can hardly keep took 1 to 4 s of searches."""
     seconds = []

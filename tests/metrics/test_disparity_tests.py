@@ -335,10 +335,15 @@ def classes(rng, shifts, n_positive, n_negative):
     ("shifts", "n_positive", "n_negative"),
     [
         ((2.0, 3.5), (12, 80), (48, 320)),
-        ((1.0, 2.5), (12, 80), (48, 320)),
-        ((3.5, 2.0), (12, 80), (48, 320)),
-        ((2.0, 2.6), (30, 30), (300, 300)),
-        ((2.0, 3.0), (5, 30), (5, 30)),
+        *(
+            pytest.param(*sample, marks=pytest.mark.slow)
+            for sample in [
+                ((1.0, 2.5), (12, 80), (48, 320)),
+                ((3.5, 2.0), (12, 80), (48, 320)),
+                ((2.0, 2.6), (30, 30), (300, 300)),
+                ((2.0, 3.0), (5, 30), (5, 30)),
+            ]
+        ),
     ],
 )
 def test_areas_near_1_keep_their_size(shifts, n_positive, n_negative):
@@ -590,7 +595,9 @@ def quantiles_of_beta(a, b):
 
 @pytest.mark.parametrize("ratio", [False, True])
 @pytest.mark.parametrize("part", [1e-6, 1e-3, 0.05, 0.4, 0.8])
-@pytest.mark.parametrize("sizes", [(160.0, 200.0), (900.0, 40.0)])
+@pytest.mark.parametrize(
+    "sizes", [(160.0, 200.0), pytest.param((900.0, 40.0), marks=pytest.mark.slow)]
+)
 def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
     # The weights of a few rows add up to less than one row. Means over the quantiles of the other
     # rate are right whatever the density of this one is.

@@ -139,7 +139,7 @@ def simulated(seed, n=2000):
     return table, np.where(is_member, "a", "b"), y_pred, true
 
 
-@pytest.mark.parametrize("has_known", [False, True])
+@pytest.mark.parametrize("has_known", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_bounds_and_corrected_rates_hold_for_the_population(has_known):
     """In two of three tables the truth is at the very end of the bounds."""
     found = []

@@ -150,7 +150,13 @@ def test_standard_error_of_a_difference_equals_the_formula():
     assert row["value_low"] < row["value"] < row["value_high"]
 
 
-@pytest.mark.parametrize(("sizes", "rates"), [((40, 200), (0.01, 0.1)), ((60, 300), (0.02, 0.04))])
+@pytest.mark.parametrize(
+    ("sizes", "rates"),
+    [
+        ((40, 200), (0.01, 0.1)),
+        pytest.param((60, 300), (0.02, 0.04), marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_of_ratios_hold_where_a_group_has_hardly_any_success(sizes, rates):
     """Resamples of a group without one had none either: a third of the intervals held."""
     rng, n_draws, n_held = generator(4), 80, 0
@@ -375,7 +381,7 @@ def crossed(n, rng, *, is_additive=True):
 
 @pytest.mark.parametrize(
     ("is_additive", "n_draws", "factor", "covered"),
-    [(True, 100, 0.85, 0.88), (False, 100, 1.2, 0.8)],
+    [(True, 100, 0.85, 0.88), pytest.param(False, 100, 1.2, 0.8, marks=pytest.mark.slow)],
 )
 def test_pooled_estimates_are_nearer_and_their_intervals_cover(
     is_additive, n_draws, factor, covered

@@ -61,10 +61,10 @@ def test_the_weights_of_starts_add_up_to_one():
     [
         ((0.35, 0.3), (300, 700), 0.05, 200, 50),
         ((0.3, 0.35), (300, 700), 0.05, 200, 50),
-        ((0.005, 0.015), (55, 945), 0.01, 1000, 50),
-        ((0.015, 0.005), (55, 945), 0.01, 600, 50),
+        pytest.param((0.005, 0.015), (55, 945), 0.01, 1000, 50, marks=pytest.mark.slow),
+        pytest.param((0.015, 0.005), (55, 945), 0.01, 600, 50, marks=pytest.mark.slow),
         ((0.99, 0.94), (55, 945), 0.05, 600, 50),
-        ((0.05, 0.1), (10, 90), 0.05, 600, 10),
+        pytest.param((0.05, 0.1), (10, 90), 0.05, 600, 10, marks=pytest.mark.slow),
         ((0.9, 0.7), (10, 90), 0.2, 400, 2),
         # A limit on the ratio
         ((0.5, 0.4), (300, 700), 0.8, 200, 50),
@@ -230,6 +230,7 @@ def merged_alarms(gaps, n_streams, seed=0):
     return n_alarms / n_streams
 
 
+@pytest.mark.slow
 def test_a_merged_monitor_keeps_its_share_of_false_alarms():
     assert merged_alarms([0.05] * 40, 40) <= most_alarms(0.2, 40)
     assert merged_alarms([0.15] * 20, 3) == 1.0

@@ -2,6 +2,7 @@
 
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,12 +47,12 @@ def search(seed=0, n=1200, settings=None, **options):
 def test_another_model_does_better_as_rarely_as_is_said():
     """A shift is the disparity, and smaller ones are more accurate."""
     n_wrong, gains, drawn = 0, [], generator(9).uniform(0, 0.4, 200_000)
-    for seed in range(30):
+    for seed in range(20):
         found = search(seed, 800, gain=0.0, max_models=87, max_loss=0.02, n_bootstrap=200)
         better = drawn < found.estimator.shift - found.further_gain
         n_wrong += better.mean() > found.chance
         gains.append(found.further_gain)
-    assert n_wrong <= stats.binom.isf(1e-7, 30, 0.05)
+    assert n_wrong <= stats.binom.isf(1e-7, 20, 0.05)
     assert np.mean(gains) < 0.2
 
 
@@ -96,6 +97,7 @@ def test_the_search_ends_when_rows_are_too_few_to_show_more():
         assert found.further_gain > 0.02
 
 
+@pytest.mark.slow
 def test_the_said_number_of_rows_reaches_the_gain():
     gains = []
     for seed in range(6):
@@ -105,6 +107,10 @@ def test_the_said_number_of_rows_reaches_the_gain():
         more = search(seed + 50, found.n_rows_needed, **options)
         gains.append(more.further_gain)
     assert np.mean(gains) < 0.07
+
+
+def test_the_number_of_rows_that_reaches_the_gain_is_said():
+    found = search(0, 100, gain=0.02, max_models=87)
     said = found.sentences()[-1]
     assert f"With about {found.n_rows_needed:,} evaluation rows instead" in said
     assert said.endswith("this bound would be 2 points.")
@@ -142,8 +148,10 @@ def test_the_sentence_is_in_the_text_the_page_and_the_json(tmp_path):
     assert len(known["candidates"]) == len(found.models)
 
 
-def test_same_seed_same_result_in_parallel_too():
-    first, second = (search(3, gain=0.5, n_jobs=jobs) for jobs in (None, 2))
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_same_seed_same_result_in_parallel_too(backend):
+    with joblib.parallel_config(backend):
+        first, second = (search(3, gain=0.5, n_jobs=jobs) for jobs in (None, 2))
     pd.testing.assert_frame_equal(first.table, second.table)
     assert first.further_gain == second.further_gain
     assert not search(4, gain=0.5).table.equals(first.table)

@@ -68,6 +68,7 @@ def test_the_p_value_of_two_groups_is_that_of_the_textbook():
     assert found.gaps["p_value"].to_numpy() == pytest.approx(expected, abs=0.025)
 
 
+@pytest.mark.slow
 def test_noise_is_rarely_called_a_discovery():
     """No subgroup differs, and 300 are searched: few of 30 searches may find one."""
     n_found = 0

@@ -170,6 +170,7 @@ def test_intervals_are_wider_where_rows_are_alike():
     assert widths[False, False] < 1.2 * widths[False, True]
 
 
+@pytest.mark.slow
 def test_no_difference_is_seldom_beyond_chance():
     """By rows, of which each person has dozens, there nearly always is one."""
     n_found = np.zeros((2, 2), int)
