@@ -138,7 +138,8 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     free = path.solver.solve(path.free, problem.model_part(theta0), **params)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     free = free._replace(theta=theta, multipliers=lam)
-    if free.status != "stopped" and path.compare(problem, theta)[1] <= 0:  # they do not bind
+    beyond = path.compare(problem, theta)[1]
+    if free.status != "stopped" and np.all(beyond <= 0):  # they do not bind
         return StrictResult(problem, free, Verdict(path.quality(theta), 0.0))
     unlimited = path.keep(problem, free)
     if path.is_stopped:
