@@ -229,7 +229,7 @@ def test_prediction_with_and_without_groups():
 
 
 @pytest.mark.filterwarnings("ignore:The limits on the batch are missed")  # by up to one row
-@pytest.mark.parametrize("n_rows", [1, 5, 50])
+@pytest.mark.parametrize("n_rows", [1, 5, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_batch_smaller_than_the_clusters_joins_what_they_hold(n_rows):
     X, groups = segregated(700)
     model = FairKMeans(8, random_state=0).fit(X[:500], sensitive_features=groups[:500])

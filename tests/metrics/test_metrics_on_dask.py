@@ -304,7 +304,9 @@ def reports_of_both(report, groups, columns, **given):
 
 
 each_kind_of_report = pytest.mark.parametrize(
-    "columns", [{}, {"sample_weight": "w"}, KINDS["strata"][1]], ids=["plain", "weights", "strata"]
+    "columns",
+    [{}, pytest.param({"sample_weight": "w"}, marks=pytest.mark.slow), KINDS["strata"][1]],
+    ids=["plain", "weights", "strata"],
 )
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import recall_score
 
@@ -80,6 +80,7 @@ def test_swapping_the_groups_turns_the_sign(people):
             assert ratio(**rows, reference=reference) == ratio(**rows) <= 1
 
 
+@settings(max_examples=30)
 @given(
     counts=st.lists(st.integers(1, 20), min_size=3, max_size=6),
     agg=st.sampled_from(get_args(Agg)),

@@ -156,9 +156,14 @@ def test_labels_of_units_may_come_later():
 @pytest.mark.parametrize(
     ("rates", "n_persons", "rows", "likeness"),
     [
-        ((0.3, 0.35), (100, 100), [10], 0.999),
-        ((0.3, 0.35), (100, 100), [1, 2, 5, 10], 0.5),
-        ((0.35, 0.3), (20, 100), [1, 2, 5, 10], 0.2),
+        *(
+            pytest.param(*stream, marks=pytest.mark.slow)
+            for stream in [
+                ((0.3, 0.35), (100, 100), [10], 0.999),
+                ((0.3, 0.35), (100, 100), [1, 2, 5, 10], 0.5),
+                ((0.35, 0.3), (20, 100), [1, 2, 5, 10], 0.2),
+            ]
+        ),
         # If the batch itself said what its rows are worth, 83% of these would be false alarms
         ((0.1, 0.15), (10, 200), [1, 30], 0.2),
         ((0.3, 0.35), (5, 5), [10], 0.5),

@@ -381,7 +381,7 @@ def test_a_limit_of_threadpoolctl_holds_inside_decorated_functions_too(two_threa
             assert one_blas_thread(allowed_threads)() == allowed_threads() == 1
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_workers_of_joblib_use_one_thread(backend, monkeypatch):
     monkeypatch.setattr(module, "_n_processors", lambda: 8)
     used = Parallel(n_jobs=2, backend=backend)(delayed(allowed_threads)() for _ in range(4))

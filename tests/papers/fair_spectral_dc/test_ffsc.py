@@ -17,7 +17,7 @@ from tests.seeds import generator
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 def test_equals_the_twin(seed, is_sparse):
     rng = generator(seed)
     n, k, weight = 24, 3, 0.3 + seed
