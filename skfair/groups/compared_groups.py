@@ -17,15 +17,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.attributes import check_aligned
-from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
+from skfair._typing import BoolArray, FloatArray, IntArray, IntervalLike
+from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import whole_numbers
 from skfair.groups.reference import reference_groups
-from skfair.groups.strata import Strata, read_strata
+from skfair.groups.strata import Strata
 from skfair.utils.factorize import factorize
-from skfair.utils.validation import check_weights, is_strict
+from skfair.utils.validation import is_strict
 
 Agg = Literal["worst", "mean"]
 # "pairwise", "overall", a group, or a dict of the level of each attribute.
@@ -46,6 +45,52 @@ class ComparedGroups:
     stratum_of: IntArray
     strata: tuple[str, ...] | None  # one name per stratum; None without control features
     is_present: BoolArray  # (n_cells,): false for a cell of a stratum whose rows have no weight
+
+    @classmethod
+    def of(
+        cls,
+        groups: GroupEncoding,
+        strata: Strata | None = None,
+        weights: FloatArray | None = None,
+        row_counts: IntArray | None = None,  # how many rows each one stands for, if not for one
+    ) -> ComparedGroups:
+        """Compare groups of rows, within strata if there are any."""
+        if strata is not None:
+            return cls._within(strata, groups, weights, row_counts)
+        every = np.arange(groups.counts.size)
+        stratum, is_present = np.zeros(every.size, np.int64), np.ones(every.size, bool)
+        return cls(groups, groups.levels, every, stratum, None, is_present)
+
+    @classmethod
+    def _within(
+        cls,
+        strata: Strata,
+        groups: GroupEncoding,
+        weights: FloatArray | None,
+        row_counts: IntArray | None,
+    ) -> ComparedGroups:
+        """Split groups into cells, one for each stratum in which a group has rows."""
+        numbers = strata.codes * groups.n_groups
+        factorized = [factorize(numbers + codes) for codes in groups.codes]
+        offsets = np.cumsum([0, *(len(attribute.levels) for attribute in factorized)])
+        stratum, group = np.divmod(
+            np.concatenate([attribute.levels for attribute in factorized]), groups.n_groups
+        )
+        names = tuple(
+            f"{groups.names[g]} (stratum {strata.names[s]})"
+            for s, g in zip(stratum.tolist(), group.tolist(), strict=True)
+        )
+        pairs = zip(factorized, offsets[:-1], strict=True)
+        codes = np.stack([attribute.codes + start for attribute, start in pairs])
+        people = groups.people if row_counts is None else row_counts
+        counts = sum(np.bincount(of_rows, people, group.size) for of_rows in codes)
+        if groups.people is not None:  # there is one attribute, and strata have whole numbers
+            parts = np.split(counts, np.flatnonzero(np.diff(stratum)) + 1)
+            counts = np.concatenate([whole_numbers(part) for part in parts])
+        levels = GroupLevels((), (), None, names, offsets)
+        cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64), groups.people)
+        is_present = cells.sums(weights) > 0
+        return cls(cells, groups.levels, group, stratum, strata.names, is_present)
 
     @cached_property
     def starts(self) -> IntArray:
@@ -162,69 +207,6 @@ class ComparedGroups:
                 "class, so its rate is undefined. Merge small groups or add data, or pass "
                 "zero_division=numpy.nan to get NaN."
             )
-
-
-def checked_rows(
-    sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    *,
-    n_samples: int,
-    like: object = None,
-    predictions: object = None,
-    row_counts: IntArray | None = None,
-) -> tuple[ComparedGroups, FloatArray | None]:
-    """Read what every metric takes with its labels and scores: groups, strata and weights.
-
-    Rows are in the order of ``like`` and of the ``predictions``; those that stand for several are
-    counted by ``row_counts``. Groups that have been read before are returned as they are.
-    """
-    check_aligned(
-        y=like,
-        predictions=predictions,
-        sample_weight=sample_weight,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-    )
-    weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
-    if isinstance(sensitive_features, ComparedGroups):
-        return sensitive_features, weights
-    groups = encode_groups(sensitive_features, n_samples=n_samples, intersectional=intersectional)
-    if control_features is not None:
-        strata = read_strata(control_features, n_samples=n_samples)
-        return _within_strata(groups, strata, weights, row_counts), weights
-    every = np.arange(groups.counts.size)
-    stratum, is_present = np.zeros(every.size, np.int64), np.ones(every.size, bool)
-    return ComparedGroups(groups, groups.levels, every, stratum, None, is_present), weights
-
-
-def _within_strata(
-    groups: GroupEncoding, strata: Strata, weights: FloatArray | None, row_counts: IntArray | None
-) -> ComparedGroups:
-    """Split groups into cells, one for each stratum in which a group has rows."""
-    numbers = strata.codes * groups.n_groups
-    factorized = [factorize(numbers + codes) for codes in groups.codes]
-    offsets = np.cumsum([0, *(len(attribute.levels) for attribute in factorized)])
-    stratum, group = np.divmod(
-        np.concatenate([attribute.levels for attribute in factorized]), groups.n_groups
-    )
-    names = tuple(
-        f"{groups.names[g]} (stratum {strata.names[s]})"
-        for s, g in zip(stratum.tolist(), group.tolist(), strict=True)
-    )
-    codes = np.stack(
-        [attribute.codes + start for attribute, start in zip(factorized, offsets[:-1], strict=True)]
-    )
-    people = groups.people if row_counts is None else row_counts
-    counts = sum(np.bincount(of_rows, people, group.size) for of_rows in codes)
-    if groups.people is not None:  # there is one attribute, and strata have whole numbers of rows
-        parts = np.split(counts, np.flatnonzero(np.diff(stratum)) + 1)
-        counts = np.concatenate([whole_numbers(part) for part in parts])
-    levels = GroupLevels((), (), None, names, offsets)
-    cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64), groups.people)
-    is_present = cells.sums(weights) > 0
-    return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
 
 
 def aggregate(

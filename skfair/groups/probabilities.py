@@ -14,17 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
-from skfair.groups.attributes import SENSITIVE, check_alignment, read_columns, take_rows
+from skfair.groups.attributes import SENSITIVE, read_columns
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive import Sensitive
-from skfair.utils.dask_collections import is_lazy
 from skfair.utils.text import listed, plural
-from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
-
-# Sensitive features, control features, weights, and whether attributes are crossed.
-GroupArguments = tuple[Any, Any, Any, bool]
 
 # Sums of probabilities may miss 1 by so much: float32 errs by 1e-7 for each group.
 ROUNDING = 1e-5
@@ -225,30 +220,3 @@ def whole_numbers(sizes: FloatArray) -> IntArray:
     left = round(float(sizes.sum())) - int(rounded.sum())
     rounded[np.argsort(rounded - sizes, kind="stable")[:left]] += 1
     return rounded
-
-
-def spread_rows(
-    # Labels, scores and the like, each with a value per row or None
-    columns: Sequence[Any],
-    groups: GroupArguments,
-) -> tuple[list[Any], GroupArguments]:
-    """Return each row once for each group that it may belong to; plain groups as they are."""
-    table, control, sample_weight, intersectional = groups
-    if not isinstance(table, GroupProbabilities):
-        return list(columns), groups
-    if is_lazy(*columns, control, sample_weight):
-        raise TypeError(
-            "GroupProbabilities are read with rows in memory. compute() the Dask collections."
-        )
-    for column in (*columns, control, sample_weight):
-        check_alignment(table, column)
-        if hasattr(column, "__len__") and not isinstance(column, str | dict):
-            check_length(table, len(column))
-    owners, weights, encoding = table.spread(check_weights(sample_weight, len(table)))
-    is_plain = sample_weight is None and owners.size == len(table)
-
-    def taken(column: Any) -> Any:
-        return None if column is None else take_rows(column, owners)
-
-    spread = (encoding, taken(control), None if is_plain else weights, intersectional)
-    return [taken(column) for column in columns], spread

@@ -26,12 +26,13 @@ from skfair.groups.compared_groups import (
     ZeroDivision,
     aggregate,
     check_agg,
-    checked_rows,
     ratios,
 )
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
 from skfair.groups.row_units import UnitParts, share_of_few
+from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import in_order
 from skfair.utils.validation import is_strict
 from skfair.utils.warn import unwanted
@@ -108,6 +109,16 @@ class GroupTable:
             columns[name] = pd.Series(of_cells.remove_unused_categories())
         return columns
 
+    def encoded(self, attributes: Sequence[str]) -> GroupEncoding:
+        """Return the group of each cell by some attributes, which are crossed."""
+        with unwanted(UserWarning):  # these were given where the rows were read
+            return encode_groups(self.columns(attributes))
+
+    def strata(self, within: Sequence[str]) -> Strata:
+        """Return the stratum of each cell by some attributes."""
+        with unwanted(UserWarning):
+            return read_strata(self.columns(within))
+
     def only(self, is_kept: BoolArray) -> GroupTable:
         """Return some of the cells; without scores."""
         if is_kept.all():
@@ -135,13 +146,9 @@ class GroupTable:
 
         The groups of several attributes are crossed.
         """
-        with unwanted(UserWarning):  # these were given where the rows were read
-            groups, _ = checked_rows(
-                self.columns(attributes),
-                self.columns(within) if within else None,
-                n_samples=len(self.codes),
-                row_counts=np.ceil(self.counts).astype(np.int64),
-            )
+        n_rows = np.ceil(self.counts).astype(np.int64)
+        strata = self.strata(within) if within else None
+        groups = ComparedGroups.of(self.encoded(attributes), strata, None, n_rows)
         codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
         sums = _gathered([self], codes, n_groups)
         return GroupTable.of_groups(groups, sums, *self.merged(codes, n_groups))

@@ -19,14 +19,11 @@ their bin.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from numbers import Real
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +32,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
 from skfair.groups.distinct_rows import RowBlock, WeightedRows, number_kinds, with_kinds
-from skfair.groups.encoding import encode_groups
-from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.score_bins import (
     Bins,
     Sketch,
@@ -46,14 +42,12 @@ from skfair.groups.score_bins import (
     joined_sketches,
     sketch_of,
 )
-from skfair.utils.dask_collections import align, is_lazy
+from skfair.utils.dask_collections import align
 from skfair.utils.factorize import factorize
 from skfair.utils.partition_tasks import add
 from skfair.utils.text import plural
 from skfair.utils.threads import added
 from skfair.utils.validation import check_scores, one_dimensional
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 # More distinct labels and groups in a block than this are no labels.
 MOST_KINDS = 1 << 16
@@ -62,10 +56,6 @@ MOST_KINDS = 1 << 16
 MANY = 1 << 15
 # Most combinations of integers between the smallest and the largest of each column.
 _MOST_COMBINATIONS = 1 << 12
-
-# Arguments of metrics with one value per row: labels and scores, groups and weights.
-_COLUMNS = ("y_true", "y_pred", "y_score", "labels")
-_GROUPS = ("sensitive_features", "control_features", "sample_weight")
 
 
 class LazyRows:
@@ -77,7 +67,7 @@ class LazyRows:
     >>> from skfair.groups.weighted_rows import LazyRows
     >>> y_pred = da.from_array([0, 1, 1, 1], chunks=2)
     >>> sex = da.from_array(["f", "m", "m", "m"], chunks=2)
-    >>> rows = LazyRows({"y_pred": y_pred}, {}, (sex, None, None, True)).kinds()
+    >>> rows = LazyRows({"y_pred": y_pred}, {}, sex).kinds()
     >>> rows.columns["y_pred"].tolist(), rows.weights.tolist()
     ([0, 1], [1.0, 3.0])
     """
@@ -88,17 +78,25 @@ class LazyRows:
         # those that are numbers. Labels may be None
         labels: Mapping[str, Any],
         numbers: Mapping[str, Any],
-        groups: GroupArguments,
+        sensitive_features: Any,
+        control_features: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
     ) -> None:
-        *_, sample_weight, intersectional = groups
         labels = {name: values for name, values in labels.items() if values is not None}
         for name, values in numbers.items():
             if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
-        if groups[0] is None:
+        if sensitive_features is None:
             read_columns(None)  # raises
-        of_groups = dict(zip(_GROUPS, groups[:3], strict=True))
-        rows = align(**labels, **numbers, **of_groups).then(_read, tuple(labels), tuple(numbers))
+        aligned = align(
+            **labels,
+            **numbers,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+        )
+        rows = aligned.then(_read, tuple(labels), tuple(numbers))
         nothing = f"{next(iter([*labels, *numbers]))} is empty."
         # Kinds are read in one pass; numbers are visited again.
         self._blocks, self._kinds = number_kinds(
@@ -152,56 +150,16 @@ class LazyRows:
         )
 
 
-class MetricRows(NamedTuple):
-    """Labels, scores and groups that a metric reads: of all rows, or of few that stand for them."""
+def counted_rows(
+    labels: Mapping[str, Any], groups: Any
+) -> tuple[dict[str, Any], GroupEncoding, IntArray] | None:
+    """Return labels and groups of the distinct rows of long arrays, and how often they occur.
 
-    columns: Mapping[str, Any]  # labels and scores by the name of the argument
-    groups: GroupArguments
-    # If few rows stand for all: number of the rows behind each, sum of their squared weights
-    counts: IntArray | None = None
-    squares: FloatArray | None = None
-
-
-def read_rows(
-    labels: Mapping[str, Any],
-    numbers: Mapping[str, Any],
-    groups: GroupArguments,
-    # Which rows stand for those of Dask collections; by default distinct ones, also of long arrays
-    summary: Callable[[LazyRows], WeightedRows] | None = None,
-    # Columns that the metric does not read; their rows must be in the same order
-    beside: Mapping[str, Any] = MappingProxyType({}),
-) -> MetricRows:
-    """Return few rows for Dask collections and long arrays of few values, others as they are.
-
-    If groups are known by probability, each row is there once for each group that it may belong to.
+    None unless the arrays are long and hold few integers or texts.
     """
-    columns = {**beside, **labels, **numbers}
-    if isinstance(groups[0], GroupProbabilities):
-        spread, groups = spread_rows(list(columns.values()), groups)
-        return MetricRows(dict(zip(columns, spread, strict=True)), groups)
-    units = columns.get("units")
-    if is_lazy(*labels.values(), *numbers.values(), *groups):
-        if units is not None:
-            raise TypeError(
-                "units= says which rows in memory belong together, and these rows are in Dask "
-                "collections. compute() them."
-            )
-        lazy = LazyRows(labels, numbers, groups)
-        few = lazy.kinds() if summary is None else summary(lazy)
-        of_few = few.groups, few.control_features, few.weights, groups[3]
-        return MetricRows(few.columns, of_few, few.counts, few.squares)
-    present = {name: own for name, own in labels.items() if own is not None}
-    counted = [*present.values(), groups[0]]
-    are_long = all(isinstance(c, np.ndarray) and c.size >= MANY for c in counted)
-    others = groups[1], groups[2], units, summary
-    if not are_long or any(other is not None for other in others):
-        return MetricRows(columns, groups)
-    return _counted(present, groups[0]) or MetricRows(columns, groups)
-
-
-def _counted(labels: Mapping[str, Any], groups: NDArray[Any]) -> MetricRows | None:
-    """Return the distinct rows of long arrays; None unless these hold few integers or texts."""
     columns = [*labels.values(), groups]
+    if not all(isinstance(column, np.ndarray) and column.size >= MANY for column in columns):
+        return None
     is_plain = all(column.ndim == 1 and column.dtype.kind in "iubSU" for column in columns)
     if not is_plain or len({column.size for column in columns}) > 1:
         return None
@@ -217,9 +175,7 @@ def _counted(labels: Mapping[str, Any], groups: NDArray[Any]) -> MetricRows | No
         few.append(np.array(values if texts is None else [texts[i] for i in values], column.dtype))
     encoding = encode_groups(few.pop())
     sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
-    weights = counts.astype(np.float64)
-    of_few = replace(encoding, counts=sizes), None, weights, True
-    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts, weights)
+    return dict(zip(labels, few, strict=True)), replace(encoding, counts=sizes), counts
 
 
 def _as_numbers(column: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
@@ -250,54 +206,6 @@ def _count(columns: Sequence[NDArray[Any]]) -> tuple[list[int], IntArray | None]
 
     counts = added(of_block, columns[0].size, np.zeros(prod(widths), np.int64))
     return lowest, counts.reshape(widths)
-
-
-def accepts_dask(
-    *labels: str, mean_of: str | None = None, binned: str | None = None
-) -> Callable[[Function], Function]:
-    """Decorate a metric: what it is given becomes few weighted rows where these stand for it.
-
-    ``labels`` are the arguments whose distinct values count; ``mean_of`` numbers of which it needs
-    the mean over groups and labels; ``binned`` scores. Other arguments are not looked at.
-    """
-
-    def decorate(function: Function) -> Function:
-        signature = inspect.signature(function)
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            values = (*args, *kwargs.values())
-            is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
-            is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in values)
-            if not (is_spread or is_long or is_lazy(*values)):
-                return function(*args, **kwargs)
-            call = signature.bind(*args, **kwargs)
-            call.apply_defaults()
-            arguments = call.arguments
-
-            def summary(rows: LazyRows) -> WeightedRows:
-                if binned is None:
-                    return rows.means(cast(str, mean_of))
-                threshold = arguments.get("threshold")
-                is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
-                return rows.binned(binned, [cast(float, threshold)] if is_number else [])
-
-            sensitive, control, weights = map(arguments.get, _GROUPS)
-            groups = sensitive, control, weights, arguments.get("intersectional", True)
-            of_labels = {name: arguments[name] for name in labels}
-            numbers = {name: arguments[name] for name in (mean_of, binned) if name is not None}
-            beside = {name: arguments[name] for name in _COLUMNS if name in arguments}
-            rows = read_rows(of_labels, numbers, groups, summary if numbers else None, beside)
-            if rows.groups is groups:
-                return function(*args, **kwargs)
-            own = {**rows.columns, **dict(zip(_GROUPS, rows.groups[:3], strict=True))}
-            names = (*_COLUMNS, *_GROUPS)
-            arguments |= {name: own.get(name) for name in names if name in arguments}
-            return function(*call.args, **call.kwargs)
-
-        return cast(Function, wrapper)
-
-    return decorate
 
 
 def _read(

@@ -22,11 +22,11 @@ from skfair._typing import (
     IntArray,
     MatrixLike,
 )
+from skfair.groups.cohort import Cohort
 from skfair.groups.rates import CellMeans
-from skfair.groups.row_units import read_units
 from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
-from skfair.metrics.scores import outcomes_of_probabilities, scored_rows
+from skfair.metrics.scores import outcomes_of_probabilities
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.validation import check_names, check_number, check_numbers, check_probability
 
@@ -185,17 +185,16 @@ class GroupCalibrationDisplay(Display):
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)
         check_probability(confidence, "confidence")
-        groups = sensitive_features, None, sample_weight, intersectional
-        rows = scored_rows(y_score, *groups, like=y_true)
-        is_positive = outcomes_of_probabilities(rows, y_true, pos_label) > 0
+        who = sensitive_features, None, sample_weight, intersectional
+        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True, units=units)
+        is_positive = outcomes_of_probabilities(rows, pos_label) > 0
         weights = np.ones(is_positive.size) if rows.weights is None else rows.weights
-        together = read_units(units, is_positive.size)
         curves = []
         for members in rows.groups.rows_of_cells():
             counted = members[weights[members] > 0]
-            own, scores = weights[counted], rows.scores[counted]
+            own, scores = weights[counted], rows.values[counted]
             bins, n_own = _bins(scores, own, n_bins)
-            of_rows = None, together and together.taken(counted)  # no squares
+            of_rows = None, rows.units and rows.units.taken(counted)  # no squares
             shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own, *of_rows)
             means = np.bincount(bins, own * scores) / shares.weight
             curves.append((means, shares.means, *shares.interval(confidence)))

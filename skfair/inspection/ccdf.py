@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.groups.cohort import Cohort
 from skfair.inspection import _style
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
-from skfair.metrics.scores import ScoredRows, scored_rows
 
 _BAND = _style.PALETTE[4]  # orange: the first four are those of curves
 
@@ -141,9 +141,8 @@ class CCDFCurveDisplay(ScoreDisplay):
             is compared with the other groups of its own attribute.
         """
         cls._needs_matplotlib("from_predictions")
-        rows = scored_rows(
-            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
-        )
+        who = sensitive_features, None, sample_weight, intersectional
+        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
         groups = rows.groups.cells
         chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
         # Groups of other attributes overlap with the reference.
@@ -230,13 +229,13 @@ class CCDFCurveDisplay(ScoreDisplay):
         return bands
 
 
-def _curve(rows: ScoredRows, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
+def _curve(rows: Cohort, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
     """Return the shares above each threshold of two groups, from no row to all of them."""
     groups = rows.groups.cells
     codes = groups.codes[groups.attribute_of_group[reference]]
     inside = (codes == reference) | (codes == other)
     weights = 1.0 if rows.weights is None else rows.weights[inside]
-    levels, position = np.unique(-rows.scores[inside], return_inverse=True)  # descending scores
+    levels, position = np.unique(-rows.values[inside], return_inverse=True)  # descending scores
     masses = [(codes[inside] == group) * weights for group in (reference, other)]
     above = [np.bincount(position, weights=mass, minlength=levels.size) for mass in masses]
     table = np.concatenate([np.zeros((2, 1)), np.cumsum(np.stack(above), axis=1)], axis=1)

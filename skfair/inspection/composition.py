@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.groups.encoding import encode_groups
+from skfair.groups.cohort import Cohort
 from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
@@ -18,7 +18,7 @@ from skfair.inspection._display import (
     documented,
     fitted_attribute,
 )
-from skfair.utils.validation import check_labels, check_names, check_weights
+from skfair.utils.validation import check_labels, check_names
 
 
 @documented
@@ -146,10 +146,9 @@ class ClusterCompositionDisplay(Display):
         """
         cls._needs_matplotlib("from_labels")
         codes, clusters = check_labels(labels, "labels")
-        weights = check_weights(sample_weight, codes.size)
-        groups = encode_groups(
-            sensitive_features, n_samples=codes.size, intersectional=intersectional, like=labels
-        )
+        who = sensitive_features, None, sample_weight, intersectional
+        rows = Cohort.read(lambda _: codes, {"labels": labels}, *who, each_row=True)
+        groups, weights = rows.groups.cells, rows.weights
         table = groups.cross_counts(codes, len(clusters), weights)
         sizes = np.bincount(codes, weights=weights, minlength=len(clusters)).astype(np.float64)
         occurs = np.flatnonzero(sizes > 0)

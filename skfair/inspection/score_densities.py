@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.groups.cohort import Cohort
 from skfair.inspection import _scores
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
 from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look
-from skfair.metrics.scores import scored_rows
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_numbers, check_scores, check_weights
 
@@ -141,13 +141,12 @@ class GroupScoreDisplay(ScoreDisplay):
             or options of the curves.
         """
         cls._needs_matplotlib("from_predictions")
-        rows = scored_rows(
-            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
-        )
+        who = sensitive_features, None, sample_weight, intersectional
+        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
         attribute = rows.groups.cells.attribute_of_group
         members = [rows.groups.cells.codes[a] == g for g, a in enumerate(attribute)]
         display = cls(
-            scores=[rows.scores[member] for member in members],
+            scores=[rows.values[member] for member in members],
             group_names=rows.groups.cells.names,
             weights=None if rows.weights is None else [rows.weights[m] for m in members],
             interval=_scores.bounds_of_groups(interval, rows.groups.cells.levels),

@@ -26,9 +26,8 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
+from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import Agg
-from skfair.groups.encoding import encode_groups
-from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.utils.dask_collections import align, is_lazy
 from skfair.utils.docs import described, documenter
@@ -56,7 +55,6 @@ def _parameters() -> None:
 _documented = documenter(PARAGRAPHS | described(_parameters))
 
 
-@accepts_dask("labels")
 @_documented
 def cluster_balances(
     labels: ColumnLike,
@@ -118,7 +116,6 @@ def cluster_balances(
     return np.asarray(np.min([_balances(table, relative) for table in tables], axis=0))
 
 
-@accepts_dask("labels")
 @_documented
 def balance_score(
     labels: ColumnLike,
@@ -189,7 +186,6 @@ def balance_score(
     return float(reduce([reduce(_balances(table, relative)) for table in tables]))
 
 
-@accepts_dask("labels")
 @_documented
 def share_deviation(
     labels: ColumnLike,
@@ -245,7 +241,6 @@ def share_deviation(
     return float(reduce([reduce(gap) for gap in gaps]))
 
 
-@accepts_dask("labels")
 @_documented
 def share_ratio(
     labels: ColumnLike,
@@ -299,7 +294,6 @@ def share_ratio(
     return float(min((np.minimum(p, r) / np.maximum(p, r)).min() for p, r in shares))
 
 
-@accepts_dask("labels")
 @_documented
 def kl_fairness_error(
     labels: ColumnLike,
@@ -369,11 +363,17 @@ def _tables(
     """
     options = {"intersectional": intersectional, "n_clusters": n_clusters, **parameters}
     validate_parameter_constraints(_CONSTRAINTS, options, caller_name=function)
-    codes, n_levels = check_clusters(labels, n_clusters)
-    groups = encode_groups(
-        sensitive_features, n_samples=codes.size, intersectional=intersectional, like=labels
-    )
-    table = groups.cross_counts(codes, n_levels, check_weights(sample_weight, codes.size))
+    n_levels = 0
+
+    def clusters_of(own: Columns) -> IntArray:
+        nonlocal n_levels
+        codes, n_levels = check_clusters(own["labels"], n_clusters)
+        return codes
+
+    who = sensitive_features, None, sample_weight, intersectional
+    rows = Cohort.read(clusters_of, {"labels": labels}, *who, labels=("labels",))
+    groups = rows.groups.cells
+    table = groups.cross_counts(rows.values, n_levels, rows.weights)
     if n_clusters is None:
         table = table[:, table.any(axis=0)]
     parts = np.split(table, groups.offsets[1:-1])

@@ -15,17 +15,21 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
+from skfair.groups.attributes import read_columns
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.probabilities import GroupProbabilities
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import (
     SCORE_METRICS,
     Evidence,
-    Sample,
     evidence_of_labels,
     evidence_of_scores,
 )
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
+from skfair.metrics.scores import rankable_rows
 from skfair.metrics.two_rates import edge_rates
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.validation import check_limit, check_number, check_probability
@@ -253,9 +257,9 @@ def disparity_test(
         is_difference = spec is not None and spec.kind == "difference"
         ratio = f"min_ratio={limit:g}" if is_difference else None
         check_limit(limit, f"max_disparity={limit:g}", ratio=ratio)
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    sample = y_true, y_pred, groups, pos_label, units
-    evidence = _evidence(name, spec, sample, method, reference, interval)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
+    evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
     p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
@@ -307,9 +311,9 @@ def disparity_upper_bound(
     """
     check_probability(confidence, "confidence")
     name, spec, _ = requested_metric(metric, comparison)
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    sample = y_true, y_pred, groups, pos_label, units
-    evidence = _evidence(name, spec, sample, method, reference, interval)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
+    evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
     _before_shift(name, spec, 1.0, shift)
     spread = None
     if name == "mean_score_difference":  # in units of the score, and of any size
@@ -351,15 +355,29 @@ def _before_shift(name: str, spec: LabelSpec | None, limit: float, shift: float)
 def _evidence(
     name: str,
     spec: LabelSpec | None,
-    sample: Sample,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    who: tuple[Any, Any, Any, bool],  # as Cohort.read takes them
     method: str,
     reference: Reference,
     interval: IntervalLike | None,
+    pos_label: ClassLabel,
+    units: ColumnLike | None,
 ) -> Evidence:
+    """Read the rows, and return the comparisons of a metric."""
     if method not in ("auto", "melded", "exact", "score"):
         raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
     if spec is not None:
-        evidence = evidence_of_labels(name, spec, sample, method, reference)
+        if spec.uses_y_true and y_true is None:
+            raise ValueError(f"{name} needs y_true, got None.")
+        if isinstance(who[0], GroupProbabilities):
+            read_columns(who[0])  # raises: such rows are not independent
+        if method == "auto" and is_lazy(y_pred):  # exact tests are for few rows
+            method = "melded"
+        rows = Cohort.of_labels(
+            y_true, y_pred, *who, counted=spec.counted, pos_label=pos_label, units=units
+        )
+        evidence = evidence_of_labels(spec, rows, method, reference)
     elif name.startswith("partial_") and interval is None:
         raise ValueError(f"{name} needs interval=, the ranks that count.")
     elif is_group(reference) or reference != "pairwise":
@@ -368,7 +386,19 @@ def _evidence(
             "Leave it out, or test a metric of labels."
         )
     else:
-        evidence = evidence_of_scores(name, sample, interval)
+        if is_lazy(y_true, y_pred, *who[:2]):
+            raise TypeError(
+                f"The test of {name} reads single scores, and these are in Dask collections. "
+                "compute() them, or test rates of labels, of which sums are enough."
+            )
+        if who[2] is not None:
+            raise ValueError(
+                f"{name} has no test with sample_weight. Leave out the weights, or test rates of "
+                "labels."
+            )
+        read = Cohort.of_scores if interval is None else rankable_rows
+        rows = read(y_pred, y_true, *who, name="y_pred", each_row=True, units=units)
+        evidence = evidence_of_scores(name, rows, interval, pos_label)
     if not evidence.measured.size:
         raise ValueError(
             "There is nothing to compare: sensitive_features has no two groups with rows, or with "

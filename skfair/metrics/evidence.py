@@ -24,22 +24,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, FloatArray, IntArray
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, is_group, ratios
-from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.labels import count_correct, count_labels
-from skfair.groups.probabilities import GroupArguments, GroupProbabilities
 from skfair.groups.rates import rates_of
-from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
-from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
 from skfair.metrics.two_rates import (
     MANY_NODES,
     beta_density,
@@ -51,9 +47,7 @@ from skfair.metrics.two_rates import (
     score_statistic,
     smallest_limit,
 )
-from skfair.utils.dask_collections import is_lazy
 from skfair.utils.rounding import TINY
-from skfair.utils.validation import check_positive
 
 # "auto" counts every table if both groups have at most about this many rows.
 _FEW_ROWS = 61
@@ -67,11 +61,6 @@ _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
 _DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
 _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
 SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
-
-
-# True labels or None, predictions, groups with strata and weights, the positive class, and which
-# rows belong together.
-Sample: TypeAlias = tuple[Any, Any, GroupArguments, Any, Any]
 
 
 class Evidence(NamedTuple):
@@ -102,20 +91,10 @@ class Evidence(NamedTuple):
 
 
 def evidence_of_labels(
-    name: str, spec: LabelSpec, sample: Sample, method: str, reference: Reference
+    spec: LabelSpec, rows: Cohort, method: str, reference: Reference
 ) -> Evidence:
-    """Return the comparisons of a metric of labels."""
-    y_true, y_pred, groups, pos_label, units = sample
-    if spec.uses_y_true and y_true is None:
-        raise ValueError(f"{name} needs y_true, got None.")
-    if isinstance(groups[0], GroupProbabilities):
-        encode_groups(groups[0])  # raises: such rows are not independent
-    if spec.rates == ("accuracy",):
-        table = count_correct(y_true, y_pred, groups, units=units)
-    else:
-        no_true = not spec.uses_y_true
-        how: dict[str, Any] = {"ignores_true": no_true, "units": units}
-        table = count_labels(y_true, y_pred, groups, pos_label, **how)
+    """Return the comparisons of a metric of labels, for rows whose values are its outcomes."""
+    table = rows.table()
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
@@ -123,7 +102,7 @@ def evidence_of_labels(
     if spec.kind == "largest":
         return _caps(table, *spec.rates)
     is_ratio = spec.kind == "ratio"
-    is_whole = groups[2] is None and not table.has_units
+    is_whole = rows.counts_each_once and rows.units is None
     if is_ratio and not is_group(reference) and reference == "overall":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
@@ -133,7 +112,7 @@ def evidence_of_labels(
     k1, n1, k0, n0, share = np.concatenate([numbers for *_, numbers in sides], axis=1)
     if method == "auto":
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
-        method = "exact" if is_whole and few and not is_lazy(y_pred) else "melded"
+        method = "exact" if is_whole and few else "melded"
     if method == "exact" and not is_whole:
         raise ValueError(
             "method='exact' counts independent rows, not weights or rows that belong together "
@@ -201,29 +180,16 @@ def _sides(
     return names[cells], np.full(cells.size, "rest", dtype=object), numbers[:, cells]
 
 
-def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evidence:
-    """Return the comparisons of a metric of scores."""
-    y_true, y_pred, groups, pos_label, units = sample
-    if is_lazy(y_true, y_pred, *groups[:2]):
-        raise TypeError(
-            f"The test of {name} reads single scores, and these are in Dask collections. compute() "
-            "them, or test rates of labels, of which sums are enough."
-        )
-    if groups[2] is not None:
-        raise ValueError(
-            f"{name} has no test with sample_weight. Leave out the weights, or test rates of "
-            "labels."
-        )
-    read = scored_rows if interval is None else rankable_rows
-    rows = read(y_pred, *groups, like=y_true, name="y_pred")
+def evidence_of_scores(
+    name: str, rows: Cohort, interval: Any = None, pos_label: ClassLabel = None
+) -> Evidence:
+    """Return the comparisons of a metric of scores, for rows without weights."""
     first, second = rows.groups.pairs
     names = np.array(rows.groups.cells.names, dtype=object)
     columns = {"rate": name, "first": names[first], "second": names[second]}
     pairs = list(zip(first.tolist(), second.tolist(), strict=True))
-    positive = None
-    if name in _OF_CLASSES:
-        positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    members = _members(rows, positive, name, read_units(units, rows.scores.size))
+    positive = rows.positive(pos_label) if name in _OF_CLASSES else None
+    members = _members(rows, positive, name)
     if name == "mean_score_difference":
         return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])
     if name not in _DISTRIBUTIONS:
@@ -273,12 +239,10 @@ class _Members:
         return np.asarray(mean + added * (levels.size / values.size))
 
 
-def _members(
-    rows: ScoredRows, positive: IntArray | None, name: str, units: RowUnits | None
-) -> list[tuple[_Members, ...]]:
+def _members(rows: Cohort, positive: IntArray | None, name: str) -> list[tuple[_Members, ...]]:
     """Return the members of each cell: all of them, or its negatives and its positives."""
-    members = []
-    owners = np.arange(rows.scores.size) if units is None else units.codes
+    members, units = [], rows.units
+    owners = np.arange(rows.values.size) if units is None else units.codes
     for cell, own in enumerate(rows.groups.rows_of_cells()):
         parts = [own]
         if positive is not None:
@@ -291,7 +255,7 @@ def _members(
                 f"{rows.groups.cells.names[cell]!r} has fewer."
             )
         of_units = [None if units is None else owners[part] for part in parts]
-        scores = (rows.scores[part] for part in parts)
+        scores = (rows.values[part] for part in parts)
         members.append(tuple(map(_Members, scores, of_units)))
     return members
 

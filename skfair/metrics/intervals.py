@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import take_rows
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, aggregate
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import encode_groups
@@ -29,16 +30,14 @@ from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.strata import read_strata
-from skfair.groups.weighted_rows import LazyRows, accepts_dask
+from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import (
-    ScoredRows,
     SortedScores,
     group_auc_gap,
     inter_group_pairwise_gap,
     intra_group_pairwise_gap,
-    scored_rows,
     statistical_parity_gap,
     wasserstein_gap,
 )
@@ -255,9 +254,9 @@ def _lazy_deals(
     """Deal the groups out at random: how many rows of each group get which labels and score."""
     groups = (*map(params.get, _OF_ROWS), params.get("intersectional", True))
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
-        rows = LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
+        rows = LazyRows({"y_true": y_true, "y_score": y_score}, {}, *groups).kinds()
     else:
-        rows = LazyRows({"y_true": y_true}, {"y_score": y_score}, groups).binned("y_score")
+        rows = LazyRows({"y_true": y_true}, {"y_score": y_score}, *groups).binned("y_score")
     labels = None if kept is None else rows.columns.get(kept)
     strata = _strata(rows.control_features, labels, rows.weights.size)
     generator = np.random.default_rng(rng.randint(2**31))
@@ -312,7 +311,6 @@ def _distinct(columns: list[Factorized]) -> tuple[IntArray, IntArray]:
     return numbers, first_rows(numbers)
 
 
-@accepts_dask(binned="y_score")
 def suggest_interval(
     y_score: ColumnLike,
     *,
@@ -373,15 +371,16 @@ def suggest_interval(
     check_number(step, "step", 0.01, 0.5)
     check_number(min_width, "min_width", 0, 1)
     check_number(threshold, "threshold")
-    rows = scored_rows(y_score, sensitive_features, None, sample_weight)
+    who = sensitive_features, None, sample_weight
+    rows = Cohort.of_scores(y_score, None, *who, threshold=threshold)
     if rate is None:
-        rate = float(np.average(rows.scores > threshold, weights=rows.weights))
+        rate = float(np.average(rows.values > threshold, weights=rows.weights))
     check_number(rate, "rate", 0, 1)
     groups = rows.groups.cells
     first, second = np.triu_indices(groups.n_groups, k=1)
     if not first.size:
         raise ValueError("suggest_interval compares groups, but there is only one group.")
-    s = SortedScores(rows.scores, groups.codes[0], groups.n_groups, rows.weights)
+    s = SortedScores(rows.values, groups.codes[0], groups.n_groups, rows.weights)
     ends = np.unique(np.append(np.arange(0, 1, step), 1.0).round(12))
     table = []
     for low in ends[ends <= rate]:
@@ -439,9 +438,9 @@ SCORE_METRICS: dict[Callable[..., float], bool] = {
 class SortedRows:
     """Rows in the order of their scores, and their metrics under one set of weights or another."""
 
-    def __init__(self, rows: ScoredRows, positive: IntArray | None) -> None:
-        self._order = np.argsort(-rows.scores, kind="stable")
-        self._scores = rows.scores[self._order]
+    def __init__(self, rows: Cohort, positive: IntArray | None) -> None:
+        self._order = np.argsort(-rows.values, kind="stable")
+        self._scores = rows.values[self._order]
         self._has_classes = positive is not None
         labels = np.zeros(self._order.size, bool) if positive is None else positive > 0
         self._positive = labels[self._order]
@@ -508,18 +507,16 @@ def _partners(
 
 
 def resampled_gaps(
-    rows: ScoredRows,
+    rows: Cohort,
     positive: IntArray | None,
     agg: Agg,
     n_bootstrap: int,
     rng: np.random.RandomState,
-    counts: IntArray | None,  # how many rows each one stands for
-    units: RowUnits | None = None,
 ) -> FloatArray:
     """Return the metrics of resamples, (n_bootstrap, n_metrics); threads share them."""
     own_rows = SortedRows(rows, positive)
-    draws = islice(_resampled_weights(rows, rng, counts, units), n_bootstrap)
-    n_threads = allowed_threads() if rows.scores.size >= BLOCK else 1
+    draws = islice(_resampled_weights(rows, rng), n_bootstrap)
+    n_threads = allowed_threads() if rows.values.size >= BLOCK else 1
     of_draws: list[list[float]] = []
     while some := list(islice(draws, n_threads)):  # not all are held at once
 
@@ -531,14 +528,12 @@ def resampled_gaps(
     return np.array(of_draws).reshape(n_bootstrap, n_metrics)
 
 
-def _resampled_weights(
-    rows: ScoredRows, rng: np.random.RandomState, counts: IntArray | None, units: RowUnits | None
-) -> Iterator[FloatArray]:
-    base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
+def _resampled_weights(rows: Cohort, rng: np.random.RandomState) -> Iterator[FloatArray]:
+    base = np.ones(rows.values.size) if rows.weights is None else rows.weights
     counted = np.flatnonzero(base > 0)
     codes = rows.groups.cells.codes[0][counted]
     members = [counted[codes == g] for g in np.unique(codes)]
-    together = units or RowUnits(np.arange(base.size), base.size)
+    counts, together = rows.counts, rows.units or RowUnits(np.arange(base.size), base.size)
     resamples = [together.taken(own).resamples(rng) for own in members]
     while True:
         weights = np.zeros(base.size)

@@ -11,11 +11,12 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
-from skfair.groups.labels import count_correct, count_labels
+from skfair.groups.outcomes import Counted
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 from skfair.utils.keywords import groups_by_name
@@ -33,6 +34,13 @@ class LabelSpec(NamedTuple):
     def uses_y_true(self) -> bool:
         """Whether a rate depends on the true labels."""
         return self.rates != ("selection_rate",)
+
+    @property
+    def counted(self) -> Counted:
+        """What rows count as, so that a table of them has these rates."""
+        if not self.uses_y_true:
+            return "predictions"
+        return "correct" if self.rates == ("accuracy",) else "classes"
 
     @property
     def greater_is_better(self) -> bool:
@@ -143,7 +151,7 @@ class LabelMetric(Protocol):
 def _comparison(about: Callable[[], None]) -> LabelMetric:
     """Make the metric of ``LABEL_METRICS`` that has the name and the docstring of a function."""
     kind, rates = spec = LABEL_METRICS[about.__name__]
-    how: Any = {"ignores_true": not spec.uses_y_true, "squares": False}
+    counted = spec.counted
 
     def metric(
         y_true: ColumnLike | None,
@@ -158,12 +166,9 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        groups = sensitive_features, control_features, sample_weight, intersectional
-        if rates == ("accuracy",):
-            table = count_correct(y_true, y_pred, groups, squares=False)
-        else:
-            table = count_labels(y_true, y_pred, groups, pos_label, **how)
-        return table.compare(kind, rates, reference, agg, zero_division)
+        who = sensitive_features, control_features, sample_weight, intersectional
+        rows = Cohort.of_labels(y_true, y_pred, *who, counted=counted, pos_label=pos_label)
+        return rows.table(squares=False).compare(kind, rates, reference, agg, zero_division)
 
     for name in ("__name__", "__qualname__", "__doc__"):
         setattr(metric, name, getattr(about, name))
@@ -559,9 +564,9 @@ def largest_selection_rate(
     >>> round(largest_selection_rate(y_true, y_pred, sensitive_features=sex), 3)
     0.75
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True, squares=False)
-    return table.largest("selection_rate", zero_division)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_labels(y_true, y_pred, *who, counted="predictions", pos_label=pos_label)
+    return rows.table(squares=False).largest("selection_rate", zero_division)
 
 
 @_DOCUMENTED["largest"]
@@ -590,9 +595,9 @@ def largest_false_positive_rate(
     >>> round(largest_false_positive_rate(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, squares=False)
-    return table.largest("false_positive_rate", zero_division)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_labels(y_true, y_pred, *who, pos_label=pos_label)
+    return rows.table(squares=False).largest("false_positive_rate", zero_division)
 
 
 @_DOCUMENTED["largest"]
@@ -621,6 +626,6 @@ def largest_false_negative_rate(
     >>> round(largest_false_negative_rate(y_true, y_pred, sensitive_features=sex), 3)
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    table = count_labels(y_true, y_pred, groups, pos_label, squares=False)
-    return table.largest("false_negative_rate", zero_division)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_labels(y_true, y_pred, *who, pos_label=pos_label)
+    return rows.table(squares=False).largest("false_negative_rate", zero_division)

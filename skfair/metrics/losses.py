@@ -13,18 +13,18 @@ that trained it. Any other loss can be passed as a function, or as an object tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
+from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
-from skfair.groups.probabilities import GroupArguments, spread_rows
-from skfair.groups.weighted_rows import LazyRows, accepts_dask
+from skfair.groups.distinct_rows import WeightedRows
+from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
-from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores
@@ -188,8 +188,8 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, groups, loss, task, subset, pos_label)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, who, loss, task, subset, pos_label)
     cells = losses.groups.compared_by(reference)
     means = _loss_means(losses, targets, subset, cells, zero_division)
     if sum_classes not in (False, True, "absolute"):
@@ -248,8 +248,8 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, groups, loss, task, subset, pos_label)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, who, loss, task, subset, pos_label)
     cells = losses.groups.present
     means = _loss_means(losses, targets, subset, cells, zero_division)
     return float(means[:, 0, cells].max())
@@ -308,8 +308,8 @@ def excess_loss(
     >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge", agg="mean"), 3)
     0.075
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, groups, loss, task, "all", pos_label)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, who, loss, task, "all", pos_label)
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
     cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
     if members_only:
@@ -318,7 +318,6 @@ def excess_loss(
     return aggregate((of_cells - overall)[cells], agg, is_one_sided=True)
 
 
-@accepts_dask(mean_of="y_score")
 @documented_gap_of_scores
 def mean_score_difference(
     y_true: ColumnLike | None,
@@ -366,8 +365,8 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who, summary=lambda lazy: lazy.means("y_score"))
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
@@ -422,8 +421,8 @@ def mean_residual_difference(
     >>> mean_residual_difference(y_true, y_pred, sensitive_features=sex)
     1.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows, _ = _losses_of(y_true, y_score, groups, _residual, "regression", "all", None)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows, _ = _losses_of(y_true, y_score, who, _residual, "regression", "all", None)
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
@@ -434,40 +433,44 @@ def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
 def _losses_of(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
-    groups: GroupArguments,
+    who: tuple[Any, Any, Any, bool],  # as Cohort.read takes them
     loss: Loss,
     task: Task,
     subset: RowSubset,
     pos_label: ClassLabel,
-) -> tuple[ScoredRows, FloatArray]:
-    """Return the loss of each row, as its score, and its target: 1 and -1 of classifiers.
+) -> tuple[Cohort, FloatArray]:
+    """Return rows with their losses as values, and their targets: 1 and -1 of classifiers.
 
     Of Dask collections these are kinds of rows with their mean losses.
     """
-    (y_true, y_score), groups = spread_rows([y_true, y_score], groups)
     row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
-    def targets_of(values: ColumnLike | None, n_rows: int) -> FloatArray:
+    def targets_of(own: Columns, n_rows: int) -> FloatArray:
+        true = own.get("y_true")
         if is_regression:
-            return check_scores(values, "y_true", n_rows)
-        return np.where(check_positive(values, "y_true", pos_label, n_rows), 1.0, -1.0)
+            return check_scores(true, "y_true", n_rows)
+        return np.where(check_positive(true, "y_true", pos_label, n_rows), 1.0, -1.0)
 
-    if not is_lazy(y_true, y_score, *groups):
-        rows = scored_rows(y_score, *groups, like=y_true)
-        targets = targets_of(y_true, rows.scores.size)
-        return rows._replace(scores=row_loss(rows.scores, targets)), targets
-    lazy = LazyRows(
-        {} if is_regression else {"y_true": y_true},
-        {"y_score": y_score} | ({"y_true": y_true} if is_regression else {}),
-        groups,
-    )
-    kinds = lazy.kinds()
-    targets = np.zeros(kinds.weights.size)
-    if not is_regression:
-        targets = targets_of(kinds.columns.get("y_true"), targets.size)
-    means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
-    of_kinds = means.groups, means.control_features, means.weights
-    return scored_rows(means.columns["loss"], *of_kinds, name="loss"), targets
+    def summary(lazy: LazyRows) -> WeightedRows:
+        kinds = lazy.kinds()
+        targets = np.zeros(kinds.weights.size)
+        if not is_regression:
+            targets = targets_of(kinds.columns, targets.size)
+        means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
+        return means._replace(columns=means.columns | {"targets": targets})
+
+    def values_of(own: Columns) -> FloatArray:
+        name = "loss" if "loss" in own else "y_score"
+        return check_scores(own[name], name)
+
+    labels, numbers = ((), ("y_score", "y_true")) if is_regression else (("y_true",), ("y_score",))
+    options: dict[str, Any] = {"labels": labels, "numbers": numbers, "summary": summary}
+    columns = {"y_true": y_true, "y_score": y_score}
+    rows = Cohort.read(values_of, columns, *who, **options).with_weight_in_groups()
+    if "loss" in rows.columns:
+        return rows, rows.columns["targets"]
+    targets = targets_of(rows.columns, rows.values.size)
+    return replace(rows, values=row_loss(rows.values, targets)), targets
 
 
 def _loss_of_numbers(
@@ -478,7 +481,7 @@ def _loss_of_numbers(
 
 
 def _loss_means(
-    losses: ScoredRows,
+    losses: Cohort,
     targets: FloatArray,
     subset: RowSubset,
     of_cells: IntArray,
@@ -492,16 +495,16 @@ def _loss_means(
     return np.stack(means)
 
 
-def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
+def _means(rows: Cohort, is_counted: BoolArray | None = None) -> FloatArray:
     """Average the scores of the rows that count over each cell, and over its peers: (2, n_cells).
 
     NaN where no row counts.
     """
-    weights = np.ones(rows.scores.size) if rows.weights is None else rows.weights
+    weights = np.ones(rows.values.size) if rows.weights is None else rows.weights
     if is_counted is not None:
         weights = weights * is_counted
     cells = rows.groups.cells
-    sums = np.stack([cells.sums(weights * rows.scores), cells.sums(weights)], axis=1)
+    sums = np.stack([cells.sums(weights * rows.values), cells.sums(weights)], axis=1)
     parts = np.stack([sums, rows.groups.peer_sums(sums)])
     with np.errstate(invalid="ignore"):
         return np.asarray(parts[..., 0] / parts[..., 1])

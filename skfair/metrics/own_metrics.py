@@ -22,17 +22,16 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import check_aligned
+from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import (
     Agg,
     Reference,
     ZeroDivision,
     aggregate,
     check_agg,
-    checked_rows,
     is_group,
     ratios,
 )
-from skfair.groups.probabilities import spread_rows
 from skfair.groups.row_units import RowUnits
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
@@ -125,19 +124,11 @@ class GroupMetric:
         if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
             raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
         check_agg(agg)
-        (y_true, y_pred), options = spread_rows(
-            [y_true, y_pred], (sensitive_features, control_features, sample_weight, intersectional)
-        )
-        true, predicted = np.asarray(y_true), np.asarray(y_pred)
-        check_consistent_length(true, predicted)
-        groups, weights = checked_rows(
-            *options,
-            n_samples=true.shape[0],
-            like=y_true,
-            predictions=y_pred,
-        )
-        rows = OwnRows(true, predicted, None, weights)
-        metric = with_positive(self.metric, pos_label, y_true)
+        who = sensitive_features, control_features, sample_weight, intersectional
+        columns = {"y_true": y_true, "y_pred": y_pred}
+        cohort = Cohort.read(_numbered, columns, *who, is_counted=False)
+        rows, groups = OwnRows.of(cohort), cohort.groups
+        metric = with_positive(self.metric, pos_label, cohort.columns["y_true"])
         of_cells = groups.rows_of_cells()
         values = _values(metric, rows, of_cells)
         is_alone = self.compare in ("smallest", "largest")
@@ -161,6 +152,13 @@ class GroupMetric:
         first, second = groups.sides(values, overall, reference)
         quotients = np.where(first == second, 1.0, ratios(first, second))
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
+
+
+def _numbered(columns: Columns) -> IntArray:
+    """Return the numbers of rows, whatever their labels are."""
+    true, predicted = (np.asarray(columns[name]) for name in ("y_true", "y_pred"))
+    check_consistent_length(true, predicted)
+    return np.arange(true.shape[0])
 
 
 def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
@@ -286,6 +284,12 @@ class OwnRows(NamedTuple):
     y_score: ColumnLike | None
     weights: FloatArray | None
     pos_label: ClassLabel = None
+
+    @classmethod
+    def of(cls, rows: Cohort, pos_label: ClassLabel = None) -> OwnRows:
+        """Return the columns of a cohort, as metrics of one's own take them."""
+        true, predicted = (np.asarray(rows.columns[name]) for name in ("y_true", "y_pred"))
+        return cls(true, predicted, rows.columns.get("y_score"), rows.weights, pos_label)
 
 
 def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:

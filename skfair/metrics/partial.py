@@ -19,13 +19,13 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
 from skfair.groups.intervals import Intervals
 from skfair.groups.rates import rates_of
-from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
-from skfair.metrics.scores import ScoredRows, SortedScores, Ties, auc_gaps, rankable_rows
-from skfair.utils.validation import check_number, check_positive
+from skfair.metrics.scores import SortedScores, Ties, auc_gaps, gap_of_pairs, rankable_rows
+from skfair.utils.validation import check_number
 
 
 def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
@@ -42,12 +42,12 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
 class StatisticalParityGap:
     """Partial statistical parity gap of rows that get other scores; all else is read once."""
 
-    def __init__(self, rows: ScoredRows, interval: IntervalLike, normalize: bool = True) -> None:
+    def __init__(self, rows: Cohort, interval: IntervalLike, normalize: bool = True) -> None:
         intervals, self._has_weights = rows.groups.intervals(interval), rows.weights is not None
         self._level = partial(levels_at, intervals, normalize=normalize)
         self._attributes = []
         for codes, start, stop, first, second in rows.groups.attributes():
-            ordered = SortedScores(rows.scores, codes, stop - start, rows.weights)
+            ordered = SortedScores(rows.values, codes, stop - start, rows.weights)
             self._attributes.append((ordered, self._level(ordered, start), start, first, second))
 
     def __call__(self, scores: FloatArray | None = None, agg: Agg = "worst") -> float:
@@ -61,7 +61,6 @@ class StatisticalParityGap:
         return aggregate(np.concatenate(values), agg)
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_statistical_parity_gap(
     y_true: ColumnLike | None,
@@ -102,12 +101,11 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who)
     return StatisticalParityGap(rows, interval, normalize)(agg=agg)
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_ccdf_gap(
     y_true: ColumnLike | None,
@@ -141,8 +139,8 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -168,10 +166,9 @@ def partial_ccdf_gap(
         largest_gaps_inside(s.scores, s.rank, inside, top, s.starts, first, second, out)
         return out
 
-    return rows.gap(gaps, agg)
+    return gap_of_pairs(rows, gaps, agg)
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_group_auc_gap(
     y_true: ColumnLike | None,
@@ -202,8 +199,8 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -211,13 +208,12 @@ def partial_group_auc_gap(
         mass = s.shared_mass(level, s.cell_of_position())
         return auc_gaps(s, mass, first, second, ties)
 
-    return rows.gap(gaps, agg)
+    return gap_of_pairs(rows, gaps, agg)
 
 
 RankWithin = Literal["group", "class"]
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_demographic_parity_gap(
     y_true: ColumnLike | None,
@@ -255,10 +251,10 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who, threshold=threshold)
     intervals = rows.groups.intervals(interval)
-    is_above, cells = rows.scores > threshold, rows.groups.cells
+    is_above, cells = rows.values > threshold, rows.groups.cells
     values = is_above if rows.weights is None else is_above * rows.weights
     with np.errstate(invalid="ignore"):  # of strata, cells without weight are left out
         rates = cells.sums(values) / cells.sums(rows.weights)
@@ -266,7 +262,6 @@ def partial_demographic_parity_gap(
     return aggregate(rows.groups.differences(overlaps, overlaps), agg)
 
 
-@accepts_dask("y_true", binned="y_score")
 @documented_gap
 def partial_equal_opportunity_gap(
     y_true: ColumnLike | None,
@@ -304,15 +299,14 @@ def partial_equal_opportunity_gap(
     ... )
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
-    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who, labels=("y_true",), threshold=threshold)
+    positive = rows.positive(pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
     return aggregate(rows.groups.differences(rates[:, 1], rates[:, 1]), agg)
 
 
-@accepts_dask("y_true", binned="y_score")
 @documented_gap
 def partial_equalized_odds_gap(
     y_true: ColumnLike | None,
@@ -347,9 +341,9 @@ def partial_equalized_odds_gap(
     >>> partial_equalized_odds_gap(y_true, y_score, sensitive_features=sex, interval=(0, 1))
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, *groups, like=y_true)
-    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = rankable_rows(y_score, y_true, *who, labels=("y_true",), threshold=threshold)
+    positive = rows.positive(pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
@@ -357,7 +351,7 @@ def partial_equalized_odds_gap(
 
 
 def _class_rates(
-    rows: ScoredRows,
+    rows: Cohort,
     positive: IntArray,
     interval: IntervalLike,
     threshold: float,
@@ -367,14 +361,14 @@ def _class_rates(
     intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")
     if rank_within == "class":
-        outcomes = 2 * positive + (rows.scores > threshold)
+        outcomes = 2 * positive + (rows.values > threshold)
         rates = _rates(rows.groups.cells.cross_counts(outcomes, 4, rows.weights))
         return _overlaps(rates, intervals, normalize=True)
     if rank_within != "group":
         raise ValueError(f"rank_within must be 'group' or 'class', got {rank_within!r}.")
     counts = []
     for codes, start, stop, _, _ in rows.groups.attributes():
-        s = SortedScores(rows.scores, codes, stop - start, rows.weights, keep_order=True)
+        s = SortedScores(rows.values, codes, stop - start, rows.weights, keep_order=True)
         cell = s.cell_of_position()
         mass = s.shared_mass(levels_at(intervals, s, start, normalize=True), cell)
         outcomes = 4 * cell + 2 * positive[s.order] + (s.scores > threshold)

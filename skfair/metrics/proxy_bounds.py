@@ -29,7 +29,7 @@ from skfair._typing import (
 )
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
 from skfair.groups.encoding import encode_groups
-from skfair.groups.labels import outcomes_of
+from skfair.groups.outcomes import outcomes_of
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.rates import RATES, rates_of
 from skfair.groups.row_units import RowUnits, read_units

@@ -17,7 +17,8 @@ import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import check_aligned
-from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.cohort import Cohort
+from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
@@ -73,9 +74,9 @@ def ranked_rows(
     codes, names = check_labels(query_id, "query_id", n)
     groups = one_group(n)
     if sensitive_features is not None:
-        groups = encode_groups(
-            sensitive_features, n_samples=n, intersectional=intersectional, like=first
-        )
+        who = sensitive_features, None, None, intersectional
+        rows = Cohort.read(lambda _: scores, {"y_score": first}, *who, each_row=True)
+        groups = rows.groups.cells
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
     order = np.argsort(codes, kind="stable")
     return RankedRows(grades, scores, groups, order, codes[order], starts, names)

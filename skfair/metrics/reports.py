@@ -6,9 +6,8 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
@@ -17,14 +16,13 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, names_group
 from skfair.groups.distinct_rows import WeightedRows
-from skfair.groups.encoding import GroupEncoding, one_group
-from skfair.groups.labels import count_correct, count_labels
+from skfair.groups.outcomes import Counted
 from skfair.groups.rates import CellMeans, rates_of
-from skfair.groups.row_units import read_units
 from skfair.groups.table import GroupTable
-from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
+from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
@@ -41,15 +39,12 @@ from skfair.metrics.own_metrics import (
     check_predictions,
     measure_own,
 )
-from skfair.metrics.scores import scored_rows
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.other_names import name_in_skfair
 from skfair.utils.validation import (
     check_number,
-    check_positive,
     check_probability,
     check_scores,
-    check_weights,
 )
 
 _REPORT_RATES = (
@@ -178,19 +173,17 @@ def group_report(
     _check_columns(y_true is None, bool(metrics), rates, method, estimate)
     if not metrics or isinstance(metrics, Mapping):  # check_own says what is wrong with others
         check_predictions(metrics, y_pred, y_score)
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, keeps_rows=bool(metrics))
-    count: Any = partial(count_labels, pos_label=pos_label, ignores_true=y_true is None)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_counted": not metrics}
     if not rates:
-        count = partial(count_correct, are_numbers=True)
-    tables = table, _ = _counted(rows, count)
+        options["counted"] = "equal"
+    rows = _read(y_true, y_pred, y_score, *who, **options)
+    tables = table, _ = _counted(rows)
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
-    weights = check_weights(rows.groups[2], cells.n_samples)
     counts, draws = listed.with_overall(table.weights), None
-    together = read_units(rows.columns["units"], cells.n_samples)
-    if together is not None:
-        owners = (together.codes[own] for own in listed.rows())
+    if rows.units is not None:
+        owners = (rows.units.codes[own] for own in listed.rows())
         columns["n_units"] = np.array([float(np.unique(own).size) for own in owners])
     if method == "bootstrap":
         draws = _resampled(tables, listed, n_bootstrap, random_state)
@@ -202,13 +195,13 @@ def group_report(
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
             _pool(rate, table, listed, columns, limits, confidence)
-    if scores is not None:
-        columns["mean_score"] = _mean_scores(scores, weights, listed, cells)
+    if y_score is not None:
+        columns["mean_score"] = _mean_scores(rows, listed)
     if metrics and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
-        own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
         resampling = n_bootstrap if method else 0, confidence, random_state
-        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), together, *resampling)
+        of_cells = OwnRows.of(rows, pos_label), listed.rows(), rows.units
+        own, ends_of_own = measure_own(metrics, *of_cells, *resampling)
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = (
@@ -219,11 +212,10 @@ def group_report(
     return report
 
 
-def _mean_scores(
-    scores: ColumnLike, weights: FloatArray | None, listed: ListedCells, cells: GroupEncoding
-) -> FloatArray:
+def _mean_scores(rows: Cohort, listed: ListedCells) -> FloatArray:
     """Return the mean score of each cell; NaN without weight."""
-    values = check_scores(scores, "y_score", cells.n_samples)
+    cells, weights = rows.groups.cells, rows.weights
+    values = check_scores(rows.columns["y_score"], "y_score", cells.n_samples)
     total = listed.with_overall(cells.sums(values if weights is None else values * weights))
     with np.errstate(invalid="ignore", divide="ignore"):
         return total / listed.with_overall(cells.sums(weights))
@@ -233,12 +225,8 @@ def _mean_scores(
 _Tables: TypeAlias = tuple[GroupTable, GroupTable | None]
 
 
-def _counted(rows: MetricRows, count: Callable[..., GroupTable]) -> _Tables:
-    table = count(**rows.columns, groups=rows)
-    if table.unit_sums is None:
-        return table, None
-    in_one = rows._replace(groups=(one_group(table.groups.cells.n_samples), *rows.groups[1:]))
-    return table, count(**rows.columns, groups=in_one)
+def _counted(rows: Cohort) -> _Tables:
+    return rows.table(), None if rows.units is None else rows.in_one().table()
 
 
 def _resampled(tables: _Tables, listed: ListedCells, n_bootstrap: int, seed: Seed) -> FloatArray:
@@ -414,13 +402,14 @@ def fairness_report(
     if y_pred is None and y_score is None:
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows, scores = _report_rows(y_true, y_pred, y_score, groups, units, is_binned=True)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_binned": True}
+    rows = _read(y_true, y_pred, y_score, *who, **options)
     measured: dict[str, tuple[float, FloatArray]] = {}
-    if rows.columns["y_pred"] is not None:
-        measured |= _measure_labels(rows, pos_label, reference, agg, n_bootstrap, rng)
-    if scores is not None:
-        measured |= _measure_scores(rows, scores, pos_label, agg, n_bootstrap, rng)
+    if y_pred is not None:
+        measured |= _measure_labels(rows, reference, agg, n_bootstrap, rng)
+    if y_score is not None:
+        measured |= _measure_scores(rows, pos_label, agg, n_bootstrap, rng)
     report = pd.DataFrame({"value": {name: value for name, (value, _) in measured.items()}})
     if n_bootstrap:
         ends = [quantiles(draws, (1 - confidence) / 2) for _, draws in measured.values()]
@@ -431,18 +420,10 @@ def fairness_report(
 
 
 def _measure_labels(
-    rows: MetricRows,
-    pos_label: ClassLabel,
-    reference: Reference,
-    agg: Agg,
-    n_bootstrap: int,
-    rng: np.random.RandomState,
+    rows: Cohort, reference: Reference, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
-    has_true = rows.columns["y_true"] is not None
-    table = count_labels(
-        **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
-    )
+    has_true, table = rows.columns["y_true"] is not None, rows.table()
     draws = table.resampled(n_bootstrap, rng)
     drawn_tables = (replace(table, sums={"weights": own}) for own in draws.swapaxes(0, 1))
     tables = [table, *drawn_tables]
@@ -456,57 +437,47 @@ def _measure_labels(
 
 
 def _measure_scores(
-    rows: MetricRows,
-    y_score: ColumnLike,
-    pos_label: ClassLabel,
-    agg: Agg,
-    n_bootstrap: int,
-    rng: np.random.RandomState,
+    rows: Cohort, pos_label: ClassLabel, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of scores, and of resamples, each of which takes a pass over the rows."""
-    y_true, positive = rows.columns["y_true"], None
-    scored = scored_rows(y_score, *rows.groups, like=y_true)
-    if y_true is not None:
-        positive = check_positive(y_true, "y_true", pos_label, scored.scores.size)
-    arguments = {"sensitive_features": scored.groups, "sample_weight": scored.weights, "agg": agg}
+    rows = rows.with_scores(rows.columns["y_score"])
+    positive = None if rows.columns["y_true"] is None else rows.positive(pos_label)
+    arguments = {"sensitive_features": rows.groups, "sample_weight": rows.weights, "agg": agg}
     values = {
         metric.__name__: metric(
-            positive, scored.scores, **arguments, **({"zero_division": np.nan} if needs else {})
+            positive, rows.values, **arguments, **({"zero_division": np.nan} if needs else {})
         )
         for metric, needs in SCORE_METRICS.items()
         if positive is not None or not needs
     }
-    together = read_units(rows.columns["units"], scored.scores.size)
-    draws = resampled_gaps(scored, positive, agg, n_bootstrap, rng, rows.counts, together)
+    draws = resampled_gaps(rows, positive, agg, n_bootstrap, rng)
     return dict(zip(values, zip(values.values(), draws.T, strict=True), strict=True))
 
 
-def _report_rows(
+def _read(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
     y_score: ColumnLike | None,
-    groups: tuple[Any, Any, Any, bool],
-    units: ColumnLike | None,
-    *,
+    *who: Any,
     is_binned: bool = False,  # whether scores of Dask collections are put into bins
-    keeps_rows: bool = False,  # of arrays in memory, even if few stand for them
-) -> tuple[MetricRows, Any]:
-    """Return labels and scores as they are, or the few that stand for them.
+    **options: Any,
+) -> Cohort:
+    """Read labels and scores. The values are outcomes, or the scores if there are no predictions.
 
-    Columns are the labels and the units of the rows.
+    True labels that are missing are no outcomes: predictions alone are counted.
     """
-    labels = {"y_true": y_true, "y_pred": y_pred}
-    numbers = {} if y_score is None else {"y_score": y_score}
 
     def summary(rows: LazyRows) -> WeightedRows:
-        if y_score is None:
-            return rows.kinds()
         return rows.binned("y_score") if is_binned else rows.means("y_score")
 
-    how = None if y_score is None and not keeps_rows else summary
-    rows = read_rows(labels, numbers, groups, how, beside={"units": units})
-    columns = {name: rows.columns.get(name) for name in (*labels, "units")}
-    return rows._replace(columns=columns), rows.columns.get("y_score")
+    if y_score is not None:
+        options |= {"numbers": ("y_score",), "summary": summary}
+    if y_pred is None:
+        del options["pos_label"]
+        return Cohort.of_scores(y_score, y_true, *who, labels=("y_true",), **options)
+    counted: Counted = "classes" if y_true is not None else "predictions"
+    options = {"counted": counted, **options}
+    return Cohort.of_labels(y_true, y_pred, *who, y_score=y_score, **options)
 
 
 class Report(pd.DataFrame):

@@ -13,25 +13,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.compared_groups import (
-    Agg,
-    ComparedGroups,
-    Reference,
-    ZeroDivision,
-    aggregate,
-    checked_rows,
-)
-from skfair.groups.encoding import GroupEncoding
-from skfair.groups.weighted_rows import accepts_dask
+from skfair.groups.cohort import Cohort
+from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
-from skfair.utils.validation import check_positive, check_scores, one_dimensional
+from skfair.utils.validation import check_scores, one_dimensional
 
 # Calibration errors are measured in this many bins of equal width. With ten, errors of opposite
 # sign within a bin cancel more often; with forty, each bin of 1,000 rows has a noise of about 0.08.
@@ -173,60 +165,31 @@ Ties = Literal["half", "geq"]
 _TIE_VALUES = {"half": 0.5, "geq": 1.0}
 
 
-class ScoredRows(NamedTuple):
-    """Checked scores with their groups and weights."""
+def gap_of_pairs(
+    rows: Cohort,
+    values_of_pairs: Callable[[SortedScores, IntArray, IntArray, int], FloatArray],
+    agg: Agg,
+) -> float:
+    """Sort each attribute's cells, evaluate the pairs, and reduce all values to one number.
 
-    scores: FloatArray
-    groups: ComparedGroups
-    weights: FloatArray | None
-
-    def gap(
-        self,
-        values_of_pairs: Callable[[SortedScores, IntArray, IntArray, int], FloatArray],
-        agg: Agg,
-    ) -> float:
-        """Sort each attribute's cells, evaluate the pairs, and reduce all values to one number.
-
-        ``values_of_pairs(sorted_scores, first, second, start)`` gets pairs numbered within the
-        attribute, whose first cell has the number ``start``.
-        """
-        values = []
-        for codes, start, stop, first, second in self.groups.attributes():
-            rows = SortedScores(self.scores, codes, stop - start, self.weights)
-            values.append(values_of_pairs(rows, first, second, start))
-        return aggregate(np.concatenate(values), agg)
+    ``values_of_pairs(sorted_scores, first, second, start)`` gets pairs numbered within the
+    attribute, whose first cell has the number ``start``.
+    """
+    values = []
+    for codes, start, stop, first, second in rows.groups.attributes():
+        ordered = SortedScores(rows.values, codes, stop - start, rows.weights)
+        values.append(values_of_pairs(ordered, first, second, start))
+    return aggregate(np.concatenate(values), agg)
 
 
-def scored_rows(
-    y_score: ColumnLike,
-    sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    *,
-    like: object = None,
-    name: str = "y_score",
-) -> ScoredRows:
-    """Check scores, groups, strata and weights together; errors speak of scores by ``name``."""
-    scores = check_scores(y_score, name)
-    arguments = (sensitive_features, control_features, sample_weight, intersectional)
-    groups, weights = checked_rows(
-        *arguments, n_samples=scores.size, like=like, predictions=y_score
-    )
-    if weights is not None and groups.strata is None:
-        groups.cells.check_nonempty(sample_weight=weights)
-    return ScoredRows(scores, groups, weights)
-
-
-def rankable_rows(
-    y_score: ColumnLike, *groups: Any, like: object, name: str = "y_score"
-) -> ScoredRows:
-    """Check scores that are compared by ranks, which labels do not have."""
-    rows = scored_rows(y_score, *groups, like=like, name=name)
-    low, high = rows.scores.min(), rows.scores.max()
+def rankable_rows(y_score: Any, y_true: Any, *who: Any, **options: Any) -> Cohort:
+    """Read scores that are compared by ranks, which labels do not have."""
+    rows = Cohort.of_scores(y_score, y_true, *who, **options)
+    y_score, name = rows.columns["y_score"], options.get("name", "y_score")
+    low, high = rows.values.min(), rows.values.max()
     kind = getattr(getattr(one_dimensional(y_score, name), "dtype", None), "kind", "O")
-    is_pair = rows.scores.size > 2 and low < high
-    if is_pair and kind in "biu" and np.all((rows.scores == low) | (rows.scores == high)):
+    is_pair = rows.values.size > 2 and low < high
+    if is_pair and kind in "biu" and np.all((rows.values == low) | (rows.values == high)):
         raise ValueError(
             f"{name} has the two values {low:g} and {high:g}, which look like decisions, but "
             "this metric compares scores. Pass the output of decision_function or predict_proba, "
@@ -235,7 +198,6 @@ def rankable_rows(
     return rows
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def wasserstein_gap(
     y_true: ColumnLike | None,
@@ -262,12 +224,11 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    return rows.gap(lambda s, first, second, _: s.areas_between(s.rank, first, second), agg)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who)
+    return gap_of_pairs(rows, lambda s, i, j, _: s.areas_between(s.rank, i, j), agg)
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def statistical_parity_gap(
     y_true: ColumnLike | None,
@@ -299,12 +260,11 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    return rows.gap(lambda s, first, second, _: s.largest_gaps(s.rank, first, second), agg)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who)
+    return gap_of_pairs(rows, lambda s, i, j, _: s.largest_gaps(s.rank, i, j), agg)
 
 
-@accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def group_auc_gap(
     y_true: ColumnLike | None,
@@ -332,9 +292,9 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    return rows.gap(lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who)
+    return gap_of_pairs(rows, lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
 
 def auc_gaps(
@@ -404,11 +364,10 @@ def expected_calibration_error(
     {'f': 0.0, 'm': 0.2, 'overall': 0.1}
     """
     everybody = np.zeros(check_scores(y_score).size, np.int64)
-    rows = scored_rows(y_score, everybody, None, sample_weight, like=y_true)
-    return float(_calibration_errors(rows, y_true, pos_label)[0, 0])
+    rows = Cohort.of_scores(y_score, y_true, everybody, None, sample_weight, each_row=True)
+    return float(_calibration_errors(rows, pos_label)[0, 0])
 
 
-@accepts_dask("y_true", binned="y_score")
 @documented_gap
 def calibration_difference(
     y_true: ColumnLike | None,
@@ -457,40 +416,35 @@ def calibration_difference(
     >>> calibration_difference(y_true, y_score, sensitive_features=sex)
     0.2
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    errors = _calibration_errors(rows, y_true, pos_label)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
+    errors = _calibration_errors(rows, pos_label)
     return aggregate(rows.groups.differences(*errors, reference=reference), agg)
 
 
-def outcomes_of_probabilities(
-    rows: ScoredRows, y_true: ColumnLike | None, pos_label: ClassLabel
-) -> IntArray:
+def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
     """Return which rows are positive; raise unless their scores may be probabilities of it."""
-    low, high = rows.scores.min(), rows.scores.max()
+    low, high = rows.values.min(), rows.values.max()
     if low < 0 or high > 1:
         raise ValueError(
             f"y_score has values from {low:g} to {high:g}, but calibration needs "
             "probabilities from 0 to 1. Pass the output of predict_proba."
         )
-    return check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    return rows.positive(pos_label)
 
 
-def _calibration_errors(
-    rows: ScoredRows, y_true: ColumnLike | None, pos_label: ClassLabel
-) -> FloatArray:
+def _calibration_errors(rows: Cohort, pos_label: ClassLabel) -> FloatArray:
     """Return the calibration errors of each cell, and of its peers together: (2, n_cells)."""
-    positive = outcomes_of_probabilities(rows, y_true, pos_label)
-    bins = np.minimum((rows.scores * N_CALIBRATION_BINS).astype(np.int64), N_CALIBRATION_BINS - 1)
+    positive = outcomes_of_probabilities(rows, pos_label)
+    bins = np.minimum((rows.values * N_CALIBRATION_BINS).astype(np.int64), N_CALIBRATION_BINS - 1)
     weights, cells = np.ones(bins.size) if rows.weights is None else rows.weights, rows.groups.cells
-    apart = cells.cross_counts(bins, N_CALIBRATION_BINS, weights * (positive - rows.scores))
+    apart = cells.cross_counts(bins, N_CALIBRATION_BINS, weights * (positive - rows.values))
     sums = np.column_stack([apart, cells.sums(weights)])
     parts = np.stack([sums, rows.groups.peer_sums(sums)])
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(parts[..., :-1]).sum(axis=-1) / parts[..., -1])
 
 
-@accepts_dask("y_true", binned="y_score")
 @documented_gap
 def inter_group_pairwise_gap(
     y_true: ColumnLike | None,
@@ -523,13 +477,12 @@ def inter_group_pairwise_gap(
     >>> inter_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     0.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
+    positive = rows.positive(pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=True)
 
 
-@accepts_dask("y_true", binned="y_score")
 @documented_gap
 def intra_group_pairwise_gap(
     y_true: ColumnLike | None,
@@ -560,14 +513,14 @@ def intra_group_pairwise_gap(
     >>> intra_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     1.0
     """
-    groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = scored_rows(y_score, *groups, like=y_true)
-    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    who = sensitive_features, control_features, sample_weight, intersectional
+    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
+    positive = rows.positive(pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=False)
 
 
 def _pairwise_gap(
-    rows: ScoredRows,
+    rows: Cohort,
     positive: IntArray,
     ties: Ties,
     agg: Agg,
@@ -585,7 +538,7 @@ def _pairwise_gap(
     gaps = []
     for codes, start, stop, i, j in rows.groups.attributes():
         parts = 2 * codes + positive  # positives of cell c are part 2 c + 1
-        by_class = SortedScores(rows.scores, parts, 2 * (stop - start), rows.weights)
+        by_class = SortedScores(rows.values, parts, 2 * (stop - start), rows.weights)
 
         def wins(of: IntArray, over: IntArray, by_class: SortedScores = by_class) -> FloatArray:
             return by_class.win_rates(by_class.mass, 2 * of + 1, 2 * over, tie_value)

@@ -14,9 +14,9 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
+from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import names_group
 from skfair.groups.decision_memo import read_memo
-from skfair.groups.labels import count_labels
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.row_units import unit_codes, unit_numbers
 from skfair.groups.table import GroupTable
@@ -92,9 +92,10 @@ def count_batch(
         is_new = np.array([number not in met for number in numbers])[codes]
 
     def counted(weights: FloatArray | None) -> GroupTable:
-        groups = (sensitive_features, None, weights, not isinstance(limit, Mapping))
+        is_crossed = not isinstance(limit, Mapping)
+        who: tuple[Any, ...] = sensitive_features, None, weights, is_crossed
         with unwanted(SmallGroupWarning):  # a batch need not have every declared group
-            return count_labels(*labels, groups, units=codes, **options)
+            return Cohort.of_labels(*labels, *who, units=codes, **options).table()
 
     rows = evidence = counted(None)
     if not is_new.all():

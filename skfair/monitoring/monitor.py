@@ -290,8 +290,8 @@ class DisparityMonitor:
         alarm : Alarm or None
             The first alarm of the monitor, or None if there has been no alarm.
         """
-        uses_y_true = LABEL_METRICS[f"{self.constraint}_difference"].uses_y_true
-        if uses_y_true and y_true is None:
+        spec = LABEL_METRICS[f"{self.constraint}_difference"]
+        if spec.uses_y_true and y_true is None:
             raise ValueError(
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
                 "add_labels."
@@ -302,7 +302,7 @@ class DisparityMonitor:
         rows = evidence = self._seen.table.emptied()
         numbers: set[float] = set()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
-            options = {"pos_label": self.pos_label, "ignores_true": not uses_y_true}
+            options = {"pos_label": self.pos_label, "counted": spec.counted}
             known = self._seen.limit, options, units, self._seen.met
             rows, evidence, numbers = count_batch((y_true, y_pred), sensitive_features, *known)
             self._meet(rows, batch)

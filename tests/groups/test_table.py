@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.groups.labels import count_labels
+from skfair.groups.cohort import Cohort
 from tests.seeds import generator
 
 RATES = ("selection_rate", "true_positive_rate")
@@ -22,8 +22,8 @@ def test_parts_add_up(is_weighted, is_crossed, has_strata):
     def table(rows):
         own = people.iloc[rows]
         strata = own["stratum"] if has_strata else None
-        groups = own[["x", "y"]], strata, weights if weights is None else weights[rows], is_crossed
-        return count_labels(y_true[rows], y_pred[rows], groups, 1)
+        who = own[["x", "y"]], strata, weights if weights is None else weights[rows], is_crossed
+        return Cohort.of_labels(y_true[rows], y_pred[rows], *who, pos_label=1).table()
 
     whole = table(slice(None))
     parts = table(slice(0, 200)) + table(slice(200, 210)) + table(slice(210, 600))

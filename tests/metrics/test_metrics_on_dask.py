@@ -191,7 +191,7 @@ def resolution(rows, codes):
 def bound_of(name, frame, interval=(0.1, 0.45)):
     """How far a metric of binned scores may be off, as the module says."""
     groups = (frame.sex, None, None, True)
-    rows = LazyRows({"y_true": frame.y}, {"y_score": frame.score}, groups)
+    rows = LazyRows({"y_true": frame.y}, {"y_score": frame.score}, *groups)
     rows = rows.binned("y_score", [0.0])
     (codes,) = rows.groups.codes
     share = resolution(rows, codes)
@@ -230,7 +230,7 @@ def test_the_score_of_a_bin_is_the_mean_of_its_scores(monkeypatch):
     frame = people(3000)
     frame["w"] = generator(1).choice([0.1, 10.0], 3000)
     lazy = lazy_frame(frame)
-    rows = LazyRows({}, {"s": lazy.score}, (lazy.sex, None, lazy.w, True)).binned("s")
+    rows = LazyRows({}, {"s": lazy.score}, lazy.sex, None, lazy.w).binned("s")
     for number, (low, high) in enumerate(zip(rows.bins.low, rows.bins.high, strict=True)):
         own = frame[frame.score.between(low, high)]
         expected = np.average(own.score, weights=own.w)

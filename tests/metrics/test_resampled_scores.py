@@ -7,9 +7,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from skfair._kernels.score_gaps import score_gaps
+from skfair.groups.cohort import Cohort
 from skfair.metrics import fairness_report
 from skfair.metrics.intervals import SCORE_METRICS, SortedRows
-from skfair.metrics.scores import scored_rows
 from skfair.utils.threads import BLOCK
 from tests.python_kernels import as_python
 from tests.seeds import generator
@@ -26,7 +26,8 @@ def people(seed, n=90):
 
 
 def own_way(y, scores, weights, groups, agg="worst", **options):
-    return SortedRows(scored_rows(scores, groups, **options), y).gaps(weights, agg)
+    rows = Cohort.of_scores(scores, None, groups, **options)
+    return SortedRows(rows, y).gaps(weights, agg)
 
 
 @pytest.mark.parametrize("seed", range(6))

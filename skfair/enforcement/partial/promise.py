@@ -23,14 +23,14 @@ from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
 from skfair.constraints.base import DEFAULT_LIMIT, Constraint, refuse_second_limit
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
-from skfair.groups.compared_groups import checked_rows
+from skfair.groups.cohort import Cohort
+from skfair.groups.compared_groups import ComparedGroups
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
 from skfair.groups.row_units import RowUnits
 from skfair.losses import LogLoss
 from skfair.metrics.partial import StatisticalParityGap
-from skfair.metrics.scores import scored_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_limit, check_scores
@@ -184,7 +184,8 @@ class Promise:
         metric, _, arguments = self._metric
         if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
             return None
-        rows = scored_rows(self.targets, arguments["sensitive_features"], None, self.weights)
+        who = arguments["sensitive_features"], None, self.weights
+        rows = Cohort.of_scores(self.targets, None, *who)
         return StatisticalParityGap(rows, self.interval)
 
     @cached_property
@@ -192,7 +193,7 @@ class Promise:
         """The metric, if there is one, whether each row is positive, and keyword arguments."""
         constraint, name, positive = self.constraint, self.constraint.metric, None
         arguments: dict[str, Any] = {
-            "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
+            "sensitive_features": ComparedGroups.of(self.groups),
             "interval": self.interval,
             "sample_weight": self.weights,
         }

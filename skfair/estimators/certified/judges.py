@@ -40,7 +40,7 @@ from skfair.estimators.limits import is_nearly_constant, warn_of_changes
 from skfair.estimators.partial_prediction import PartialPrediction, promise_on
 from skfair.estimators.wrapped_scores import as_rows
 from skfair.groups.attributes import take_rows
-from skfair.groups.compared_groups import checked_rows
+from skfair.groups.cohort import Cohort
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.training_data import TrainingData
@@ -174,10 +174,9 @@ def _judged_means(
     names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
     if data.strata is not None:
         strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
-    groups = [
-        checked_rows(names, of, None, False, n_samples=judging.size)[0]
-        for of in (strata if constraint.within_strata else None for constraint in constraints)
-    ]
+    nothing = np.zeros(judging.size)
+    who = [(names, strata if each.within_strata else None, None, False) for each in constraints]
+    rows = [Cohort.of_scores(nothing, None, *own, each_row=True, units=together) for own in who]
     y = np.asarray(take_rows(data.y, judging), np.float64)
     variation = float(np.sum((y - y.mean()) ** 2)) or 1.0
     words = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
@@ -185,9 +184,8 @@ def _judged_means(
     def judge(models: list[Any]) -> Judgement:
         predicted = held_out.predictions(models)
         spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
-        for limit, own in zip(limits, groups, strict=True):
-            columns = None, predicted, (own, None, None, True), None, together
-            evidence = evidence_of_scores("mean_score_difference", columns)
+        for limit, own in zip(limits, rows, strict=True):
+            evidence = evidence_of_scores("mean_score_difference", own.with_scores(predicted))
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit - shift * spread) / (1 - shift)
             p_value = evidence.p_value(now) if now >= 0 else 1.0

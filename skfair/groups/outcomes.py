@@ -1,0 +1,45 @@
+"""What a row with labels counts as: its true and predicted class, or a right or wrong prediction.
+
+An *outcome* is twice the true class plus the predicted class, so 0 to 3, and a table of rows by
+outcome gives every rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from skfair._typing import IntArray
+from skfair.utils.validation import check_common, check_labels, positive_codes
+
+# "classes": the true and the predicted class of a row.
+# "predictions": the predicted class. True labels are not looked at, and may be missing.
+# "correct": whether the predicted class is the true one, for any number of classes.
+# "equal": whether the predicted number is the true one. Numbers may all differ.
+Counted = Literal["classes", "predictions", "correct", "equal"]
+
+
+def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
+    """Return twice the true class plus the predicted class of each row; None is the class 0."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        return positive_codes(predicted, "y_pred", pos_label)
+    true = check_labels(y_true, "y_true", predicted.codes.size)
+    outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+    outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
+    return outcomes
+
+
+def right_or_wrong(y_true: Any, y_pred: Any, *, are_numbers: bool) -> IntArray:
+    """Return the outcome of each row, where right predictions are true positives.
+
+    Wrong ones are false negatives, so the accuracy of the table is that of the predictions.
+    """
+    true = check_labels(y_true, "y_true")
+    predicted = check_labels(y_pred, "y_pred", true.codes.size)
+    if not are_numbers:
+        check_common("y_pred", predicted.levels, true.levels)
+    number = {level: i for i, level in enumerate(true.levels)}
+    same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
+    return np.asarray(2 + (true.codes == same_code[predicted.codes]))
