@@ -367,7 +367,7 @@ class FairDecisionClassifier(
             certificate=None if self.certificate is None else self._certificate(),
         )
         check_unseen(self, data)
-        params = self._row_params((data.people or data).sample_weight, fit_params, others)
+        params = self._row_params((data.passed or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
         of_folds = 0 if self.random_state is None else key + 1  # without a seed always the same

@@ -109,7 +109,7 @@ def fit_groups(
     params = {} if weights is None else {"sample_weight": weights}
     if chosen is not None:
         fit, inner, params = fitted, [chosen], fit_arguments(estimator, chosen, weights, {})
-        if data.people is not None and not any("sample_weight" in name for name in params):
+        if data.passed is not None and not any("sample_weight" in name for name in params):
             raise ValueError(
                 "Probabilities of groups are weights in the fit of a model of groups, but "
                 f"{type(chosen).__name__} takes no sample_weight. Pass another "

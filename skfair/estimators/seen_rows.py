@@ -31,7 +31,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.estimators.wrapped_estimator import WrapsEstimator, numbers_of
 from skfair.estimators.wrapped_scores import chances_of, check_fitted
 from skfair.exceptions import SeenRowsWarning
-from skfair.groups.training_data import People, TrainingData
+from skfair.groups.training_data import PassedRows, TrainingData
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import TINY
 from skfair.utils.warn import hidden, is_unwanted, warn_user
@@ -70,7 +70,7 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
     if not is_certified and is_unwanted(SeenRowsWarning):  # a step of a fit that was checked
         return
     name = check_fitted(inner)
-    means = _errors_if_seen(inner, data.people or data, isinstance(estimator, RegressorMixin))
+    means = _errors_if_seen(inner, data.passed or data, isinstance(estimator, RegressorMixin))
     if means is None:
         return
     seen = (
@@ -94,7 +94,9 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
     )
 
 
-def _errors_if_seen(inner: Any, rows: TrainingData | People, is_numeric: bool) -> _Errors | None:
+def _errors_if_seen(
+    inner: Any, rows: TrainingData | PassedRows, is_numeric: bool
+) -> _Errors | None:
     """Return the errors that show that a fitted model has seen the rows, or None."""
     unfitted = _cheap_copy(inner)
     if unfitted is None:

@@ -34,7 +34,7 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.row_units import n_people
-from skfair.groups.training_data import People, TrainingData
+from skfair.groups.training_data import PassedRows, TrainingData
 from skfair.read import read_groups
 from skfair.utils.factorize import factorize
 from skfair.utils.response import get_response
@@ -307,7 +307,7 @@ def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> Float
 
 def make_splits(
     cv: Any,
-    rows: TrainingData | People,
+    rows: TrainingData | PassedRows,
     kinds: IntArray,  # (n_samples,): of each row, such as its group and class
     *,
     key: int = 0,  # of the hash; other keys give other folds

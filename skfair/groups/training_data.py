@@ -19,13 +19,13 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import weight_range
 
 
-class People(NamedTuple):
-    """The rows behind those that are there once for each group that they may belong to."""
+class PassedRows(NamedTuple):
+    """The rows that were passed, if a fit reads each once for each group that it may be in."""
 
     X: Any
     y: Any
     sample_weight: FloatArray | None
-    owners: IntArray  # of each of the many rows, the row behind it, in ascending order
+    owners: IntArray  # of each of the many rows that are read, the row behind it; ascending
     units: RowUnits | None
 
     @property
@@ -51,8 +51,7 @@ class TrainingData:
     groups: GroupEncoding  # groups
     strata: Strata | None = None  # levels of the control features
     units: RowUnits | None = None  # which rows belong together
-    # Where groups are known by probability: the rows as they were passed
-    people: People | None = None
+    passed: PassedRows | None = None  # the rows as they were passed, if groups have probabilities
     # What later rows are read by, as attributes of the fitted estimator
     reading: dict[str, Any] = field(default_factory=dict)
 
@@ -72,17 +71,17 @@ class TrainingData:
         owners, weights, encoding = groups.spread(sample_weight)
         if owners.size == len(groups):
             return cls(X, y, sample_weight, encoding, strata, units)
-        people = People(X, y, sample_weight, owners, units)
+        passed = PassedRows(X, y, sample_weight, owners, units)
         y = None if y is None else _safe_indexing(y, owners)
         X = X.subset(owners) if isinstance(X, PartitionedRows) else _safe_indexing(X, owners)
         strata = None if strata is None else strata._replace(codes=strata.codes[owners])
         units = None if units is None else units.taken(owners)
-        return cls(X, y, weights, encoding, strata, units, people)
+        return cls(X, y, weights, encoding, strata, units, passed)
 
     @property
     def first_rows(self) -> IntArray | slice:
         """The first row of each person: all rows, unless groups are known by probability."""
-        return slice(None) if self.people is None else self.people.first
+        return slice(None) if self.passed is None else self.passed.first
 
     @property
     def n_samples(self) -> int:

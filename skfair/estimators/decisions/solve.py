@@ -56,7 +56,7 @@ from skfair.estimators.wrapped_scores import (
     with_probabilities,
 )
 from skfair.groups.row_units import n_people
-from skfair.groups.training_data import TrainingData
+from skfair.groups.training_data import PassedRows, TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
@@ -96,7 +96,7 @@ def read_folds(
         if problem.certificate is not None and n_people(rows.codes.size, data.units) < FEW_ROWS:
             cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
     if is_said:
-        cv = known_folds(cv, X, (data.people or data).y, rows.groups, units)
+        cv = known_folds(cv, X, (data.passed or data).y, rows.groups, units)
     if not problem.is_certified:
         return cv
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
@@ -122,23 +122,24 @@ def fit_classes(
     key: int,  # of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
-    passed, people, inner = data.people or data, data.people, estimator._inner()
+    passed, inner = data.passed, estimator._inner()
+    once: TrainingData | PassedRows = passed or data  # each row once
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    kinds = kinds if people is None else rows.codes[people.first]
-    splits = cache(partial(make_splits, folds, passed, kinds, key=key))
+    kinds = kinds if passed is None else rows.codes[passed.first]
+    splits = cache(partial(make_splits, folds, once, kinds, key=key))
     if estimator._is_prefit:
         inner = check_prefit(inner)
     else:
         needed = 1 if hasattr(inner, "predict_proba") else 2  # calibration has folds of its own
-        inner = with_probabilities(inner, fewest_to_fit(passed.y, splits(), needed))
+        inner = with_probabilities(inner, fewest_to_fit(once.y, splits(), needed))
     is_calibrated = not hasattr(estimator._inner(), "predict_proba")
     read = partial(own_and_chances_of, classes=rows.classes, is_calibrated=is_calibrated)
-    models, answers = values_unseen(estimator, inner, read, passed.X, passed.y, params, splits)
+    models, answers = values_unseen(estimator, inner, read, once.X, once.y, params, splits)
     own, chances = answers[:, 0].astype(np.int64), np.ascontiguousarray(answers[:, 1:])
-    if people is None:
+    if passed is None:
         return ClassFits(models, own, chances, splits)
-    of_rows = own[people.owners], chances[people.owners]
-    return ClassFits(models, *of_rows, lambda: people.spread(splits()))
+    of_rows = own[passed.owners], chances[passed.owners]
+    return ClassFits(models, *of_rows, lambda: passed.spread(splits()))
 
 
 def search(
