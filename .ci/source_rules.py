@@ -1,4 +1,4 @@
-"""What no linter knows: kernels that stay fresh, words that readers stumbled over, typed results.
+"""What no linter knows: fresh kernels, one entrance for rows, plain words, typed results.
 
 ``python .ci/source_rules.py`` prints each breach with its file and line, and fails if there is one.
 """
@@ -15,6 +15,21 @@ ROOT = Path(__file__).parents[1]
 # called another file would return old numbers after an upgrade.
 OPEN_TO_KERNELS = ("math", "numpy", "typing", "skfair._kernels.declaring")
 NJIT = "njit(cache=True)"
+# Who the rows are is read in ``groups/cohort.py``, and for fits in ``read.py``. The packages that
+# measure call these functions nowhere else, so that rows of every kind work everywhere.
+READERS = {"encode_groups", "read_strata", "read_units", "check_weights"}
+MEASURING = ("inspection", "metrics", "monitoring", "report")
+# Files that read what is no cohort.
+READ_THEMSELVES = {
+    "inspection/score_densities.py": {"check_weights"},  # of groups that are apart already
+    "metrics/clusters.py": {"check_weights"},  # costs have no groups
+    "metrics/intervals.py": READERS - {"check_weights"},  # noise_floor deals the groups anew
+    "metrics/proxy_bounds.py": READERS - {"read_strata"},  # bounds need chances, not groups
+    "monitoring/late_labels.py": {"encode_groups"},  # of rows that wait for their labels
+    "report/data_audit.py": {"read_units"},  # of rows without predictions
+    "report/reading.py": {"check_weights", "read_units"},  # of blocks of files, too
+    "report/table.py": {"encode_groups"},  # sums are by attribute: what is compared is said later
+}
 # Words of docstrings and comments, each with what to write instead.
 GIVEN_UP = {
     r"\bNone (?:counts|draws|finds|gives|keeps|leaves|means|reads|stands|stays|takes|uses)\b": (
@@ -65,6 +80,16 @@ def clock_breaches(tree):
         words = {getattr(node, field, None) for field in ("arg", "value")}
         if words & {"time_limit", "timelimit"}:
             yield node.lineno, "a limit of time: results would depend on the machine"
+
+
+def reader_breaches(tree, path):
+    """Yield (line, breach) of calls by which a package that measures reads rows itself."""
+    if not path.startswith(MEASURING):
+        return
+    for node in ast.walk(tree):
+        called = getattr(getattr(node, "func", None), "id", None)
+        if called in READERS - READ_THEMSELVES.get(path, set()):
+            yield node.lineno, f"{called} is called by skfair.groups.cohort.Cohort alone"
 
 
 def without_code(text):
@@ -130,6 +155,7 @@ def breaches():
         for line, breach in [
             *(kernel_breaches(tree) if is_kernel else ()),
             *clock_breaches(tree),
+            *reader_breaches(tree, path.relative_to(ROOT / "skfair").as_posix()),
             *word_breaches(source, tree),
         ]:
             yield f"{path.relative_to(ROOT)}:{line}: {breach}"
@@ -142,5 +168,5 @@ def breaches():
 
 if __name__ == "__main__":
     found = list(breaches())
-    print("\n".join(found) or "Kernels are closed, words are plain, results come from records.")
+    print("\n".join(found) or "Kernels are closed, rows have one entrance, words are plain.")
     sys.exit(bool(found))

@@ -41,10 +41,10 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import check_aligned, take_rows
-from skfair.groups.encoding import encode_groups
+from skfair.groups.cohort import Cohort
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import rates_of
-from skfair.groups.row_units import RowUnits, read_units
+from skfair.groups.row_units import RowUnits
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template
@@ -332,15 +332,13 @@ def alternatives(
     names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
-    check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
-    labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
-    together = None if units is None else read_units(units, len(labels))
+    rows = _read_rows(X, y, sensitive_features, units)
+    labels, codes, together = rows.values, rows.groups.cells.codes[0], rows.units
     positive = _positive(models[0], pos_label)
     predictions = [
         np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
         for model in models
     ]
-    codes = encode_groups(sensitive_features, n_samples=len(labels)).codes[0]
     decided, rng = [own == positive for own in predictions], check_random_state(random_state)
     resampled = paired_resamples(
         labels == positive, decided, codes, metric, n_bootstrap, rng, together
@@ -360,6 +358,16 @@ def alternatives(
     results = (metric, float(max_loss), confidence, len(labels), title)
     n_units = getattr(together, "n_units", None)
     return Alternatives(table, models, baseline, selected, *results, n_units=n_units)
+
+
+def _read_rows(
+    X: MatrixLike, y: ColumnLike, sensitive_features: ColumnsLike, units: ColumnLike | None
+) -> Cohort:
+    """Return the rows that judge the models, with their labels as values."""
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
+    labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
+    who: dict[str, Any] = {"sensitive_features": sensitive_features, "units": units}
+    return Cohort.read(lambda _: labels, {"y": labels}, **who, each_row=True)
 
 
 def _selected(table: pd.DataFrame, baseline: int) -> int:
@@ -482,12 +490,10 @@ def search_alternatives(
     _check_options(title, max_loss, confidence, n_bootstrap, metric)
     fewest = _fewest(gain, chance, confidence, max_models)
     check_number(cv, "cv", 2)
-    check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
-    labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
+    rows = _read_rows(X, y, sensitive_features, units)
+    labels, codes, together = rows.values, rows.groups.cells.codes[0], rows.units
     rng = check_random_state(random_state)
-    together = None if units is None else read_units(units, labels.size)
     beside, parts, order = _cut(estimator, X, labels, sensitive_features, together, cv, rng)
-    codes = encode_groups(sensitive_features, n_samples=labels.size).codes[0]
     judged: list[tuple[Any, Any]] = []
     for size in sorted({fewest, max_models}):
         seeds = rng.randint(2**31 - 1, size=1 + size - len(judged))

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import ClassLabel, ColumnsLike
+from skfair.groups.row_units import RowUnits, read_units
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, in_order
@@ -57,6 +58,10 @@ class RawRows(NamedTuple):
         """Return the columns of labels that were given, true ones first."""
         columns = {"y_true": self.y_true, "y_pred": self.y_pred, "before": self.before}
         return {name: values for name, values in columns.items() if values is not None}
+
+    def together(self, n_rows: int) -> RowUnits | None:
+        """Return which rows belong together, if any do."""
+        return read_units(self.units, n_rows)
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ import pandas as pd
 from scipy import stats
 
 from skfair._typing import FloatArray, IntArray
-from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import sums_by
 from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
 from skfair.metrics.scores import N_CALIBRATION_BINS
 from skfair.utils.rounding import SUM_ROUNDING
-from skfair.utils.warn import unwanted
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
@@ -52,8 +50,7 @@ def binned_scores(
 
 def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, FloatArray]:
     """Return the sums of groups by bin of the score, each (n_groups, N_BINS)."""
-    with unwanted(UserWarning):  # these were given where the rows were read
-        groups = encode_groups(scores.columns(attributes))
+    groups = scores.encoded(attributes)
     joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
     joint_size = groups.n_groups * N_BINS
     totals = {}

@@ -18,7 +18,7 @@ import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
-from skfair.groups.strata import Strata, read_strata
+from skfair.groups.strata import Strata
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Gap
 from skfair.report.options import Options
@@ -243,7 +243,7 @@ class Shown:
         sample = self.sample
         if not sample.within:
             return pd.DataFrame()
-        strata = read_strata(sample.columns(sample.within))
+        strata = sample.strata(sample.within)
         order = np.argsort(-np.bincount(strata.codes, sample.people), kind="stable")
         measures = {measure for gap in gaps for measure in gap.measures}
         tables, split = [], dict[int, Sums]()

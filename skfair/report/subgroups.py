@@ -29,7 +29,7 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArr
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.rates import CellMeans, added
-from skfair.groups.row_units import RowUnits, read_units
+from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Simulated, drawn_means
 from skfair.report.options import Options, read_options
@@ -360,7 +360,7 @@ def find_subgroups(
     check_aligned(**raw.named())
     read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
     rows = read_rows(raw, read_task, threshold)
-    together = None if units is None else read_units(units, n_rows)
+    together = raw.together(n_rows)
     people = None if together is None else together.shares
     read = _read_columns(columns, n_rows, n_bins)
     tables = list(list_tables(read, None, depth, min_group_size, people))

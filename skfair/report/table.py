@@ -15,7 +15,7 @@ from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns, war
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
-from skfair.groups.row_units import UnitParts, read_units
+from skfair.groups.row_units import UnitParts
 from skfair.groups.table import GroupTable, total
 from skfair.report.options import MISSING, Options
 from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows
@@ -45,7 +45,7 @@ def read_table(
     levels, cells, combinations, control = read_cells(roles, n_samples, like, unknown)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
-    together = None if raw.units is None else read_units(raw.units, n_samples)
+    together = raw.together(n_samples)
     parts = None if together is None else together.parts(cells, n_cells)
     table = GroupTable(
         levels,

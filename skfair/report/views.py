@@ -14,7 +14,6 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import CellMeans
 from skfair.groups.reference import read_reference
-from skfair.groups.strata import read_strata
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
 from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps
@@ -166,7 +165,7 @@ def find_gaps(
         if is_plain and gap.kind == "difference" and len(gap.measures) == 1:
             name = gap.measures[0]
             chances |= {(where["view"], name, pair): own_p for pair, own_p in of_pairs.items()}
-    n_strata = len(read_strata(sample.columns(sample.within)).names) if sample.within else 0
+    n_strata = len(sample.strata(sample.within).names) if sample.within else 0
     within = [
         _within_strata(where["view"], of_gap, n_strata, chances, own, 1 - options.confidence)
         for where, of_gap in compared
