@@ -207,8 +207,8 @@ def test_a_subclass_may_have_parameters_of_its_own(estimator_class, data):
 def test_a_subclass_may_ask_for_a_certificate(name):
     """Its refits set parameters that its get_params does not know."""
     rng = generator(0)
-    X, groups = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)
-    y = (X[:, 0] + rng.normal(size=800) > 0).astype(int)
+    X, groups = rng.normal(size=(400, 2)), rng.choice(["f", "m"], 400)
+    y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
     plain = seeded(DISCOVERED[name]).set_params(certificate=0.8, max_disparity=0.3)
 
     class Mine(DISCOVERED[name]):

@@ -30,6 +30,9 @@ from tests.cluster import test_fair_kmeans_on_dask  # noqa: E402
 from tests.metrics import test_metrics_on_dask  # noqa: E402
 from tests.utils import test_partitions  # noqa: E402
 
+# Two workers import everything anew.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster():
@@ -154,7 +157,6 @@ def _no_columns_come_here(monkeypatch):
 
 
 @needs_callbacks
-@pytest.mark.slow
 @pytest.mark.usefixtures("_no_columns_come_here")
 def test_workers_hold_their_partitions_and_fits_do_not_depend_on_them(cluster):
     X, y, group = test_constrained_erm_on_dask.people(n=20_000)
@@ -169,7 +171,6 @@ def test_workers_hold_their_partitions_and_fits_do_not_depend_on_them(cluster):
 
 
 @needs_callbacks
-@pytest.mark.slow
 @pytest.mark.usefixtures("_no_columns_come_here")
 def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
     X, y, group = test_constrained_erm_on_dask.people(n=4000)
