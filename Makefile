@@ -83,11 +83,11 @@ test-processors: $(VENV)/.stamp-test
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
-NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \
+NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints tests/cluster/spectral \
 	$(addprefix tests/enforcement/,partial/test_repair.py test_cuts.py decisions/test_decisions.py) \
-	$(addprefix tests/solvers/clustering/test_,fair_cut.py prices.py) tests/papers/safairkm/test_swap.py
+	tests/solvers/clustering/test_prices.py tests/papers/safairkm/test_swap.py
 test-nojit: $(VENV)/.stamp-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov=skfair.papers._kernels --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov=skfair.cluster.spectral._kernels --cov=skfair.papers._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
 	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \
@@ -101,8 +101,8 @@ lint: $(VENV)/.stamp-lint,plot,report
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file= --strict --ignore-missing-imports --follow-imports=silent \
-		--cache-dir=$(CACHES)/.mypy_cache/calls tests/typed_calls.py
+	$(BIN)/mypy --config-file= --strict --explicit-package-bases --ignore-missing-imports --follow-imports=silent \
+		--cache-dir=$(CACHES)/.mypy_cache/calls $$(find tests -name typed_calls.py)
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/codespell .ci .github benchmarks conda doc examples skfair tests conftest.py Makefile *.cff *.cfg *.md *.toml
 	$(BIN)/python .ci/source_rules.py

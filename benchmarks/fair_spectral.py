@@ -27,16 +27,16 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import alternate, data_folder, in_new_process, memory, timed
 from skfair.cluster import FairSpectralClustering
-from skfair.cluster import rounding as rounding_module
 from skfair.cluster.affinities import Precomputed
+from skfair.cluster.spectral import rounding as rounding_module
+from skfair.cluster.spectral.affinities.kernels import RbfKernel
+from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.cluster.spectral.weights import DenseWeights, SparseWeights
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.groups.encoding import encode_groups
 from skfair.papers import DCADMM
-from skfair.problems.cut.affinities.kernels import RbfKernel
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.problems.cut.weights import DenseWeights, SparseWeights
 from skfair.solvers import Arpack, Lanczos
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.

@@ -34,12 +34,11 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph
+from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from skfair.utils.files import is_safe
+from skfair.utils.wings import wings
 
 Groups = NDArray[Any]
 Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # models, X, y and groups
@@ -174,17 +173,6 @@ def _cluster(rows: FloatArray, groups: Groups) -> Fits:
         yield ParetoFairKMeans(3, solver=solver, balances=3, **_USUAL), rows, None, groups
 
 
-def _cut(rows: FloatArray, groups: Groups) -> Fits:
-    """Cut graphs of every kind."""
-    cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
-    for affinity in (Landmark(20), Kernel("rbf", dtype="float64"), NeighborGraph()):
-        yield cutter(affinity=affinity), rows, None, groups
-    for solver in EIGEN_SOLVERS:
-        yield cutter(solver=solver), rows, None, groups
-    links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
-    yield FairSpectralClustering(2, affinity="precomputed"), links, None, groups
-
-
 def _measure(rows: FloatArray, groups: Groups) -> Fits:
     """Call the metrics that sort scores, a step of scores, and what counts very many rows."""
     y, scores = _classes(rows), rows[:, 0]
@@ -204,4 +192,5 @@ def _measure(rows: FloatArray, groups: Groups) -> Fits:
 
 
 # Long ones first, so that all cores end at about the same time.
-TASKS: tuple[Task, ...] = (_cluster, _measure, _cut, _classify, _decide)
+_OF_WINGS = (wing.warm for wing in wings() if hasattr(wing, "warm"))
+TASKS: tuple[Task, ...] = (_cluster, _measure, *_OF_WINGS, _classify, _decide)

@@ -8,17 +8,13 @@ from skfair.datasets.local import local_datasets
 from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.losses import LOSSES
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
-from skfair.problems.cut.affinity import AFFINITIES
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 
 __all__ = [
-    "AFFINITIES",
     "CLUSTERING_SOLVERS",
     "CONSTRAINTS",
     "CONSTRAINT_KINDS",
-    "EIGEN_SOLVERS",
     "INTERVAL_SOLVERS",
     "LABEL_METRICS",
     "LARGEST_RATES",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import by_families
+
 numba = pytest.importorskip("numba")
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -17,7 +19,7 @@ BUDGETS = {
     "FairKMeans(3, random_state=0).fit(X, sensitive_features=g).predict(X)": (13, 7),
     "PartialParityClassifier(max_iter=3).fit(X, y, sensitive_features=g)": (10, 4),
     "ConstrainedERMClassifier(max_disparity=0.001).fit(X, y, sensitive_features=g)": (6, 3),
-    "FairSpectralClustering(3, random_state=0).fit(X, sensitive_features=g)": (15, 7),
+    **by_families("FIRST_FITS"),
 }
 FIRST_FIT = """
 import time
@@ -25,7 +27,7 @@ import warnings
 import numpy as np
 from numba.core import event
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, FairSpectralClustering
+from skfair.cluster import *
 
 class Compiled(event.Listener):
     began, n_functions, depth, seconds = 0.0, 0, 0, 0.0

@@ -28,13 +28,14 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import MissingGroupsWarning, PositiveClassWarning
 from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.contracts import COLUMNS, REFUSALS, SUPPORTED, TABLE
+from tests.families import by_families
 from tests.older import ScoringMonitor
 from tests.prototypes import QuietCallback
 from tests.public import discover_estimators
@@ -118,6 +119,7 @@ intervals = partial(metrics.partial_statistical_parity_gap, interval=INTERVAL)
 intervals = intervals, "decision_function", 0.2, 1
 distances = metrics.wasserstein_gap, "train_predictions_", 0.1, 9, "max_disparity", NUMBERS
 balances = relative, "labels_", 0.8, 0, "min_balance"
+CLUSTERERS = by_families("CLUSTERERS")
 in_threes, logistic = KMeans(3, n_init=1, random_state=0), LogisticRegression()
 decisions = partial(FairDecisionClassifier, cv=3, group_estimator=logistic)
 predictions = partial(FairDecisionRegressor, group_estimator=logistic)
@@ -127,7 +129,7 @@ FAMILIES = {
         partial(ParetoFairKMeans, 3, n_init=1, balances=[0.5, 0.9]), relative, "select", 0.8, 0, ""
     ),
     "FairAssignment": Family(partial(FairAssignment, clusterer=in_threes), *balances),
-    "FairSpectralClustering": Family(partial(FairSpectralClustering, 3), *balances),
+    **{name: Family(partial(make, 3), *balances) for name, make in CLUSTERERS.items()},
     "ConstrainedERMClassifier": Family(ConstrainedERMClassifier, rates[0], "predict", 0.05, 1),
     "FairDecisionClassifier": Family(decisions, *rates),
     "FairDecisionClassifier+": Family(partial(decisions, group_aware=True), *rates),

@@ -24,7 +24,7 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, FairSpectralClustering
+from skfair.cluster import FairKMeans
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.constraints.cells import Parts
 from skfair.constraints.rates import RateParity
@@ -44,6 +44,7 @@ from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import FairDecisionRegressor
 from skfair.report import audit
+from tests.families import rows_of_families
 from tests.messages import messages
 from tests.seeds import generator
 
@@ -93,8 +94,7 @@ MISSPELT = [
     (PartialParityClassifier, "constraint", "equal_oportunity", "equal_opportunity"),
     (PartialParityClassifier, "solver", "al_newtn", "al_newton"),
     (FairKMeans, "solver", "pricess", "prices"),
-    (FairSpectralClustering, "solver", "lanczo", "lanczos"),
-    (FairSpectralClustering, "affinity", "nearest_neighbors_graph", "nearest_neighbors"),
+    *rows_of_families("MISSPELT"),
 ]
 test_wrong_calls_say_what_to_do = messages(
     *(

@@ -17,7 +17,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, FairSpectralClustering
+from skfair.cluster import FairKMeans
 from skfair.metrics import (
     demographic_parity_difference,
     fairness_report,
@@ -71,7 +71,6 @@ def unknown_options() -> None:
     demographic_parity_difference(y, y, sensitive_features=sex, agg="sum")  # type: ignore[arg-type]
     FairKMeans(n_init="all")  # type: ignore[arg-type]
     FairKMeans(solver=3)  # type: ignore[arg-type]
-    FairSpectralClustering(assign_labels="discretize")  # type: ignore[arg-type]
     ConstrainedERMClassifier(enforce="always")  # type: ignore[arg-type]
     ConstrainedERMRegressor(enforce="paper")  # type: ignore[arg-type]
     FairDecisionClassifier(group_aware="often")  # type: ignore[arg-type]
@@ -90,7 +89,6 @@ def results() -> None:
     assert_type(clusters.fit_predict(X, sensitive_features=sex), Labels)
     assert_type(clusters.transform(X), Numbers)
     assert_type(clusters.fit_transform(X), Numbers)
-    assert_type(FairSpectralClustering(2).fit_predict(X), Labels)
     model = ConstrainedERMClassifier(enforce="strict").fit(X, y, sensitive_features=sex)
     assert_type(model.predict(X), Numbers)
     assert_type(model.predict_proba(X), Numbers)

@@ -12,11 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.fair_spectral import cut_problem
 from benchmarks.harness import timed
-from skfair.cluster.rounding import labels_by_kmeans
+from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.cluster.spectral.rounding import labels_by_kmeans
 from skfair.datasets import load_local
 from skfair.metrics import balance_score, normalized_cut
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 
 SEED = 3301  # and those that follow
 SOLVERS = {"o-FSC": "dense", "s-FSC": "arpack", "DC-ADMM": "dc_admm", "ours": "lanczos"}

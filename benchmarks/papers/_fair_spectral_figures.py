@@ -24,7 +24,7 @@ from benchmarks.papers._fair_spectral_data import (
     label_figures,
 )
 from benchmarks.papers._fair_spectral_points import make_elliptical, make_three_groups
-from skfair.cluster.rounding import labels_by_kmeans
+from skfair.cluster.spectral.rounding import labels_by_kmeans
 
 METHODS = ("o-FSC", EXACT, ADMM, OURS)
 KS = (2, 5, 10, 15, 20, 25, 30, 40, 50)

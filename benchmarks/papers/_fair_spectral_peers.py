@@ -21,10 +21,10 @@ from benchmarks.papers._fair_spectral_data import (
     digits,
     label_figures,
 )
-from skfair.cluster.rounding import labels_by_kmeans
+from skfair.cluster.spectral.eigen.base import EigenSolver
+from skfair.cluster.spectral.rounding import labels_by_kmeans
 from skfair.papers import DCADMM, FFSC, UFSC
 from skfair.solvers import Arpack, Lanczos
-from skfair.solvers.eigen.base import EigenSolver
 
 # Seconds, cost, balance, |F'H|^2 and |H'H - I|^2 in the paper.
 TABLE_4 = {

@@ -55,7 +55,7 @@ from benchmarks.papers._fair_spectral_figures import (
 from benchmarks.papers._fair_spectral_peers import table_4, table_4_runs
 from benchmarks.papers._fair_spectral_points import make_random_laplacian
 from skfair.cluster import FairSpectralClustering
-from skfair.cluster.rounding import labels_by_kmeans
+from skfair.cluster.spectral.rounding import labels_by_kmeans
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score
 from skfair.papers import DCADMM

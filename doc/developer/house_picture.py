@@ -15,6 +15,7 @@ LEFT, WIDE = 0.24, 0.76  # of what is drawn of the parts
 TEXTS = (
     "run from a shell",
     "choose, compile, export",
+    "algorithms of papers",
     "what users fit and watch",
     "what estimators share, audits",
     "limits enforced, rows read",

@@ -1,7 +1,16 @@
-"""Objects for ``affinity=`` of FairSpectralClustering, which have more parameters than names."""
+"""Affinities of spectral clustering, with settings of their own."""
 
-from skfair.problems.cut.affinities.graphs import NeighborGraph, Precomputed
-from skfair.problems.cut.affinities.kernels import Kernel
-from skfair.problems.cut.affinities.landmarks import Landmark
+from typing import TYPE_CHECKING
 
-__all__ = ["Kernel", "Landmark", "NeighborGraph", "Precomputed"]
+from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
+
+if TYPE_CHECKING:
+    from skfair.cluster.spectral.affinities.graphs import NeighborGraph as NeighborGraph
+    from skfair.cluster.spectral.affinities.graphs import Precomputed as Precomputed
+    from skfair.cluster.spectral.affinities.kernels import Kernel as Kernel
+    from skfair.cluster.spectral.affinities.landmarks import Landmark as Landmark
+else:
+    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+
+__all__ = [*names_of_wings(__name__)]

@@ -10,22 +10,22 @@ prints.
 from typing import TYPE_CHECKING
 
 from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
+    from skfair.cluster.spectral.eigen.arpack import Arpack as Arpack
+    from skfair.cluster.spectral.eigen.dense import DenseEigh as DenseEigh
+    from skfair.cluster.spectral.eigen.lanczos import Lanczos as Lanczos
     from skfair.solvers._all import *
 else:
-    __getattr__, __dir__ = deferred(__name__)
+    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
 
 __all__ = [
     # classifiers, regressors, rankings
     "ALNewton",
     "ALLBFGS",
     "ALM",
-    # eigenvectors of spectral clustering
-    "Lanczos",
-    "DenseEigh",
-    "Arpack",
     # clusterings
     "Prices",
-    # for a solver of your own
+    *names_of_wings(__name__),
 ]

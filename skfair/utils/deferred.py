@@ -8,13 +8,17 @@ from importlib import import_module
 from typing import Any
 
 from skfair.utils.other_names import missing_attribute
+from skfair.utils.wings import names_of_wings
 
 
-def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def deferred(
+    package: str,
+    takes_wings: bool = False,  # whether wings add names to this package
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are those of its ``_all``.
 
     Files inside the package can then be imported without all the others: clustering needs two
-    of the metrics and a few of the solvers.
+    of the metrics and a few of the solvers. Names that wings add are imported from the wings.
 
     Examples
     --------
@@ -27,8 +31,10 @@ def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     def get(name: str) -> Any:
         public = vars(sys.modules[package])["__all__"] if package in sys.modules else ()
         if name not in public:
-            raise missing_attribute(package, name, sys._getframe(1))
-        return getattr(import_module(f"{package}._all"), name)
+            more = " Perhaps it is of a part of skfair that is not installed." * takes_wings
+            raise missing_attribute(package, name, sys._getframe(1), more)
+        module = names_of_wings(package).get(name, f"{package}._all")
+        return getattr(import_module(module), name)
 
     def names() -> list[str]:
         return sorted(vars(import_module(package))["__all__"])

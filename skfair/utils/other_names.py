@@ -50,15 +50,15 @@ def _plain(text: str) -> str:
     return re.sub(r"`(?:[^`<]* <|~)?([\w.]+)>?`", r"\1", text)
 
 
-def missing_attribute(module: str, name: str, caller: FrameType) -> Exception:
-    """Return the error about a name that a module does not have.
+def missing_attribute(module: str, name: str, caller: FrameType, more: str = "") -> Exception:
+    """Return the error about a name that a module does not have, perhaps with one sentence more.
 
     It is an AttributeError, except in ``from module import name``: Python replaces an
     AttributeError there by an error of its own that does not tell more.
     """
     from opcode import opmap
 
-    hint = "" if name.startswith("_") else name_in_skfair(name)
+    hint = "" if name.startswith("_") else name_in_skfair(name) or more
     if hint and caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
         return ImportError(f"cannot import name {name!r} from {module!r}.{hint}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{'.' * bool(hint)}{hint}")

@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import Generic, TypeVar
 
 from skfair.utils.text import did_you_mean
+from skfair.utils.wings import names_of_wings
 
 T = TypeVar("T")
 
-# Algorithms of papers, which register themselves when this is imported. The package works without
-# them, and this is the only place that imports them.
+# Algorithms of papers are wings, and register themselves when they are imported. This is the only
+# place that imports them.
 PAPERS = "skfair.papers"
 
 
@@ -99,21 +100,21 @@ class Registry(Generic[T]):
         for package in tuple(self._to_import):
             if name in self._components:
                 return
-            if package != PAPERS or has_papers():
-                for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", [])):
-                    import_module(f"{package}.{module.name}")
+            modules = [*names_of_wings(package).values()] if package == PAPERS else within(package)
+            for module in modules:
+                import_module(module)
             self._to_import = [other for other in self._to_import if other != package]
 
 
+def within(package: str) -> list[str]:
+    """Return the names of the modules of a package, which may be a single module."""
+    found = pkgutil.iter_modules(getattr(import_module(package), "__path__", []))
+    return [f"{package}.{module.name}" for module in found]
+
+
 def has_papers() -> bool:
-    """Whether the algorithms of papers are installed; they register themselves here."""
-    try:
-        import_module(PAPERS)
-    except ImportError as error:
-        if error.name != PAPERS:  # they are, and lack something
-            raise
-        return False
-    return True
+    """Whether algorithms of papers are installed."""
+    return bool(names_of_wings(PAPERS))
 
 
 def without_papers() -> str:

@@ -5,18 +5,14 @@ from functools import cache, partial, wraps
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive
-from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.cluster.affinities import Landmark
+from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.exceptions import SmallGroupWarning
-from skfair.solvers import Lanczos
 from tests.messages import messages
 from tests.registries import CLUSTERING_SOLVERS
 from tests.seeds import generator
@@ -25,14 +21,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWar
 X = generator().normal(size=(240, 2))
 GROUPS = np.tile(["f", "m"], 120)
 UNEVEN = pd.DataFrame({"even": GROUPS == "f", "rare": np.arange(240) % 5 == 0})
-WEIGHTS = rbf_kernel(X[:60])
-ONES = {"affinity": "precomputed", "n_clusters": 2}
 APART = {
     "sensitive": Sensitive(intersectional=False),
     "min_balance": 0.5,
     "relative_balance": False,
 }
-BY_PLACE = {"affinity": "nearest_neighbors", "n_clusters": 2}
 ALONE = KMeans(3, n_init=1)
 
 
@@ -53,12 +46,6 @@ def assigned(clusterer=ALONE, weights=None, **options):
     return model.fit(X, sensitive_features=GROUPS, sample_weight=weights)
 
 
-@later
-def cut(rows=X[:60], groups=None, n_clusters=3, **options):
-    groups = GROUPS[: rows.shape[0]] if groups is None else groups
-    return FairSpectralClustering(n_clusters, **options).fit(rows, sensitive_features=groups)
-
-
 def shares(bounds):
     return fit(min_balance=None, share_bounds=bounds)
 
@@ -69,12 +56,6 @@ def sizes(*bounds):
 
 def balances(*values):
     return fit(ParetoFairKMeans, balances=list(values))
-
-
-def with_entry(value, other=None):
-    W = WEIGHTS.copy()
-    W[0, 1], W[1, 0] = value, value if other is None else other
-    return W
 
 
 @cache
@@ -110,10 +91,6 @@ def with_costs_of_all_rows():
 
 def front_without_cost():
     return fit(ParetoFairKMeans, rows=np.ones((240, 2)), balances=2)().hypervolume()
-
-
-def columns_of_weights():
-    return FairSpectralClustering(2, affinity="precomputed", sensitive=[0]).fit(WEIGHTS)
 
 
 HALF = GROUPS == "f"
@@ -174,44 +151,17 @@ WRONG = [
     ("smallest cost of the front is 0", front_without_cost),
     ("either min_balance or index", select()),
     ("either min_balance or index", select(min_balance=0, index=1)),
-    # FairSpectralClustering
-    ("n_samples=60 should be >= n_clusters=61", cut(n_clusters=61)),
-    ("group constraints leave", cut(n_clusters=60, min_balance=0)),
-    (r"'y' \(3 rows\)", cut(n_clusters=4, groups=["x"] * 57 + ["y"] * 3)),
-    (
-        "whole sample is",
-        cut(min_balance=0.9, relative_balance=False, groups=["x"] * 35 + ["y"] * 25),
-    ),
-    ("cannot be used with", cut(min_balance=0.5, share_bounds=0.8)),
-    ("negative weights", cut(affinity="linear")),
-    ("affinity", cut(affinity="nope")),
-    ("solver", cut(solver="nope")),
-    (r"set beside affinity=Landmark\(30\)", cut(affinity=Landmark(30), gamma=1.0)),
-    (r"set beside affinity=Landmark\(30\)", cut(affinity=Landmark(30), n_neighbors=3)),
-    ("has no columns that could hold", columns_of_weights),
-    *(
-        (words, cut(form(W), **ONES))
-        for form in (np.asarray, sparse.csr_array)
-        for words, W in (
-            ("not symmetric", with_entry(0.5, 0.25)),
-            ("negative weights", with_entry(-1)),
-            ("contains NaN", with_entry(np.nan)),
-            ("contains infinity", with_entry(np.inf)),
-            ("needs a square matrix", WEIGHTS[:, :-1]),
-        )
-    ),
 ]
 test_errors = messages(
     *((ValueError, *row) for row in WRONG),
     (TypeError, "Pass costs=", assigned(HDBSCAN(copy=True))),
 )
-FITTED, FAR = KMeans(3, n_init=1).fit(X), np.repeat([[0.0], [50]], 30, 0) + X[:60, :1]
+FITTED = KMeans(3, n_init=1).fit(X)
 TWO, SPOTS = {"n_clusters": 3, "min_balance": None}, np.repeat([[0.0], [1]], 120, axis=0)
 BEHIND = {
     "clusterer": make_pipeline(StandardScaler(), FITTED),
     "costs": lambda clusterer, X: clusterer.transform(X),
 }
-FEW_STEPS = {"solver": Lanczos(max_iter=1, block_size=3, tol=1e-9), "affinity": "precomputed"}
 test_warnings = messages(
     (RuntimeWarning, "one run is made instead of n_init=10", fit(init=X[:4], n_init=10)),
     (ConvergenceWarning, "centres still move after max_iter=1", fit(init=9 + X[:4], max_iter=1)),
@@ -219,10 +169,6 @@ test_warnings = messages(
     (ConvergenceWarning, "1 of 3 clusters are empty", fit(rows=SPOTS, **TWO, share_bounds=0.5)),
     (UserWarning, "KMeans is fitted already.*FrozenEstimator.*clone", assigned(FITTED)),
     (UserWarning, "Pipeline is fitted already", assigned(**BEHIND)),
-    (UserWarning, "symmetric matrix of 60 x 60.*'precomputed'", cut(WEIGHTS, **BY_PLACE)),
-    (UserWarning, "symmetric matrix of 60", cut(sparse.csr_array(WEIGHTS), **BY_PLACE)),
-    (UserWarning, "not connected", cut(FAR, **BY_PLACE)),
-    (ConvergenceWarning, "not converged in 1 iterations", cut(rbf_kernel(X), **FEW_STEPS)),
 )
 FRONTS = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].has_front]
 

@@ -14,11 +14,11 @@ from skfair import Sensitive
 from skfair.cluster import (
     FairAssignment,
     FairKMeans,
-    FairSpectralClustering,
     ParetoFairKMeans,
 )
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import kmeans_cost
+from tests.families import by_families
 from tests.seeds import generator
 
 pytestmark = pytest.mark.filterwarnings(
@@ -183,7 +183,7 @@ def test_few_allowed_rows_need_no_balance_of_none():
     assert model.fit(X, sensitive_features=groups).cluster_sizes_[0] <= 1
 
 
-@pytest.mark.parametrize("kind", ["kmeans", "assignment", "spectral"])
+@pytest.mark.parametrize("kind", ["kmeans", "assignment"])
 def test_new_rows_pay_for_the_size_of_a_cluster(kind):
     """The sizes of new rows are nearer to the bounds than those of the nearest centres."""
     X, groups = people(600)
@@ -192,20 +192,15 @@ def test_new_rows_pay_for_the_size_of_a_cluster(kind):
     model = {
         "kmeans": FairKMeans(4, random_state=0, **given),
         "assignment": FairAssignment(KMeans(4, n_init=1, random_state=0), **given),
-        "spectral": FairSpectralClustering(4, n_init=1, random_state=0, **given),
     }[kind].fit(X, sensitive_features=groups)
     assert np.array_equal(np.bincount(model.labels_), [150] * 4)
-    if kind != "spectral":
-        centers = (model if kind == "kmeans" else model.clusterer_).cluster_centers_
-        nearest = np.bincount(costs_at(new_X, centers).argmin(axis=1), minlength=4)
-        for known in ({}, {"sensitive_features": new_groups}):
-            found = np.bincount(model.predict(new_X, **known), minlength=4)
-            assert np.abs(found - 150).sum() < 0.9 * np.abs(nearest - 150).sum()
-        batch = model.assign(new_X, sensitive_features=new_groups)
-        assert np.array_equal(np.bincount(batch), [150] * 4)
-    else:
-        model.set_params(size_bounds=None).fit(X, sensitive_features=groups)
-        assert not np.array_equal(np.bincount(model.labels_), [150] * 4)
+    centers = (model if kind == "kmeans" else model.clusterer_).cluster_centers_
+    nearest = np.bincount(costs_at(new_X, centers).argmin(axis=1), minlength=4)
+    for known in ({}, {"sensitive_features": new_groups}):
+        found = np.bincount(model.predict(new_X, **known), minlength=4)
+        assert np.abs(found - 150).sum() < 0.9 * np.abs(nearest - 150).sum()
+    batch = model.assign(new_X, sensitive_features=new_groups)
+    assert np.array_equal(np.bincount(batch), [150] * 4)
 
 
 def test_a_batch_has_bounds_of_its_own():
@@ -267,7 +262,7 @@ def test_a_summary_names_the_sizes():
 KINDS = {
     "kmeans": FairKMeans(4, random_state=0),
     "assignment": FairAssignment(KMeans(4, n_init=1, random_state=0)),
-    "spectral": FairSpectralClustering(4, n_init=1, random_state=0),
+    **{name: kind(4, random_state=0) for name, kind in by_families("CLUSTERERS").items()},
 }
 
 

@@ -1,17 +1,11 @@
-"""Where clusterings start: rows that are spread, and embeddings of unit length."""
+"""Where clusterings start: rows that are spread."""
 
 import numpy as np
 import pytest
 from sklearn.cluster import kmeans_plusplus
 
-from skfair.cluster.rounding import unit_rows
 from skfair.cluster.starts import spread_rows
 from tests.seeds import generator
-
-
-def test_rows_of_an_embedding_get_length_1():
-    points = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-9, 0.0]])
-    assert unit_rows(points) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [-1, 0]]))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -16,12 +16,13 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering
+from skfair.cluster import FairAssignment, FairKMeans
 from skfair.constraints import DemographicParity
 from skfair.exceptions import SelectionRateWarning
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 APART, EACH = {"sensitive": Sensitive(intersectional=False)}, {"sex": 0.1, "age": 0.2}
@@ -42,7 +43,7 @@ def people(seed=0, n=300):
 def fitted(model, attributes=("sex",), seed=0, **weights):
     X, y, groups = people(seed)
     given = {"sensitive_features": groups[list(attributes)], **weights}
-    if isinstance(model, FairKMeans | FairAssignment | FairSpectralClustering):
+    if hasattr(model, "min_balance"):
         return model.fit(X, **given)
     return model.fit(X, y > 1 if is_classifier(model) else y, **given)
 
@@ -107,7 +108,7 @@ CASES = [
             for word, limit in (("balance", None), ("relative balance", 0.5))
         },
     ),
-    (FairSpectralClustering(2), {"balance": None, "relative balance": 0.8}),
+    *rows_of_families("SUMMARIES"),
     (
         FairKMeans(3, min_balance=None, share_bounds={"f": (0.2, 0.7)}),
         {

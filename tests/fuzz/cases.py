@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import (
 from skfair import inspection, metrics, model_selection, report
 from skfair.classification import ConstrainedERMClassifier
 from skfair.regression import ConstrainedERMRegressor
+from tests.families import by_families
 from tests.fuzz import parameters
-from tests.fuzz.families import collected
 from tests.fuzz.values import JUNK, samples
 from tests.public import discover_estimators, public_packages
 
@@ -143,7 +143,7 @@ def used(result, sample):
         return result({"mean_test_accuracy": [0.9, 0.8], "mean_test_gap": [-0.2, -0.04]})
     elif isinstance(result, model_selection.FairnessPath):
         return result.select(max_disparity=0.1)
-    use = collected("USES").get(type(result))
+    use = by_families("USES", "fuzz_cases").get(type(result))
     return result if use is None else use(result, sample)
 
 
@@ -217,7 +217,7 @@ def odd_parameter(draw, name: str, parameter: str, constraints):
 def estimator_case(draw, name: str, estimator_class: type, preset=None, told: str = "") -> Case:
     """Fit and, if that works, methods of the fitted estimator."""
     sample = draw(samples())
-    settings = collected("SETTINGS").get(name, {}) | (preset or {})
+    settings = by_families("SETTINGS", "fuzz_cases").get(name, {}) | (preset or {})
     odd = n_odd(draw)
     n_settings = draw(st.integers(0, odd)) if preset is None else 0
     known = estimator_class._parameter_constraints
@@ -277,7 +277,7 @@ def component_case(draw, name: str, component: type) -> Case:
 
 def owner_of(component: type) -> type:
     """The estimator that takes a solver or a constraint."""
-    for owner, registry in collected("OWNERS").items():
+    for owner, registry in by_families("OWNERS", "fuzz_cases").items():
         if component in [registry[name] for name in registry]:
             return owner
     tasks = getattr(component, "tasks", ["classification"])

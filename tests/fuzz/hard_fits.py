@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.fuzz.families import collected
+from tests.families import by_families
 from tests.fuzz.hard_rows import Rows
 
 EXACT = 1e-9
@@ -66,4 +66,4 @@ def ones_or_weights(rows: Rows) -> np.ndarray:
 
 def fits() -> dict[str, Callable[[np.random.Generator], Fit]]:
     """Return the functions that draw fits, by estimator."""
-    return collected("FITS")
+    return by_families("FITS", "fuzz_cases")

@@ -22,7 +22,7 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import DemographicParity
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
-from tests.fuzz.families import collected
+from tests.families import by_families
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 from tests.registries import CONSTRAINTS, LOSSES, SOLVERS
 
@@ -347,7 +347,7 @@ ARGUMENTS = {
 
 def known(function: str, argument: str):
     """The entry of an argument, or None."""
-    entries = ARGUMENTS | collected("ARGUMENTS")
+    entries = ARGUMENTS | by_families("ARGUMENTS", "fuzz_cases")
     return entries.get(f"{function}.{argument}", entries.get(argument))
 
 

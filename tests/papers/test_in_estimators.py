@@ -11,7 +11,6 @@ from tests.classification import test_constrained_erm as constrained
 from tests.models import test_plug_in as plug_in
 from tests.seeds import generator
 from tests.utils import test_threads as threads
-from tests.utils import test_warn as warn
 
 
 @pytest.mark.parametrize(("solver", "is_there"), [("ghost", True), ("plada", False)])
@@ -33,13 +32,6 @@ def test_swaps_are_the_same_bits_with_any_number_of_threads(model, dtype, monkey
     model.set_params(n_clusters=3, solver="swap", random_state=0)
     threads.test_results_are_the_same_bits_with_any_number_of_threads(
         "swap", model, dtype, monkeypatch
-    )
-
-
-def test_the_warning_of_an_embedding_points_at_the_line_of_the_user():
-    warn.test_warnings_point_at_the_line_of_the_user(
-        "misses the group constraint",
-        lambda: warn.spectral(solver="dc_admm").fit(warn.GRAPH, **warn.BY_BLOCK),
     )
 
 

@@ -7,9 +7,7 @@ import pytest
 
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.groups.encoding import encode_groups
 from skfair.papers import (
-    UFSC,
     MultiplierModel,
     PladaStochastic,
     Smooth,
@@ -19,12 +17,10 @@ from skfair.papers import (
 )
 from skfair.papers.benchmark.ghost import Ghost, QuadraticModel, solve_quadratic
 from skfair.papers.idca.parts import part_of_moment
-from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import clustering_solver
 from skfair.solvers.parameters import check_parameters
 from tests.constraints.partial import test_ranks_in_groups as ranks
-from tests.eigen_problems import random_weights, weights_of
 from tests.messages import messages
 from tests.papers.clustering_problems import free_problem, soft_run
 from tests.seeds import generator
@@ -95,11 +91,6 @@ def solve(solver, n_groups=2):
 
 def playing(**options):
     return solve(MultiplierModel(**options))
-
-
-def graph_without_edges():
-    problem = GroupCut(weights_of(random_weights(generator(), 60)), encode_groups(GROUPS))
-    UFSC(alpha=1e-9).solve(problem, 3, rng=np.random.RandomState(0))
 
 
 @later
@@ -176,7 +167,6 @@ WRONG = [
     (r"'sharpness' .* in the range \(0.0, inf\)", smooth(sharpness=0.0)),
     (r"'batch_size' .* in the range \[1, inf\) or None. Got 0", smooth(batch_size=0)),
     ("must not both be 0", smooth(0, 0)),
-    ("gives no edge a weight. Pass a larger alpha", graph_without_edges),
     # alternating gradients
     ("x0 must be numbers, got ", alternate("somewhere")),
     ("x0 must be numbers, got ", alternate([[1.0], [1.0, 2.0]])),

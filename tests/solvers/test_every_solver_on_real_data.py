@@ -19,14 +19,15 @@ from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
-from tests.naive import ranking, spectral
+from tests.families import by_families
+from tests.naive import ranking
 from tests.public import names_in
-from tests.registries import CLUSTERING_SOLVERS, EIGEN_SOLVERS, INTERVAL_SOLVERS, SOLVERS
+from tests.registries import CLUSTERING_SOLVERS, INTERVAL_SOLVERS, SOLVERS
 from tests.seeds import generator
 
 pytestmark = [
@@ -65,7 +66,6 @@ TESTS = {
     "FairRanker": "test_disparities_of_queries_are_those_of_all_pairs",
     "FairKMeans": "test_clusters_are_what_they_are_said_to_be",
     "ParetoFairKMeans": "test_points_of_fronts_are_what_they_are_said_to_be",
-    "FairSpectralClustering": "test_embeddings_are_what_they_are_said_to_be",
 }
 
 
@@ -210,22 +210,6 @@ def test_clusters_are_what_they_are_said_to_be(solver):
     assert model.balance_ == pytest.approx(np.nanmin(balances), abs=1e-12)
 
 
-@each(EIGEN_SOLVERS)
-def test_embeddings_are_what_they_are_said_to_be(solver):
-    """Table 4 of fair_spectral_dc: cost, H'H - I and F'H, and the cut of the labels."""
-    X, group = points(120)
-    W = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(axis=2))
-    np.fill_diagonal(W, 0.0)
-    model = FairSpectralClustering(3, affinity="precomputed", solver=solver, random_state=0)
-    quietly(model, W, sensitive_features=group)
-    H = np.sqrt(W.sum(axis=1))[:, None] * model.embedding_
-    assert model.ncut_ == pytest.approx(spectral.normalised_cut(W, model.labels_), rel=1e-6)
-    off = np.linalg.norm(H.T @ H - np.eye(3))
-    assert model.orthogonality_residual_ == pytest.approx(off, abs=1e-6)
-    missed = spectral.constraint_residual(W, [group], H)
-    assert missed <= 1e-6 or model.fairness_residual_ > 1e-6
-
-
 @each(SOLVERS, RANKING_SOLVERS)
 def test_disparities_of_queries_are_those_of_all_pairs(solver):
     """Section D.3 of plada: errors on pairs of either direction, for each query."""
@@ -272,7 +256,7 @@ def test_each_estimator_that_takes_a_solver_is_tested():
             for kind in kinds
             if inspect.isclass(kind) and "solver" in inspect.signature(kind).parameters
         }
-    assert found == set(TESTS)
+    assert found == {*TESTS, *by_families("SOLVER_TESTS")}
     assert all(callable(globals()[name]) for name in TESTS.values())
 
 

@@ -21,7 +21,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
@@ -35,6 +35,7 @@ from skfair.utils import pieces
 from skfair.utils import threads as module
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
+from tests.families import by_families
 from tests.seeds import generator
 
 # The libraries are found once: that takes a millisecond, and fits ask a thousand times.
@@ -401,7 +402,8 @@ def model_cases():
     yield "k-means", FairKMeans(3, random_state=0)
     yield "k-means by way of a larger sample", FairKMeans(3, random_state=0)
     yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
-    yield "spectral", FairSpectralClustering(3, random_state=0)
+    for name, (model, _) in by_families("THREADS").items():
+        yield name, model
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
     yield "partial", PartialParityClassifier(max_disparity=0.3)
@@ -424,7 +426,8 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "ROWS", 64)
-    X, y, sex = sample(1100 if name == "spectral" else 600, n_columns=4)
+    n_rows = by_families("THREADS").get(name, (None, 600))[1]
+    X, y, sex = sample(n_rows, n_columns=4)
     fitted = []
     for n_threads in (1, 3):
         monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)

@@ -22,16 +22,15 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.datasets import make_fair_sbm
+from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, make_fairness_scorer
 from skfair.model_selection import best_within
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers import Lanczos
 from skfair.utils.warn import hidden, unwanted, warn_user
+from tests.families import rows_of_families
 from tests.prototypes import CentroidClassifier
-from tests.seeds import generator, seed_of
+from tests.seeds import generator
 
 N = 240
 rng = generator(0)
@@ -40,12 +39,7 @@ FEW = np.where(np.arange(N) % 12, "many", "few")
 X = rng.normal(size=(N, 3)) + 2 * (SEX == "m")[:, None] * [1, 0, 0]
 Y = (X[:, 0] + rng.normal(size=N) > 1).astype(int)
 W = rng.random(N) + 0.5
-GRAPH, _, BLOCKS = make_fair_sbm(N, n_clusters=4, n_groups=2, random_state=seed_of(0))
-GRAPH = np.asarray(GRAPH.todense())
-BY_SEX, BY_FEW, ALONE, BY_BLOCK = (
-    {"sensitive_features": groups} for groups in (SEX, FEW, ["all"] * N, BLOCKS)
-)
-ISLANDS = np.where(np.minimum.outer(np.arange(N), np.arange(N)) < 4, 0.0, GRAPH)
+BY_SEX, BY_FEW, ALONE = ({"sensitive_features": groups} for groups in (SEX, FEW, ["all"] * N))
 TWO, MIXED = np.array(["a", "b"] * 40), np.isin(np.arange(80) % 8, [1, 3, 5]).astype(int)
 ONLY_GROUP = np.array([[0.0], [1.0]] * 40)  # the one feature is the group
 SCORES = {
@@ -57,10 +51,6 @@ BEST = best_within(score="accuracy", limit={"gap": 0.0})
 STEP, OTHER = "constrainedermclassifier", "partialparitycalibrator"
 ERM, REGRESSOR, PARTIAL = ConstrainedERMClassifier, ConstrainedERMRegressor, PartialParityClassifier
 KM = FairKMeans
-
-
-def spectral(**options):
-    return FairSpectralClustering(3, affinity="precomputed", random_state=0, **options)
 
 
 def neighbours():
@@ -88,7 +78,7 @@ CALLS = [
     ("PartialParityCalibrator was fitted without", lambda: PartialParityCalibrator().fit(X, Y)),
     ("FairKMeans was fitted without", lambda: KM(3, random_state=0).fit_predict(X)),
     ("ParetoFairKMeans was fitted without", lambda: ParetoFairKMeans(3, random_state=0).fit(X)),
-    ("FairSpectralClustering was fitted without", lambda: spectral().fit(GRAPH)),
+    *rows_of_families("WARNINGS"),
     ("was fitted without", lambda: pipeline(ERM()).fit(X, Y)),
     ("was fitted without", lambda: search(ERM()).fit(X, Y)),
     ("was fitted without", lambda: cross_validate(ERM(), X, Y, cv=2, error_score="raise")),
@@ -126,11 +116,6 @@ CALLS = [
         ),
     ),
     ("centres still move", lambda: KM(3, max_iter=1, tol=0).fit(X, **BY_SEX)),
-    ("rows have no edges", lambda: spectral().fit(ISLANDS, **BY_BLOCK)),
-    (
-        "not converged in 1 iterations",
-        lambda: spectral(solver=Lanczos(max_iter=1, tol=1e-9)).fit(GRAPH, **BY_BLOCK),
-    ),
     (
         "is within the limits",
         lambda: routed(lambda: search(ERM(), scoring=SCORES, refit=BEST).fit(X, Y, **BY_SEX)),

@@ -35,9 +35,9 @@ def _links_of(i, graph, rows, labels, links):
 def descend_fair_cut(graph, degrees, centred, weight, order, labels, n_clusters):
     """Move each row of ``order`` to the cluster of least cut plus weighted surplus of groups.
 
-    ``graph`` is that of :mod:`skfair._kernels.cuts`. Writes labels; returns how many rows moved,
-    and the objective. ``centred[i]`` are the groups of row i minus the groups' shares; a cluster's
-    surplus is their sum. The last row stays.
+    ``graph`` is that of :mod:`skfair.cluster.spectral._kernels.cuts`. Writes labels; returns how
+    many rows moved, and the objective. ``centred[i]`` are the groups of row i minus the groups'
+    shares; a cluster's surplus is their sum. The last row stays.
     """
     within, volume = np.zeros(n_clusters), np.zeros(n_clusters)
     surplus = np.zeros((n_clusters, centred.shape[1]))

@@ -27,8 +27,8 @@ from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 Product = Callable[[FloatArray], FloatArray]

@@ -20,9 +20,9 @@ from functools import partial
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.problems.cut.weights import DenseWeights
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.cluster.spectral.weights import DenseWeights
 from skfair.solvers.parameters import Count, Positive
 
 

@@ -30,8 +30,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.solvers.parameters import Count, Positive
 from skfair.utils.pieces import NUMBERS
 

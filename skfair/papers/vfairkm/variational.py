@@ -117,11 +117,11 @@ class Variational(ClusteringSolver):
     -----
     A run ends when an iteration reduces the objective by at most a tenth of ``tol``, relative to
     its value. Rows may then still be on their way to a cheaper cluster, for the share of a cluster
-    that a row has left grows slowly from nearly 0. An iteration costs O(n K d) for the distances and O(n K) per update, and three n x K
-    matrices of float64 are stored. The objective never increases. It is not convex, so the result
-    depends on the initial centres. The label of a row is its largest soft assignment. The shares of
-    the groups in the labels differ slightly from the shares that were penalised, and there is no
-    guarantee on them.
+    that a row has left grows slowly from nearly 0. An iteration costs O(n K d) for the distances
+    and O(n K) per update, and three n x K matrices of float64 are stored. The objective never
+    increases. It is not convex, so the result depends on the initial centres. The label of a row is
+    its largest soft assignment. The shares of the groups in the labels differ slightly from the
+    shares that were penalised, and there is no guarantee on them.
 
     Rows of weight 0 have labels, but no effect on the result.
 

@@ -9,15 +9,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from skfair.cluster import FairSpectralClustering
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.cluster.spectral.weights import DenseWeights, FactoredWeights, SparseWeights
 from skfair.datasets import make_fair_sbm
 from skfair.groups.encoding import encode_groups
 from skfair.papers import DCADMM
 from skfair.papers.fair_spectral_dc.dc_admm import _dual
-from skfair.problems.cut.group_cut import GroupCut
-from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
 from skfair.solvers import DenseEigh
+from tests.cluster.spectral import family
 from tests.naive import spectral
 from tests.seeds import generator, seed_of
+from tests.utils import test_warn as warn
 
 TIGHT = {"gtol": 1e-7, "ftol": 1e-12}
 
@@ -183,3 +185,10 @@ def test_dc_admm_says_that_it_misses_the_constraint():
         model.fit(W, sensitive_features=groups)
     assert model.fairness_residual_ > 1e-2
     assert model.status_ == "infeasible"
+
+
+def test_the_warning_of_an_embedding_points_at_the_line_of_the_user():
+    warn.test_warnings_point_at_the_line_of_the_user(
+        "misses the group constraint",
+        lambda: family.graph_clusters(solver="dc_admm").fit(family.GRAPH, **family.BY_BLOCK),
+    )

@@ -7,11 +7,11 @@ from scipy import sparse
 
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.affinities import Landmark
+from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score
 from skfair.papers import FFSC
-from skfair.problems.cut.group_cut import GroupCut
-from tests.eigen_problems import random_weights, weights_of
+from tests.cluster.spectral.eigen.eigen_problems import random_weights, weights_of
 from tests.naive import spectral
 from tests.seeds import generator
 

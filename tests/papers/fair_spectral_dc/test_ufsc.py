@@ -9,12 +9,12 @@ from sklearn.cluster import KMeans
 
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.affinities import Precomputed
+from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.papers import UFSC
 from skfair.papers.fair_spectral_dc import ufsc as module
-from skfair.problems.cut.group_cut import GroupCut
-from tests.eigen_problems import random_weights, weights_of
+from tests.cluster.spectral.eigen.eigen_problems import random_weights, weights_of
 from tests.naive import spectral
 from tests.seeds import generator
 
@@ -109,3 +109,9 @@ def test_a_real_network(solver):
     is_balanced = solver == "ffsc"
     assert (model.average_balance_ > 0.25) == is_balanced
     assert (model.average_balance_ < 0.03) == (not is_balanced)
+
+
+def test_a_graph_without_edges_says_what_to_do():
+    problem = GroupCut(weights_of(random_weights(generator(), 60)), encode_groups(["f", "m"] * 30))
+    with pytest.raises(ValueError, match="gives no edge a weight. Pass a larger alpha"):
+        UFSC(alpha=1e-9).solve(problem, 3, rng=np.random.RandomState(0))

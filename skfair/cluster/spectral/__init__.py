@@ -1,0 +1,1 @@
+"""Spectral clustering under limits: affinities, eigenvectors, rounding to balanced labels."""

@@ -1,0 +1,1 @@
+"""Kernels of spectral clustering: affinities, products, cuts."""

@@ -1,0 +1,50 @@
+"""The object that weighs pairs of rows, made from the argument ``affinity=``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+from sklearn.metrics.pairwise import KERNEL_PARAMS
+
+from skfair.cluster.spectral.affinities.base import AFFINITIES, Affinity, KernelFunction
+from skfair.cluster.spectral.affinities.kernels import Kernel
+from skfair.utils.text import did_you_mean
+
+# Parameters of the estimator that an object replaces, where they are not set.
+_UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
+# Names of affinities that do not link rows to neighbours, though the estimator has n_neighbors.
+_UNLINKED = ("nystroem", "precomputed")
+# A name, a function, or an object.
+Choice: TypeAlias = str | KernelFunction | Affinity
+
+
+def affinity_kind(choice: Choice) -> type[Affinity]:
+    """Return the class that a choice stands for; functions and other names are kernels."""
+    if isinstance(choice, Affinity):
+        return type(choice)
+    return AFFINITIES[choice] if isinstance(choice, str) and choice in AFFINITIES else Kernel
+
+
+def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
+    """Return the object that a choice stands for; ``parameters`` fill its fields."""
+    if isinstance(choice, Affinity):
+        beside = [name for name, unset in _UNSET.items() if parameters.get(name, unset) != unset]
+        if beside:
+            raise ValueError(
+                f"{', '.join(beside)} was set beside affinity={choice!r}. Set it on the affinity."
+            )
+        return choice
+    names = {*AFFINITIES, *KERNEL_PARAMS}
+    if isinstance(choice, str) and choice not in names:
+        raise ValueError(
+            f"There is no affinity {choice!r}.{did_you_mean(choice, names)} The affinities are "
+            f"{sorted(names)}."
+        )
+    kind = affinity_kind(choice)
+    values = {**parameters, "kernel": choice}
+    if isinstance(choice, str) and choice in _UNLINKED:
+        values["n_neighbors"] = None
+    shared = [field.name for field in fields(kind) if field.name in values]
+    return kind(**{name: values[name] for name in shared})

@@ -1,0 +1,161 @@
+"""The base of the eigen-solvers of fair spectral clustering: the loop, and the result.
+
+A solver is a dataclass of its parameters and writes ``steps``: an iteration per item. The loop here
+keeps the history, calls the callback, and says how it ended.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.solvers.base import Status
+from skfair.solvers.parameters import check_parameters
+from skfair.utils.docs import documented
+from skfair.utils.history import History
+from skfair.utils.registry import PAPERS, Registry
+
+# Gets the present vectors, or None where they would have to be computed; True stops the solver.
+Callback = Callable[[NDArray[Any] | None], bool]
+
+# A constraint that is missed by more than this is not kept: rounding in float32 is far below it.
+KEPT = 1e-4
+
+
+class Pairs(NamedTuple):
+    """Eigenvalues in falling order, and their orthonormal vectors."""
+
+    values: FloatArray
+    vectors: NDArray[Any]
+    # The vectors that follow, as far as they came for free: approximate, or none.
+    spare: NDArray[Any] | None = None
+    # Cluster of each row, of a solver that finds labels with the vectors.
+    labels: IntArray | None = None
+
+
+class Step(NamedTuple):
+    """An iteration of an eigen-solver, as :meth:`EigenSolver.steps` yields it."""
+
+    pairs: Callable[[], Pairs]  # asked for at the end only
+    columns: Mapping[str, float] = MappingProxyType({})  # of the history
+    is_converged: bool = False
+    vectors: NDArray[Any] | None = None  # if they are there without work
+    is_whole: bool = True  # whether there are as many vectors as wanted, so that it may stop
+
+
+def only_step(ritz: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
+    """Return the step of a solver that has found all eigenpairs at once, perhaps some to spare."""
+    k = n_vectors
+    pairs = Pairs(ritz.values[:k], ritz.vectors[:, :k], ritz.vectors[:, k:])
+    columns = {"trace": float(pairs.values.sum())}
+    return Step(lambda: pairs, columns, is_converged, pairs.vectors)
+
+
+class EigenResult(NamedTuple):
+    """Leading eigenvectors of the normalised weights under the group constraint.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_samples, n_vectors)
+        Orthonormal columns H, best first.
+    values : ndarray of shape (n_vectors,)
+        Their eigenvalues, or Ritz values, in falling order.
+    n_iter : int
+        Number of iterations; 1 for direct solvers.
+    status : {"converged", "max_iter", "stopped", "infeasible"}
+        Why the solver ended; "infeasible" if it ended by itself and misses the constraint.
+    history : dict of ndarray
+        One row per iteration.
+    spare : ndarray of shape (n_samples, n) or None
+        The vectors that follow, as far as they came for free: approximate, or none.
+    residual : float
+        ``|Q'H|``: how far the vectors are from the group constraint.
+    labels : ndarray of shape (n_samples,) or None
+        Cluster of each row, of a solver that finds labels with the vectors.
+    """
+
+    vectors: NDArray[Any]
+    values: FloatArray
+    n_iter: int
+    status: Status
+    history: dict[str, NDArray[Any]]
+    spare: NDArray[Any] | None = None
+    residual: float = 0.0
+    labels: IntArray | None = None
+
+
+@documented
+@dataclass
+class EigenSolver(ABC):
+    """Finds the leading eigenvectors of ``P M P``, see :class:`GroupCut`."""
+
+    @abstractmethod
+    def steps(
+        self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
+    ) -> Iterator[Step]:
+        """Yield at most ``max_iter`` iterations of the method.
+
+        Yields
+        ------
+        step : Step
+            The state of the solver after each iteration.
+        """
+
+    def solve(
+        self,
+        problem: GroupCut,
+        n_vectors: int,
+        *,
+        rng: np.random.RandomState,
+        callback: Callback | None = None,
+    ) -> EigenResult:
+        """Find the leading eigenvectors under the group constraint.
+
+        Parameters
+        ----------
+        problem : GroupCut
+            The problem with its weights and its group constraint.
+        n_vectors : int
+            Number of eigenvectors.
+        rng : RandomState
+            Random number generator.
+        callback : callable, default=None
+            Function that is called as ``callback(vectors)`` after each iteration, with None if
+            there are no vectors yet. The solver stops if it returns True.
+
+        Returns
+        -------
+        result : EigenResult
+            The eigenvectors, their eigenvalues and the status of the solver.
+        """
+        check_parameters(self)
+        history, is_stopped = History(), False
+        for step in self.steps(problem, n_vectors, rng):
+            is_stopped = callback is not None and step.is_whole and callback(step.vectors)
+            if is_stopped or step.is_converged:
+                break
+            history.record(**step.columns)
+        values, vectors, spare, labels = step.pairs()
+        if is_stopped or step.is_converged:
+            history.record(**{"trace": float(values.sum()), **step.columns})
+        residual = problem.residuals(vectors.astype(np.float64))[0]
+        status: Status = "stopped" if is_stopped else "max_iter"
+        if step.is_converged:
+            status = "converged" if residual <= KEPT else "infeasible"
+        return EigenResult(
+            vectors, values, len(history), status, history.as_dict(), spare, residual, labels
+        )
+
+
+# The class of each solver; the name is its shorthand.
+EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry(
+    "eigen-solver", "skfair.cluster.spectral.eigen", PAPERS
+)

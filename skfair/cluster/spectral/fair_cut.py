@@ -1,0 +1,192 @@
+"""Labels that keep the representation constraints at a small normalised cut (a method of skfair).
+
+A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
+along the groups. Here labels are rounded to the constraints. The normalised cut
+
+    K - sum over k of  within_k / volume_k
+
+is linearised at the present labels, which gives each row a cost for each cluster,
+
+    -2 links_ik / volume_k + d_i within_k / volume_k^2,
+
+and the cheapest assignment under the constraints is found by prices (``assignment.py``).
+A few rounds of that, the best of them kept; then rows move and change places one by one as long as
+the cut itself falls, within the constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.cluster.spectral.weights import Weights
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, assign, place
+from skfair.utils.rounding import SUM_ROUNDING
+
+# Rounds of linearisation, and passes of single moves.
+_ROUNDS, _PASSES = 3, 20
+# How often the best labels descend again.
+_FURTHER_DESCENTS = 3
+# Above these sizes it does not, and starts should be few.
+_MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
+# Rounds and passes end when the cut falls by less than this share.
+_PROGRESS = 1e-3
+
+
+class Cut:
+    """The normalised cut of given labels, and what it is made of."""
+
+    violation = np.inf  # of the constraints, once it is known
+    multipliers: FloatArray | None = None  # of the constraints, where the labels come from prices
+
+    def __init__(
+        self,
+        weights: Weights,
+        labels: IntArray,
+        n_clusters: int,
+        near: Cut | None = None,  # of labels that may be similar
+    ) -> None:
+        self.labels = labels.astype(np.int64)  # a copy: labels may be moved
+        n = labels.size
+        self.links: FloatArray
+        if near is not None and np.array_equal(labels, near.labels):
+            self.links = near.links.copy()
+        else:
+            known = None if near is None else (near.labels, near.links)
+            self.links = weights.links(self.labels, n_clusters, known)
+        self.degrees = weights.degrees
+        self.volume = np.bincount(labels, weights=self.degrees, minlength=n_clusters)
+        own = self.links[np.arange(n), labels]
+        within = np.bincount(labels, weights=own, minlength=n_clusters)
+        self.within = within.astype(np.float64)
+
+    @property
+    def value(self) -> float:
+        """The cut: 0 if nothing is cut, at most the number of clusters."""
+        has_volume = self.volume > 0
+        inside = self.within[has_volume] / self.volume[has_volume]
+        return max(0.0, float(np.count_nonzero(has_volume) - inside.sum()))
+
+    @property
+    def terms(self) -> tuple[FloatArray, FloatArray]:
+        """The numbers of the clusters that the linearised cut needs: within and volume."""
+        # A cluster without volume would cost nothing or everything: it gets that of one row.
+        return self.within, np.maximum(self.volume, self.degrees.mean() or 1.0)
+
+    def linearised(self) -> FloatArray:
+        """Return what each row adds to the cut in each cluster, to first order."""
+        return linearised_cut(self.links, self.degrees, *self.terms)
+
+
+def linearised_cut(
+    links: FloatArray, degrees: FloatArray, within: FloatArray, volume: FloatArray
+) -> FloatArray:
+    """Return what rows with these links and degrees add to the cut in each cluster."""
+    return degrees[:, None] * (within / volume**2) - 2 * links / volume
+
+
+def is_costly(weights: Weights) -> bool:
+    """Whether products and passes over the rows are so long that starts must be few."""
+    return weights.n_samples > _MANY_ROWS or weights.n_entries > _MANY_ENTRIES
+
+
+def round_to_constraints(
+    weights: Weights,
+    problem: CostProblem,
+    starts: Sequence[IntArray],
+    rng: np.random.RandomState,
+) -> Cut:
+    """Find labels that meet the constraints at a small cut, from labels that need not meet them.
+
+    Each start descends to a local optimum, and the best one descends again while that helps and
+    is not costly. A round of a descent costs a product of the weights with K columns and a dozen
+    or two passes over n K costs.
+    """
+    cuts: list[Cut] = []
+    for start in starts:
+        # Whole people may be unable to meet constraints exactly; finding that out takes a second.
+        is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
+        cut = Cut(weights, start, problem.n_clusters, cuts[-1] if cuts else None)
+        cuts.append(_descend(weights, problem, cut, is_possible, rng))
+    best = min(cuts, key=lambda candidate: _standing(problem, candidate))
+    for _ in range(0 if is_costly(weights) else _FURTHER_DESCENTS):
+        again = _descend(weights, problem, best, False, rng)
+        if _standing(problem, again) >= _standing(problem, best):
+            break
+        best = again
+    return best
+
+
+def _descend(
+    weights: Weights,
+    problem: CostProblem,
+    start: Cut,
+    seeks_exact: bool,
+    rng: np.random.RandomState,
+) -> Cut:
+    """Go down from one start, by linearisation and then by moves; leaves the start as it is."""
+    assigned = _linearise_and_assign(weights, problem, start, seeks_exact)
+    if weights.entries() is None:  # single rows cannot be moved without their weights
+        return assigned
+    return improve_by_moves(weights, problem, assigned, rng)
+
+
+def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, float]:
+    """Order labels: missed by whole people, missed at all, empty clusters, cut."""
+    missed = problem.constraints.violation_beyond(
+        problem.counts(candidate.labels), problem.largest_weight
+    )
+    n_empty = int(np.count_nonzero(candidate.volume <= 0))
+    return missed, candidate.violation > SUM_ROUNDING, n_empty, candidate.value
+
+
+def _linearise_and_assign(
+    weights: Weights, problem: CostProblem, start: Cut, seeks_exact: bool
+) -> Cut:
+    """Linearise and assign in turn from one start, while that helps."""
+    best = Cut(weights, start.labels, problem.n_clusters, start)
+    best.violation = problem.violation(problem.counts(start.labels))
+    best.multipliers = start.multipliers
+    standing = _standing(problem, best)
+    for _ in range(_ROUNDS):
+        target, is_missed = best.linearised(), standing[0] > 0
+        if best.multipliers is None:
+            placed = assign(problem, target, max_iter=STEPS, search_counts=is_missed or seeks_exact)
+        else:
+            placed = place(problem, target, best.multipliers, TEMPERATURES[-1:], STEPS, is_missed)
+        rounded = Cut(weights, placed.labels, problem.n_clusters, best)
+        rounded.violation, rounded.multipliers = placed.violation, placed.multipliers
+        now = _standing(problem, rounded)
+        if now >= standing:
+            break
+        best, standing = rounded, now
+    return best
+
+
+def improve_by_moves(
+    weights: Weights, problem: CostProblem, cut: Cut, rng: np.random.RandomState
+) -> Cut:
+    """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
+    from skfair.cluster.spectral._kernels.cuts import improve_cut
+
+    constraints = problem.constraints
+    cell_rows = np.argsort(problem.cells, kind="stable")
+    cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
+    entries = weights.entries()
+    if entries is None:
+        raise TypeError(f"{type(weights).__name__} has no weights of single rows.")
+    rows = cut.degrees, weights.diagonal(), problem.cells
+    by_cluster = np.ascontiguousarray(cut.links.T)
+    cut.links = by_cluster.T
+    state = cut.labels, by_cluster, cut.within, cut.volume
+    for _ in range(_PASSES):
+        values = problem.counts(cut.labels) @ constraints.matrix.T + constraints.slack
+        order, members = rng.permutation(cut.labels.size), (cell_starts, cell_rows)
+        gain = improve_cut(entries, rows, members, constraints.matrix, values, order, state)
+        if gain < _PROGRESS * cut.value:
+            break
+    cut.violation = problem.violation(problem.counts(cut.labels))
+    return cut

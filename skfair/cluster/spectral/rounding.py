@@ -1,0 +1,189 @@
+"""Labels from an embedding: k-means, pivots, and the start of the rounding to fair labels.
+
+New rows join the cluster where the normalised cut of the fit rises least, at the groups' prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, svd
+from sklearn.utils import gen_batches
+
+from skfair._typing import FloatArray, IntArray, Rows
+from skfair.cluster.limits import attribute_balances, data_balances
+from skfair.cluster.results import count_attributes, warn_of_missed
+from skfair.cluster.spectral.eigen.base import EigenResult
+from skfair.cluster.spectral.fair_cut import Cut, is_costly, linearised_cut, round_to_constraints
+from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.cluster.spectral.weights import NewRows, Weights
+from skfair.cluster.starts import best_runs
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import Constraints
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.assignment import STEPS, assign
+from skfair.utils.pieces import NUMBERS
+
+# Runs of k-means on the embeddings of further starts.
+_FURTHER_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Parameters of an estimator that say how an embedding becomes labels."""
+
+    n_clusters: int
+    assign_labels: Literal["fair", "kmeans", "cluster_qr"]
+    n_init: int
+
+
+def rounded(
+    problem: GroupCut,
+    embedding: NDArray[Any],
+    result: EigenResult,
+    groups: GroupEncoding,
+    constraints: Constraints,
+    how: Rounding,
+    rng: np.random.RandomState,
+) -> Cut:
+    """Turn an embedding into labels within the limits, with what else the solver found.
+
+    The rounding starts from the labels of k-means; from the cheapest assignment under the
+    constraints to the means of these clusters, which is often better where clusters are regions in
+    space; and from the same for other embeddings.
+    """
+    n_clusters, points = how.n_clusters, unit_rows(embedding)
+    if how.assign_labels == "cluster_qr":
+        labels = labels_by_pivots(points, n_clusters)
+    elif result.labels is not None and embedding.shape[1] == n_clusters:
+        labels = result.labels
+    else:
+        labels = labels_by_kmeans(points, n_clusters, how.n_init, rng)
+    stays = result.labels is not None and not constraints.matrix.size
+    if how.assign_labels != "fair" or stays:
+        return Cut(problem.weights, labels, n_clusters)
+
+    def assigned(points: NDArray[Any], labels: IntArray) -> IntArray:
+        """Assign points to the means of clusters under the constraints."""
+        own = RepresentationProblem(points, groups, constraints, n_clusters)
+        placed = assign(own, own.means(labels)[0], max_iter=STEPS, search_counts=False)
+        return np.asarray(placed.labels)
+
+    starts = [labels, assigned(points, labels)]
+    if not is_costly(problem.weights):
+        for other in _other_embeddings(problem, embedding, result):
+            starts.append(assigned(other, labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)))
+    costs = CostProblem(groups, constraints, n_clusters)
+    return round_to_constraints(problem.weights, costs, starts, rng)
+
+
+def _other_embeddings(
+    problem: GroupCut, embedding: NDArray[Any], result: EigenResult
+) -> Iterator[NDArray[Any]]:
+    """Yield points that show clusters which the embedding hides."""
+    k, spare, dtype = embedding.shape[1], result.spare, embedding.dtype
+    if spare is not None:
+        # More vectors than clusters see splits that the limits favour but the cut does not.
+        wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
+        for width in sorted({min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}):
+            yield unit_rows(wide[:, :width].astype(dtype))
+    # Rows between clusters are short, and of length 1 they blur clusters that are small.
+    yield embedding / dtype.type(float(np.abs(embedding).max()) or 1.0)
+    if problem.basis.shape[1]:
+        # The constraint hides clusters that follow the groups, which loose limits allow.
+        vectors = np.concatenate([result.vectors] + [spare] * (spare is not None), axis=1)
+        free = problem.unconstrained(vectors, k) * problem.scale[:, None]
+        yield (free / (np.abs(free).max() or 1.0)).astype(dtype)
+
+
+def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) -> dict[str, Any]:
+    """Return what an estimator says of its labels; warn if they miss the limits."""
+    counts = groups.cross_counts(cut.labels, cut.volume.size).T
+    of_data = data_balances(groups, groups.sums())
+    counted = count_attributes(counts, groups, constraints)
+    missed = constraints.violation_beyond(counts, 1.0)
+    if missed > 0:
+        counted["status_"] = "infeasible"
+        reached = f"; the balance reached is {counted['balance_']:.4g}"
+        warn_of_missed("The limits on the labels", missed, reached)
+    return {
+        "labels_": cut.labels.astype(np.int32),
+        "ncut_": cut.value,
+        **counted,
+        "average_balance_": float(counted["cluster_balances_"].mean()),
+        "relative_balance_": float((attribute_balances(counts, groups) / of_data).min()),
+    }
+
+
+def unit_rows(points: NDArray[Any]) -> NDArray[Any]:
+    """Scale each row to length 1; zero rows stay zero."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.ascontiguousarray(points / np.where(lengths > 0, lengths, 1))
+
+
+def labels_by_kmeans(
+    points: NDArray[Any], n_clusters: int, n_init: int, rng: np.random.RandomState
+) -> IntArray:
+    """Return the labels of the best of several runs of k-means.
+
+    With fewer distinct points than clusters some stay empty, as the balances will say.
+    """
+    even = np.ones(len(points))
+    (model,) = best_runs([points], even, n_clusters, "k-means++", n_init, rng, max_iter=300)
+    return np.asarray(model.labels_, dtype=np.int64)
+
+
+def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
+    """Read the clusters off the embedding by a QR decomposition with pivoting (cluster_qr).
+
+    The pivots are rows that stand for a cluster each; the rotation that makes them axes turns every
+    row towards the axis of its cluster.
+    """
+    pivots = qr(points.T, pivoting=True, mode="r")[1]
+    left, _, right = svd(points[pivots[:n_clusters], :].T)
+    k = min(left.shape[0], right.shape[0])
+    rotated = points @ left[:, :k] @ right[:k]
+    return np.asarray(np.abs(rotated).argmax(axis=1))
+
+
+class CutPrediction(NamedTuple):
+    """The numbers of a fit that the assignment of new rows needs."""
+
+    new_rows: NewRows
+    members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters
+    terms: tuple[FloatArray, FloatArray]  # of the linearised cut
+    prices: FloatArray  # (n_clusters, n_groups)
+    size_prices: FloatArray  # (n_clusters, 1): of a row whose group is not known
+
+    def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
+        """Return the cluster of each row; without group codes (n_attributes, n) for its size."""
+        labels = np.empty(X.shape[0], np.int32)
+        for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
+            links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
+            costs = linearised_cut(links, links.sum(axis=1), *self.terms)
+            if codes is None:
+                costs += self.size_prices.T
+            for attribute in () if codes is None else codes:
+                costs += self.prices.T[attribute[part]]
+            labels[part] = costs.argmin(axis=1)
+        return labels
+
+
+def remember(
+    new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, constraints: Constraints
+) -> CutPrediction:
+    """Keep what the assignment of new rows needs."""
+    n_clusters = cut.volume.size
+    members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
+    prices, size_prices = np.zeros((n_clusters, groups.n_groups)), np.zeros((n_clusters, 1))
+    if constraints.matrix.size:
+        problem = CostProblem(groups, constraints, n_clusters)
+        placement = assign(problem, cut.linearised(), search_counts=False)
+        prices = problem.group_prices(placement.multipliers)
+        size_prices = problem.size_prices(placement.multipliers)
+    return CutPrediction(new_rows, weights.gather(members), cut.terms, prices, size_prices)

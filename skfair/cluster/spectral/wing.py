@@ -1,0 +1,41 @@
+"""Spectral clustering as a wing: what it adds to public packages, and what it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+NAMES = {
+    "skfair.cluster": {"FairSpectralClustering": "fair_spectral"},
+    "skfair.cluster.affinities": {
+        "Kernel": "affinities.kernels",
+        "Landmark": "affinities.landmarks",
+        "NeighborGraph": "affinities.graphs",
+        "Precomputed": "affinities.graphs",
+    },
+    "skfair.solvers": {
+        "Arpack": "eigen.arpack",
+        "DenseEigh": "eigen.dense",
+        "Lanczos": "eigen.lanczos",
+    },
+}
+
+
+def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Cut graphs of every kind: yield models, X, y and groups."""
+    from skfair.cluster.spectral.affinities.graphs import NeighborGraph
+    from skfair.cluster.spectral.affinities.kernels import Kernel
+    from skfair.cluster.spectral.affinities.landmarks import Landmark
+    from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS
+    from skfair.cluster.spectral.fair_spectral import FairSpectralClustering
+
+    cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
+    for affinity in (Landmark(20), Kernel("rbf", dtype="float64"), NeighborGraph()):
+        yield cutter(affinity=affinity), rows, None, groups
+    for solver in EIGEN_SOLVERS:
+        yield cutter(solver=solver), rows, None, groups
+    links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
+    yield FairSpectralClustering(2, affinity="precomputed"), links, None, groups

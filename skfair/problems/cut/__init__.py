@@ -1,1 +1,0 @@
-"""Affinities and normalised cuts."""

@@ -1,0 +1,45 @@
+"""What tests that go over all families need of each one, from files that are deleted with it.
+
+The folder of a family's tests may have two such files. ``family.py`` may have the tables
+
+- ``CLUSTERERS``: estimators with ``n_clusters``, ``min_balance``, ``size_bounds`` and labels,
+- ``REGISTRIES``: registries of solvers, by what they are called,
+- ``SOLVER_TESTS``: the tests on real data of estimators that take a solver,
+- ``MISSPELT``: (estimator, parameter, misspelt value, what is meant),
+- ``SUMMARIES``: (estimator, the limits by name that its summary says),
+- ``THREADS``: the model and the number of rows that it is fitted to with several threads, by name,
+- ``WARNINGS``: (words of a warning, call that makes it said),
+- ``FIRST_FITS``: what is compiled in a first fit, and how many functions and seconds it may take.
+
+``fuzz_cases.py`` may have the dicts ``FITS`` (functions that draw hard fits, by estimator),
+``SETTINGS`` (cheap parameters of estimators), ``ARGUMENTS`` (as in :mod:`tests.fuzz.parameters`),
+``OWNERS`` (estimators by the registry of their solvers), ``USES`` (what is done with an object of a
+class).
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent
+
+
+@cache
+def _modules(name: str) -> list[Any]:
+    files = sorted(TESTS.rglob(f"{name}.py"))
+    parts = (file.relative_to(TESTS.parent).with_suffix("").parts for file in files)
+    return [import_module(".".join(part)) for part in parts]
+
+
+def rows_of_families(kind: str) -> list[Any]:
+    """Return the rows that families have in a table of theirs."""
+    return [row for module in _modules("family") for row in getattr(module, kind, [])]
+
+
+def by_families(kind: str, file: str = "family") -> dict[Any, Any]:
+    """Return the entries that families have in a dict of theirs."""
+    found: dict[Any, Any] = {}
+    for module in _modules(file):
+        found |= getattr(module, kind, {})
+    return found

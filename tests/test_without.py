@@ -1,0 +1,89 @@
+"""Each wing can be deleted: everything else is imported, and its tests are collected."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+import skfair
+from skfair.utils.wings import wings
+
+ROOT = Path(skfair.__file__).parents[1]
+COPIED = (
+    *("skfair", "tests", "examples", "doc"),
+    *("conftest.py", "setup.cfg", "pyproject.toml", "README.md"),
+)
+WINGS = [wing.__package__ for wing in wings()]
+EVERYTHING_ELSE = """
+import warnings
+from tests.public import package_modules, public_objects
+
+warnings.simplefilter("ignore")
+print(len(package_modules()), len([*public_objects()]))
+"""
+
+
+def built_on(wing):
+    """The wings that import it: algorithms of papers go with the family that they are for."""
+    words = re.compile(rf"\b{re.escape(wing)}\b")
+    return [
+        other
+        for other in WINGS
+        if not other.startswith(wing)
+        and any(words.search(file.read_text()) for file in folder_of(other).rglob("*.py"))
+    ]
+
+
+def folder_of(wing, root=ROOT):
+    return root.joinpath(*wing.split("."))
+
+
+@pytest.fixture(params=WINGS)
+def without(request, tmp_path):
+    """A copy of the repository without a wing and without its tests."""
+    for name in COPIED:
+        place, copy = ROOT / name, tmp_path / name
+        if place.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "_build", "auto_examples", "generated")
+            shutil.copytree(place, copy, ignore=ignored)
+        else:
+            shutil.copy(place, copy)
+    # Benchmarks compare all families, and those of the checkout are not meant.
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    for wing in (request.param, *built_on(request.param)):
+        shutil.rmtree(folder_of(wing, tmp_path))
+        tests = folder_of(wing.replace("skfair", "tests", 1), tmp_path)
+        shutil.rmtree(tests, ignore_errors=True)
+    return request.param, tmp_path
+
+
+def said(folder, *command):
+    """Run Python in a folder that holds the package."""
+    own = {**os.environ, "PYTHONPATH": str(folder)}
+    done = run([sys.executable, *command], cwd=folder, env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_everything_else_is_imported_and_a_name_of_the_wing_gets_a_sentence(without):
+    wing, folder = without
+    modules, names = map(int, said(folder, "-c", EVERYTHING_ELSE).split())
+    assert modules > 300
+    assert names > 100
+    (public, offered), *_ = sys.modules[f"{wing}.wing"].NAMES.items()
+    name = next(iter(offered))
+    call = f"try:\n    from {public} import {name}\nexcept ImportError as error:\n    print(error)"
+    assert "of a part of skfair that is not installed." in said(folder, "-c", call)
+
+
+@pytest.mark.slow
+def test_every_other_test_is_collected_and_first_steps_pass(without):
+    _, folder = without
+    quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert " tests collected" in said(folder, *quiet, "--collect-only", "tests")
+    assert " passed" in said(folder, *quiet, "tests/test_first_steps.py")
