@@ -51,7 +51,7 @@ def read_only(work, *, nothing=False):
     return READ_ONLY.format(work=work, nothing=nothing)
 
 
-@pytest.mark.parametrize("nothing", [True, False])
+@pytest.mark.parametrize("nothing", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_kernels_compile_where_nothing_can_be_written(tmp_path, nothing):
     """Uncached, or in a temporary folder that is gone afterwards, with one warning."""
     said = run(
@@ -85,6 +85,7 @@ def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path, first_use):
     assert first[0] == second[0] == third[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no shared memory")
 def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path, first_use):
     """As in a container that is started read-only, without any folder for temporary files."""

@@ -147,7 +147,7 @@ def test_an_objective_of_ones_own():
 def test_grid_search_over_names():
     search = GridSearchCV(
         PartialParityClassifier(INTERVAL, max_disparity=0.3, sensitive=[4]),
-        {"loss": ["log_loss", *NAMES, PairLoss("logistic", (0.0, 0.3))]},
+        {"loss": ["log_loss", "auc", PairLoss("logistic", (0.0, 0.3))]},
         scoring={
             "auc": "roc_auc",
             "gap": get_scorer("neg_statistical_parity_gap", sensitive=[4]),
@@ -157,5 +157,5 @@ def test_grid_search_over_names():
     )
     with_group = np.column_stack([X, GROUP == "b"])
     search.fit(with_group, Y)
-    assert len(search.cv_results_["params"]) == 6
+    assert len(search.cv_results_["params"]) == 3
     assert np.isfinite(search.cv_results_["mean_test_auc"]).all()

@@ -316,7 +316,9 @@ def test_what_cannot_be_shown_is_no_solution(model, given, said):
     assert model.certified_disparity_ > model.max_disparity
 
 
-@pytest.mark.parametrize("constraint", ["group_auc", "equal_opportunity"])
+@pytest.mark.parametrize(
+    "constraint", ["group_auc", pytest.param("equal_opportunity", marks=pytest.mark.slow)]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint):
     model = PartialParityCalibrator(None, (0, 0.6), constraint, 0.3, certificate=0.98)

@@ -50,7 +50,9 @@ def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch
             assert np.array_equal(CLASSES[margins.argmax(axis=1)], predicted[test])
 
 
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    "constraint", ["demographic_parity", pytest.param("equalized_odds", marks=pytest.mark.slow)]
+)
 def test_no_row_is_judged_by_a_path_that_has_seen_it(constraint, monkeypatch):
     """The labels of a fold do not change its offsets, if the model is a fitted one."""
     X, y, groups = people(600)

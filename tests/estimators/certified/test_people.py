@@ -134,7 +134,15 @@ def test_parts_and_folds_keep_people_whole():
         assert np.intersect1d(person[train], person[test]).size == 0
 
 
-@pytest.mark.parametrize("name", ["aware", "constrained", "means split", "partial odds"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aware",
+        "constrained",
+        "means split",
+        pytest.param("partial odds", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_people_are_routed_through_pipelines_and_searches(name):
     model, (X, y, sex, person) = MODELS[name], visits(200)

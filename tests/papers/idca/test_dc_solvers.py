@@ -21,6 +21,7 @@ from tests.naive.dc import TinyPairs, TinyParity
 from tests.seeds import generator
 from tests.small_problems import optimum, ranked_moments
 
+pytestmark = pytest.mark.slow
 LOW, HIGH = 0.1, 0.5
 SHARES = np.array([0.15, 0.5, 0.85])
 ALPHA = 0.02

@@ -142,6 +142,7 @@ def ends(**options):
     return at.objective, problem.violation(at), result
 
 
+@pytest.mark.slow
 def test_options_do_what_they_say():
     _, violation, usual = ends()
     assert ends(restart=True)[1] > 1.5 * violation  # prices are learned anew each time
@@ -173,6 +174,7 @@ class Network:
         return tape[0].pullback(tape[1], slopes)
 
 
+@pytest.mark.slow
 def test_a_network_through_the_estimator():
     X, y, codes = people(600)
     gaps, accuracies = [], []

@@ -185,7 +185,12 @@ def naive_problem(who, problem, surrogate):
 
 
 @pytest.mark.parametrize(
-    "surrogate", [Surrogate("smoothstep", 4.0), Surrogate("sigmoid", 0.3)], ids=str
+    "surrogate",
+    [
+        Surrogate("smoothstep", 4.0),
+        pytest.param(Surrogate("sigmoid", 0.3), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_reaches_the_best_of_slsqp(surrogate):
     """The same starts for both; the problem is not convex, and SLSQP may end in a worse point.
