@@ -37,6 +37,9 @@ pytest.importorskip("skl2onnx", reason="skl2onnx is not installed (extra onnx)")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 
+ENOUGH = 3000  # rows for a certificate
+
+
 def people(n=300, seed=0):
     rng = generator(seed)
     sex = rng.choice(["f", "m"], n)
@@ -49,6 +52,23 @@ def run(graph, X):
     session = runtime.InferenceSession(graph.SerializeToString())
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+
+
+def rounding(model, dtype=np.float32):
+    """How far sums of scores and offsets may be off."""
+    largest = np.abs(getattr(getattr(model, "decisions_", model), "offsets_", 1.0)).max()
+    return (2e-5 if dtype == np.float32 else 1e-10) * max(1.0, largest)
+
+
+def assert_same_labels(labels, model, X, dtype=np.float32):
+    """Compare the labels of all rows that do not lie within rounding of another one."""
+    if hasattr(model, "decision_function"):
+        lead = np.abs(model.decision_function(X))
+    else:
+        lead = np.ptp(np.sort(model.transform(X), axis=1)[:, :2], axis=1)
+    is_sure = lead > rounding(model, dtype)
+    assert is_sure.mean() > 0.9
+    assert np.array_equal(labels[is_sure], model.predict(X)[is_sure])
 
 
 WORDS = np.array(["no", "yes"])
@@ -99,7 +119,7 @@ def test_each_row_of_the_table_of_the_page_is_tested():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_graph_predicts_as_the_model(name, dtype):
-    X, y, sex = people()
+    X, y, sex = people(ENOUGH if "certificate" in name else 300)
     X = (np.round(4 * X) / 4).astype(dtype)  # many rows are tied
     groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
     model, targets = MODELS[name]
@@ -119,16 +139,16 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     expected = read(new).reshape(len(new), -1)
     if isinstance(model, FairDecisionClassifier):  # margins of both; the model has the difference
         numbers = numbers[:, 1:] - numbers[:, :1]
-    np.testing.assert_allclose(numbers, expected, atol=2e-5 if dtype == np.float32 else 1e-10)
+    np.testing.assert_allclose(numbers, expected, atol=rounding(model, dtype))
     if found:
-        assert np.array_equal(found["label"], model.predict(new))
+        assert_same_labels(found["label"], model, new, dtype)
 
 
 @pytest.mark.parametrize(
     "name", [name for name, (model, _) in MODELS.items() if "pos_label" in model.get_params()]
 )
 def test_the_first_class_may_be_the_positive_one(name):
-    X, y, sex = people()
+    X, y, sex = people(ENOUGH if "certificate" in name else 300)
     X = np.round(4 * X) / 4
     groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
     model = clone(MODELS[name][0]).set_params(constraint="equal_opportunity", pos_label="approved")
@@ -137,9 +157,9 @@ def test_the_first_class_may_be_the_positive_one(name):
     model.fit(X, np.where(y, "approved", "rejected"), sensitive_features=groups)
     found = run(to_onnx(model, X), X)
     numbers = found.popitem()[1]
-    assert np.array_equal(found.pop("label"), model.predict(X))
+    assert_same_labels(found.pop("label"), model, X, X.dtype)
     numbers = numbers[:, 1] - numbers[:, 0] if numbers.shape[1] == 2 else numbers.ravel()
-    np.testing.assert_allclose(numbers, model.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(numbers, model.decision_function(X), atol=rounding(model, X.dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -174,7 +194,7 @@ def test_classes_that_the_models_of_groups_find_impossible_are_in_the_graph():
     assert model.offsets_.any()
     found = run(to_onnx(model, X), X)
     lead = found["margins"][:, 1] - found["margins"][:, 0]
-    np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(lead, model.decision_function(X), atol=rounding(model))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -190,7 +210,7 @@ def test_a_pipeline_inside_chooses_among_the_columns_of_an_array(sensitive, dtyp
     model.fit(X.astype(dtype), y, sensitive_features=sex if sensitive is None else None)
     assert model.offsets_.any()
     found = run(to_onnx(model, X.astype(dtype)), X.astype(dtype))
-    assert np.array_equal(found["label"], model.predict(X.astype(dtype)))
+    assert_same_labels(found["label"], model, X.astype(dtype), dtype)
 
 
 @pytest.mark.parametrize("is_outside", [False, True])
@@ -211,7 +231,7 @@ def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
     session = runtime.InferenceSession(graph.SerializeToString())
     rows = {name: frame[[name]].to_numpy() for name in frame}
     found = session.run(None, {one.name: rows[one.name] for one in session.get_inputs()})
-    assert np.array_equal(found[0], model.predict(frame))
+    assert_same_labels(found[0], model, frame)
 
 
 def test_missing_texts_that_have_a_word_and_single_precision_before_imputers():
@@ -228,7 +248,7 @@ def test_missing_texts_that_have_a_word_and_single_precision_before_imputers():
     model.fit(frame, y, sensitive_features=sex)
     session = runtime.InferenceSession(to_onnx(model, frame).SerializeToString())
     rows = {one.name: frame[[one.name]].to_numpy() for one in session.get_inputs()}
-    assert np.array_equal(session.run(None, rows)[0], model.predict(frame))
+    assert_same_labels(session.run(None, rows)[0], model, frame)
 
 
 def test_versions_and_options_are_passed_on():
@@ -277,16 +297,16 @@ def test_models_that_are_made_of_others_are_converted_whole(inner, is_frozen, dt
     X, y, sex = people()
     X = X.astype(np.float32).astype(dtype)  # thresholds of trees have one side in both
     if is_frozen:
-        inner = FrozenEstimator(clone(inner).fit(X, y))
+        others, classes, _ = people(seed=1)
+        inner = FrozenEstimator(clone(inner).fit(others.astype(np.float32).astype(dtype), classes))
     model = FairDecisionClassifier(
         inner, max_disparity=0.05, group_estimator=LogisticRegression(), group_aware=False
     )
     model.fit(X, WORDS[y.astype(int)] if not is_frozen else y, sensitive_features=sex)
     found = run(to_onnx(model, X), X)
     margins = found["margins"][:, 1] - found["margins"][:, 0]
-    np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-5)
-    sure = np.abs(margins) > 1e-5
-    assert np.array_equal(found["label"][sure], model.predict(X)[sure])
+    np.testing.assert_allclose(margins, model.decision_function(X), atol=rounding(model))
+    assert_same_labels(found["label"], model, X)
 
 
 # Of many groups the group is estimated without the class, and within 0.02 all get one answer.
