@@ -61,6 +61,7 @@ def assert_same(here, there, X):
     assert_array_equal(there.predict(X), here.predict(X))
     assert there.summary_ == here.summary_
     assert there.n_solves_ == here.n_solves_
+    assert there.status_ == here.status_
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,9 @@ def assert_same(here, there, X):
         {},
         {"constraint": "equal_opportunity", "class_weight": "balanced", "pos_label": "no"},
         {"constraint": "false_positive_parity", "pos_label": "yes"},
-        {"constraint": "equalized_odds", "max_disparity": 0.05},
-        {"constraint": DemographicParity(reference="overall")},
-        {"constraint": ["demographic_parity", "accuracy_parity"], "max_disparity": 0.04},
+        {"constraint": "equalized_odds", "max_disparity": 0.12},
+        {"constraint": DemographicParity(reference="overall"), "max_disparity": 0.05},
+        {"constraint": ["demographic_parity", "accuracy_parity"], "max_disparity": 0.12},
         {"constraint": "loss_parity", "loss": "squared_hinge"},
         {"constraint": "bounded_group_loss", "max_disparity": 0.6},
         {"constraint": "predictive_parity", "max_disparity": 0.1, "pos_label": "yes"},
@@ -85,18 +86,23 @@ def assert_same(here, there, X):
         {"enforce": "surrogate", "solver": "al_lbfgs", "tol": 1e-8},
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SelectionRateWarning")
 def test_the_model_is_that_of_rows_in_memory(options):
+    """Also where limits cannot be kept. Tight ones have several optima, and rounding chooses."""
     X, y, group = people(n_groups=3)
-    options = {"max_disparity": 0.03, **options}
+    options = {"max_disparity": 0.1, **options}
     assert_same(*both(X, y, group, **options), X)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_refinement_of_costly_constraints(seed):
-    X, y, sex = loans(seed)
-    here, there = both(X, y, sex, max_disparity=0.05)
+    """More than 2% of accuracy, here 6% or more, give or take 0.8%."""
+    X, y, sex = loans(seed, n=4000, bias=3.0)
+    here, there = both(X, y, sex, max_disparity=0.01)
     assert_same(here, there, X)
-    plain = ConstrainedERMClassifier(enforce="strict_loss").fit(X, y, sensitive_features=sex)
+    plain = ConstrainedERMClassifier("demographic_parity", 0.01, enforce="strict_loss")
+    plain.fit(X, y, sensitive_features=sex)
     assert here.n_solves_ > plain.n_solves_
 
 
