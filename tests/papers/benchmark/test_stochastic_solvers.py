@@ -40,11 +40,16 @@ def test_a_check_that_is_no_number_is_not_returned():
 
 @pytest.mark.parametrize(
     ("solver", "max_iter"),
-    [(SSLALM(learning_rate=0.02, eta=0.15), 250), (SSw(), 200), (Ghost(max_level=2), 120)],
+    [
+        (SSLALM(learning_rate=0.02, eta=0.15), 1500),
+        (SSw(tracking=0.05), 400),
+        (Ghost(max_level=2), 240),
+    ],
 )
 @pytest.mark.parametrize("name", BINDING)
 def test_near_the_optimum(name, solver, max_iter):
-    # The worst of several noisy estimates is too high: switching keeps away from many bounds.
+    # The worst of several noisy estimates is too high: switching keeps away from many bounds, with
+    # tracking that slow by .023 at most in 100 samples. All others end within .006.
     is_far = isinstance(solver, SSw) and name == "many_groups"
     assert_near_the_optimum(BINDING[name](), solver, max_iter, gap=0.04 if is_far else 0.02)
 

@@ -13,7 +13,7 @@ from tests.seeds import generator
 from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
-WHO = people(n=200)
+WHO = people(n=400)
 
 
 def parity(bound=0.02):
@@ -24,7 +24,7 @@ BINDING = {
     "demographic_parity": parity,
     "equalized_odds": lambda: build(WHO, "equalized_odds", 0.02, alpha=0.1),
     "many_groups": lambda: build(
-        people(n=200, n_levels=(3, 2)), "demographic_parity", 0.1, alpha=0.1
+        people(n=400, n_levels=(3, 2)), "demographic_parity", 0.1, alpha=0.1
     ),
 }
 
@@ -41,7 +41,8 @@ def assert_near_the_optimum(problem, solver, max_iter, gap=0.02):
 
 @pytest.mark.parametrize("name", BINDING)
 def test_near_the_optimum(name):
-    assert_near_the_optimum(BINDING[name](), ALM(learning_rate=0.02, eta=0.15), 250)
+    # Objectives are .004 away at most in 100 samples, and bounds are missed by .003.
+    assert_near_the_optimum(BINDING[name](), ALM(learning_rate=0.02, eta=0.15), 1500)
 
 
 @pytest.mark.parametrize("name", ALL)
