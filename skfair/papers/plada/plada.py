@@ -144,7 +144,7 @@ class Plada(IterativeSolver[Problem]):
         at = problem.evaluate(run.start)
         step = self._first_step(problem, at, rho)
         mu = constraints.split(run.multipliers)
-        u = np.clip(-constraints.values(at) - mu / rho, 0.0, self.u_max)  # minimises L for this mu
+        u = np.clip(-constraints.values(at), 0.0, self.u_max)  # lam is mu where G <= 0
         lam = mu + rho * (constraints.values(at) + u)
 
         def prices(lam: FloatArray) -> FloatArray:
