@@ -19,13 +19,13 @@ from sklearn.preprocessing import StandardScaler, normalize
 from benchmarks.harness import alternate, data_folder
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster.assignment.by_prices import assign
+from skfair.cluster.assignment.counts import balance_constraints
+from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
 from skfair.papers import Variational
-from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import assign
 
 SEEDS = (911, 912, 913, 914, 915)
 

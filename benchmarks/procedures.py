@@ -59,7 +59,7 @@ def _on_all(path: Any, few: Any, theta0: Any, *, refine: bool) -> Any:
 
 STRICT, SEARCH = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.search"
 PARTIAL = "skfair.enforcement.partial.strict"
-PLACEMENT = "skfair.problems.clustering.placement:Placement"
+PLACEMENT = "skfair.cluster.assignment.placement:Placement"
 PROCEDURES = (
     Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", _on_all),
     Procedure("steps on true rates", "erm", STRICT, "suits_rate_steps", lambda *_: False),

@@ -2,19 +2,20 @@
 
 skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
 pipelines of both become one graph. A converter gets the inputs and returns the outputs as
-expressions. The table ``KINDS`` says which classes it is for and how the outputs are called. The
-inputs are the columns that the model uses. If it has other models inside, the inputs are the
-outputs of these models: skl2onnx parses these as it parses any model, so they may be pipelines, or
-what a user has registered. Our own operators compute in double precision, as predictions do.
+expressions. The table ``KINDS`` says which classes it is for and how the outputs are called, and
+wings add classes to it. The inputs are the columns that the model uses. If it has other models
+inside, the inputs are the outputs of these models: skl2onnx parses these as it parses any model, so
+they may be pipelines, or what a user has registered. Our own operators compute in double precision,
+as predictions do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,12 +31,13 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
 from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
+from skfair.utils.onnx_kinds import Kind, refuse_groups
 from skfair.utils.rounding import TINY
+from skfair.utils.wings import wings
 
 __all__ = ["to_onnx", "trusted_types"]
 
@@ -104,7 +106,7 @@ def _classes(classes: Any) -> Any:
 
 
 def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    _refuse_groups(model, getattr(model, "is_group_aware_", False))
+    refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
         return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
     # Log-odds at which the decisions are even, as decision_function returns them.
@@ -123,26 +125,11 @@ def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     return (_scores(model, ops.number(inputs[0]), ops),)
 
 
-def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """Nearest centres, as ``predict`` of rows whose groups are not known."""
-    hint = "Fit it without sensitive=, and pass sensitive_features= to fit"
-    _refuse_groups(model, model._sensitive.columns is not None, hint)
-    centers = np.float64(model.cluster_centers_)
-    # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
-    middle = centers.mean(axis=0)
-    rows, centers = ops("Sub", ops.number(inputs[0]), middle), centers - middle
-    squared = ops.sums(ops("Mul", rows, rows), middle.size)
-    inner = ops("MatMul", rows, -2.0 * centers.T)
-    distances = ops("Add", ops("Add", inner, (centers**2).sum(axis=1)), squared)
-    labels = ops("ArgMin", distances, axis=1, keepdims=0)
-    return labels, ops("Sqrt", ops("Max", distances, np.zeros(1)))
-
-
 def _decision_models(model: BaseEstimator) -> list[Any]:
     """Return the models of classes and those of the groups of each attribute, in this order."""
     hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
     hint += "cv='prefit' and group_aware=True, to_thresholds() has the cuts of its scores"
-    _refuse_groups(model, model.is_group_aware_, hint)
+    refuse_groups(model, model.is_group_aware_, hint)
     if model._decider.strata is not None:
         raise ValueError(
             "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
@@ -240,33 +227,13 @@ def _last_step(model: BaseEstimator) -> BaseEstimator:
     return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
-def _refuse_groups(
-    model: BaseEstimator,
-    uses_groups: bool,
-    hint: str = "Fit it with group_aware=False",
-) -> None:
-    if uses_groups:
-        raise ValueError(
-            f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
-            f"input for them. {hint}."
-        )
-
-
-class Kind(NamedTuple):
-    """The function of a converter, the names of its outputs, and the source of its inputs."""
-
-    convert: Callable[[Any, list[Any], _Ops], _Outputs]
-    outputs: tuple[str, ...]
-    models: Callable[[Any], list[Any]] = lambda model: []  # none: it reads the columns of X
-
-
 KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
     PartialParityClassifier: Kind(_classifier, ("label", "scores")),
     FairRanker: Kind(_one_number, ("scores",)),
     FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
-    FairKMeans: Kind(_clusters, ("label", "distances")),
+    **{kind: own for wing in wings() if hasattr(wing, "onnx") for kind, own in wing.onnx().items()},
 }
 
 

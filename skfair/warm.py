@@ -34,9 +34,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.constraints.partial import IntervalConstraint, Surrogate
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.utils.files import is_safe
 from skfair.utils.wings import wings
 
@@ -45,7 +43,6 @@ Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # models, X, y and grou
 Task = Callable[[FloatArray, Groups], Fits]
 
 _N_ROWS = 120
-_USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
 _MANY_ROWS = 1 << 17  # from here on scores are counted in bins, and rows summed in one pass
 
 
@@ -158,21 +155,6 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     calibrator.predict(rows, sensitive_features=groups)
 
 
-def _cluster(rows: FloatArray, groups: Groups) -> Fits:
-    """Cluster; rows that lie on few points have a cost near zero, which is summed anew."""
-    model, few_points = FairKMeans(3, **_USUAL), np.repeat(rows[:3], _N_ROWS // 3, axis=0)
-    yield model, rows, None, groups
-    for method in (model.assign, model.predict):
-        method(rows, sensitive_features=groups)
-    for name in CLUSTERING_SOLVERS:  # those of papers as well, where they are installed
-        for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], _N_ROWS // 2))):
-            yield FairKMeans(3, solver=name, min_balance=0.5, **_USUAL), X, None, own
-        solver = CLUSTERING_SOLVERS[name]()
-        if "max_points" in solver.get_params():
-            solver.set_params(max_points=2)  # so that a list has to be shortened
-        yield ParetoFairKMeans(3, solver=solver, balances=3, **_USUAL), rows, None, groups
-
-
 def _measure(rows: FloatArray, groups: Groups) -> Fits:
     """Call the metrics that sort scores, a step of scores, and what counts very many rows."""
     y, scores = _classes(rows), rows[:, 0]
@@ -186,11 +168,10 @@ def _measure(rows: FloatArray, groups: Groups) -> Fits:
     for constraint in ("demographic_parity", "equalized_odds"):
         model = ConstrainedERMClassifier(constraint, 0.01, max_iter=30)
         yield model, many, y[chosen], groups[chosen]
-    yield FairKMeans(3, min_balance=0.9, **_USUAL), many, None, groups[chosen]
     y, codes = np.resize(y[chosen], 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 
 
 # Long ones first, so that all cores end at about the same time.
 _OF_WINGS = (wing.warm for wing in wings() if hasattr(wing, "warm"))
-TASKS: tuple[Task, ...] = (_cluster, _measure, *_OF_WINGS, _classify, _decide)
+TASKS: tuple[Task, ...] = (*_OF_WINGS, _measure, _classify, _decide)

@@ -1,6 +1,6 @@
 """What is said of a wrong call, or of one to be careful with, as a table: error, words, call."""
 
-from functools import partial
+from functools import partial, wraps
 
 import pytest
 
@@ -20,3 +20,8 @@ def messages(*rows):
 def of_calls(function, *rows, error=ValueError):
     """List such rows for one function: the words, and the arguments that are wrong."""
     return [(error, words, partial(function, **wrong)) for words, wrong in rows]
+
+
+def later(function):
+    """Let calls be made by the test, not by the table."""
+    return wraps(function)(lambda *args, **options: partial(function, *args, **options))

@@ -9,10 +9,8 @@ from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.losses import LOSSES
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.solvers.base import SOLVERS
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 
 __all__ = [
-    "CLUSTERING_SOLVERS",
     "CONSTRAINTS",
     "CONSTRAINT_KINDS",
     "INTERVAL_SOLVERS",

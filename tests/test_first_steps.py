@@ -24,7 +24,6 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.constraints.cells import Parts
 from skfair.constraints.rates import RateParity
@@ -85,6 +84,7 @@ DATA = [
     (ValueError, "Add rows of another class", (FRAME, np.ones(N))),
     (TypeError, "DictVectorizer", ([{"a": 1.0}] * N, Y)),
 ]
+OTHERS = rows_of_families("KINDS")
 MISSPELT = [
     (ERM, "constraint", "equalised_odds", "equalized_odds"),
     (ERM, "constraint", "demographic_parity_difference", "demographic_parity"),
@@ -93,7 +93,6 @@ MISSPELT = [
     (DECISIONS, "constraint", "equal_oportunity", "equal_opportunity"),
     (PartialParityClassifier, "constraint", "equal_oportunity", "equal_opportunity"),
     (PartialParityClassifier, "solver", "al_newtn", "al_newton"),
-    (FairKMeans, "solver", "pricess", "prices"),
     *rows_of_families("MISSPELT"),
 ]
 test_wrong_calls_say_what_to_do = messages(
@@ -150,7 +149,7 @@ test_wrong_calls_say_what_to_do = messages(
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
-@pytest.mark.parametrize("kind", [ERM, DECISIONS, FairKMeans])
+@pytest.mark.parametrize("kind", [ERM, DECISIONS, *OTHERS])
 def test_people_that_are_sensitive_attributes_are_told_where_they_go(kind):
     with pytest.raises((TypeError, ValueError), match="passed as sensitive_features="):
         kind().fit(FRAME, Y, groups=SEX)
@@ -367,7 +366,7 @@ def test_numbers_whose_squares_overflow_are_named(dtype):
     assert not getattr(caught.value, "__notes__", [])
 
 
-@pytest.mark.parametrize("kind", [FairDecisionClassifier, ConstrainedERMClassifier, FairKMeans])
+@pytest.mark.parametrize("kind", [ERM, DECISIONS, *OTHERS])
 def test_attributes_before_the_fit_ask_for_it(kind):
     model = kind()
     for name in ("status_", "train_disparity_", "labels_"):

@@ -36,6 +36,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skfair import Sensitive, classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
+from tests.families import by_families
 from tests.public import discover_estimators
 from tests.seeds import generator
 
@@ -50,7 +51,7 @@ MODELS = {
     "numbers": regression.FairDecisionRegressor(),
     "numbers aware": regression.FairDecisionRegressor(group_aware=True),
     "weights": preprocessing.Reweighing(),
-    "k-means": cluster.FairKMeans(2, random_state=0),
+    **by_families("WRAPPED"),
     "assignment": cluster.FairAssignment(KMeans(3, n_init=1, random_state=0)),
 }
 # Models whose predictions need the groups: nothing routes them to the predictions of folds.

@@ -17,7 +17,6 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
 from skfair.metrics import (
     demographic_parity_difference,
     fairness_report,
@@ -62,15 +61,12 @@ def no_columns() -> None:
     demographic_parity_difference(y, y, sensitive_features=sex, sample_weight=1.0)  # type: ignore[arg-type]
     demographic_parity_difference(y, 1, sensitive_features=sex)  # type: ignore[arg-type]
     kmeans_cost(3, y)  # type: ignore[arg-type]
-    FairKMeans().fit("table.csv")  # type: ignore[arg-type]
     ConstrainedERMClassifier().fit(X, 3, sensitive_features=sex)  # type: ignore[arg-type]
 
 
 def unknown_options() -> None:
     """What is not among the choices of an option is refused."""
     demographic_parity_difference(y, y, sensitive_features=sex, agg="sum")  # type: ignore[arg-type]
-    FairKMeans(n_init="all")  # type: ignore[arg-type]
-    FairKMeans(solver=3)  # type: ignore[arg-type]
     ConstrainedERMClassifier(enforce="always")  # type: ignore[arg-type]
     ConstrainedERMRegressor(enforce="paper")  # type: ignore[arg-type]
     FairDecisionClassifier(group_aware="often")  # type: ignore[arg-type]
@@ -82,13 +78,6 @@ def unknown_options() -> None:
 
 def results() -> None:
     """What estimators return has a type; names of registered solvers are open."""
-    clusters = FairKMeans(2, solver="my_own", min_balance=0.5).fit(X, sensitive_features=sex)
-    assert_type(clusters, FairKMeans)
-    assert_type(clusters.labels_, Labels)
-    assert_type(clusters.predict(X, sensitive_features=sex), Labels)
-    assert_type(clusters.fit_predict(X, sensitive_features=sex), Labels)
-    assert_type(clusters.transform(X), Numbers)
-    assert_type(clusters.fit_transform(X), Numbers)
     model = ConstrainedERMClassifier(enforce="strict").fit(X, y, sensitive_features=sex)
     assert_type(model.predict(X), Numbers)
     assert_type(model.predict_proba(X), Numbers)

@@ -24,20 +24,20 @@ from sklearn.utils.validation import _is_fitted, _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.cluster.assignment.by_prices import assign
+from skfair.cluster.assignment.cost_table import CostProblem
+from skfair.cluster.assignment.placement import Placement
+from skfair.cluster.batches import read_batch
 from skfair.cluster.limits import (
     MIN_BALANCE,
     compare_groups,
     limits_of,
     representation_constraints,
 )
-from skfair.cluster.prediction import read_batch
 from skfair.cluster.results import FairClusterMixin, count_attributes, missed_by, warn_of_missed
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.placement import Placement
 from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
-from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS
 from skfair.utils.rounding import TINY

@@ -1,4 +1,4 @@
-"""Constraints on clusters and their problem, made from the parameters of a clusterer."""
+"""Constraints on clusters, made from the parameters of a clusterer."""
 
 from __future__ import annotations
 
@@ -8,20 +8,11 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair._typing import FloatArray, IntArray
+from skfair.cluster.assignment.counts import Constraints, balance_constraints, share_constraints
 from skfair.cluster.sizes import size_limits
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.training_data import TrainingData
-from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Units
-from skfair.problems.clustering.points_in_partitions import PointsInPartitions
-from skfair.problems.clustering.sparse_points import SparsePoints
-from skfair.read import ROW_CHECKS
-from skfair.solvers.clustering.assignment import LARGE
-from skfair.utils.dask_collections import is_lazy
-from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.validation import weight_range
@@ -222,29 +213,6 @@ def _read_share_bounds(
             "Bounds must include the share of the sample."
         )
     return lower, upper
-
-
-def row_checks(X: MatrixLike) -> dict[str, Any]:
-    """Return what the rows of a fit must be: sparse ones are read in memory only."""
-    return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
-
-
-def clustering_problem(
-    data: TrainingData,
-    constraints: Constraints,
-    n_clusters: int,
-    held: FloatArray | None = None,  # (n_clusters, n_groups): weight that the clusters hold
-    units: Units | None = None,
-) -> RepresentationProblem:
-    """Return the problem for rows that were read; those of small partitions come here."""
-    X, of_rows = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
-    if isinstance(X, PartitionedRows):
-        # Few rows, too, are visited often, and samples of more rows come here in any case.
-        if len(X) > LARGE and not X.is_small:
-            return PointsInPartitions(X, *of_rows)
-        X = X.taken(np.arange(len(X)))
-    kind = SparsePoints if sparse.issparse(X) else RepresentationProblem
-    return kind(X, *of_rows, held, units)
 
 
 def check_enough(n_samples: int, n_clusters: int) -> None:

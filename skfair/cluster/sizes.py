@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.cluster.assignment.counts import Constraints
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.counts import Constraints
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import weight_range
 

@@ -15,7 +15,8 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityCalibrator,
 )
-from skfair.cluster import FairAssignment, FairKMeans
+from skfair.cluster import FairAssignment
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 
@@ -52,7 +53,9 @@ def test_errors_about_the_groups_themselves_get_no_note(kind):
 
 
 @pytest.mark.parametrize("sensitive", ["sex", None])
-@pytest.mark.parametrize("kind", [ConstrainedERMClassifier, FairDecisionClassifier, FairKMeans])
+@pytest.mark.parametrize(
+    "kind", [ConstrainedERMClassifier, FairDecisionClassifier, *rows_of_families("KINDS")]
+)
 def test_an_error_about_text_names_the_columns_that_the_model_gets(kind, sensitive):
     X = pd.DataFrame({"income": np.arange(80.0), "job": list("abcd") * 20, "sex": list("fm") * 40})
     metadata = {} if sensitive else {"sensitive_features": X["sex"]}

@@ -19,9 +19,9 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.model_selection import StratifiedSensitiveKFold
+from tests.families import rows_of_families
 from tests.messages import messages
 from tests.seeds import generator
 
@@ -151,7 +151,10 @@ test_what_needs_the_group_of_each_row_says_so = messages(
     (ValueError, f"certificate=0.9 .* {NEEDS}", lambda: probable(certificate=0.9)),
     (ValueError, "splits by group", lambda: probable(cv=StratifiedSensitiveKFold(3))),
     (TypeError, f"Classifier {NEEDS} row", lambda: probable(PartialParityClassifier)),
-    (TypeError, f"FairKMeans {NEEDS} row", lambda: probable(FairKMeans, n_clusters=2)),
+    *(
+        (TypeError, f"{kind.__name__} {NEEDS} row", lambda kind=kind: probable(kind))
+        for kind in rows_of_families("KINDS")
+    ),
     (ValueError, PASS, lambda: probable(group_estimator=KNeighborsClassifier(15))),
     (ValueError, "at least 0", lambda: of_columns([0, 1])),
     (ValueError, "'0' alone", lambda: of_columns(2)),

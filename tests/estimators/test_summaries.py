@@ -16,7 +16,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairAssignment, FairKMeans
+from skfair.cluster import FairAssignment
 from skfair.constraints import DemographicParity
 from skfair.exceptions import SelectionRateWarning
 from skfair.ranking import FairRanker
@@ -95,11 +95,6 @@ CASES = [
         {"statistical_parity of sex": 0.2, "statistical_parity of age": 0.3},
     ),
     (FairRanker(0.2), {"pair_error_gap": 0.2}),
-    (FairKMeans(3), {"balance": None, "relative balance": 0.8}),
-    (
-        FairKMeans(3, min_balance=0.3, relative_balance=False),
-        {"balance": 0.3, "relative balance": None},
-    ),
     (
         FairAssignment(**APART, min_balance=0.5),
         {
@@ -109,24 +104,6 @@ CASES = [
         },
     ),
     *rows_of_families("SUMMARIES"),
-    (
-        FairKMeans(3, min_balance=None, share_bounds={"f": (0.2, 0.7)}),
-        {
-            "smallest share of f": 0.2,
-            "largest share of f": 0.7,
-            "smallest share of m": 0,
-            "largest share of m": 1,
-        },
-    ),
-    (
-        FairKMeans(3, size_bounds=(0.2, 0.5)),
-        {
-            "balance": None,
-            "relative balance": 0.8,
-            "smallest size of a cluster": None,
-            "largest size of a cluster": None,
-        },
-    ),
 ]
 
 

@@ -5,17 +5,18 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.cluster import FairKMeans
 from skfair.constraints import ConditionalOn
 from skfair.exceptions import MissingGroupsWarning
 from skfair.export import to_onnx, trusted_types
 from skfair.ranking import FairRanker
+from tests.families import by_families
 from tests.messages import messages
 from tests.seeds import generator
 
@@ -48,8 +49,8 @@ def nested():
     return decisions(ConstrainedERMClassifier(), group_estimator=LogisticRegression())
 
 
-def clusters():
-    return FairKMeans(3, sensitive=4, random_state=0).fit(WITH_SEX)
+def by_column(model):
+    return clone(model).set_params(sensitive=4).fit(WITH_SEX)
 
 
 STRATA = ConditionalOn("demographic_parity")
@@ -66,7 +67,10 @@ test_what_has_no_graph_is_said = messages(
     (ValueError, "Fit LightGBM or XGBoost in its place", lambda: to_onnx(decisions(BOOSTED), X)),
     (ValueError, "within strata have no ONNX", lambda: to_onnx(decisions(None, STRATA), X)),
     (TypeError, "ConstrainedERMClassifier inside, whose converter", lambda: to_onnx(nested(), X)),
-    (ValueError, "without sensitive", lambda: to_onnx(clusters(), WITH_SEX)),
+    *(
+        (ValueError, "without sensitive", lambda model=model: to_onnx(by_column(model), WITH_SEX))
+        for model in by_families("ONNX").values()
+    ),
     (ValueError, QUERY, lambda: to_onnx(ranker(), WITH_QUERY)),
     (ValueError, "raw_scores=True", lambda: to_onnx(decisions(), X, options=RAW)),
     (NotFittedError, "not fitted", lambda: trusted_types(ConstrainedERMClassifier())),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import clone, is_clusterer
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -27,10 +27,10 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
 from skfair.export import to_onnx
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
+from tests.families import by_families
 from tests.seeds import generator
 
 pytest.importorskip("skl2onnx", reason="skl2onnx is not installed (extra onnx)")
@@ -71,6 +71,7 @@ def assert_same_labels(labels, model, X, dtype=np.float32):
     assert np.array_equal(labels[is_sure], model.predict(X)[is_sure])
 
 
+CLUSTERERS = by_families("ONNX")  # by their rows in the table of the page
 WORDS = np.array(["no", "yes"])
 BLIND = FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False, cv=3)
 SCALED = make_pipeline(StandardScaler(), LogisticRegression())
@@ -101,10 +102,7 @@ MODELS = {
         clone(BLIND).set_params(certificate=0.9, max_disparity=0.2, cv=5),
         WORDS,
     ),
-    "``FairKMeans``: the nearest centre, without limits": (
-        FairKMeans(3, random_state=0),
-        WORDS,
-    ),
+    **{name: (model, WORDS) for name, model in CLUSTERERS.items()},
 }
 BOOSTERS = "``FairDecisionClassifier`` of LightGBM or XGBoost"
 PAGE = (Path(__file__).parents[2] / "doc" / "how_to" / "onnx.rst").read_text()
@@ -125,7 +123,7 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     model, targets = MODELS[name]
     model.fit(X, targets[y.astype(int)], sensitive_features=groups)
     decisions = getattr(model, "decisions_", model)
-    assert getattr(decisions, "offsets_", np.ones(1)).any() or isinstance(model, FairKMeans)
+    assert getattr(decisions, "offsets_", np.ones(1)).any() or is_clusterer(model)
     assert model.get_params().get("certificate") is None or model.status_ == "certified"
     new = np.vstack([np.round(4 * people(seed=1)[0]) / 4, X]).astype(dtype)
     found = run(to_onnx(model, X), new)
@@ -340,7 +338,7 @@ def test_a_pipeline_is_one_graph_without_the_column_of_the_group(is_routed):
     assert np.array_equal(again["scores"], found["scores"]) == (not is_routed)
 
 
-@pytest.mark.parametrize("kind", ["plain", "columns", "text", "regressor", "clusters"])
+@pytest.mark.parametrize("kind", ["plain", "columns", "text", "regressor", *CLUSTERERS])
 def test_each_column_of_a_frame_is_an_input(kind):
     rng = generator(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
@@ -357,7 +355,7 @@ def test_each_column_of_a_frame_is_an_input(kind):
         target = frame["a"] + frame["b"]
         model = ConstrainedERMRegressor(max_disparity=0.1).fit(frame, target, **groups)
     else:
-        model = FairKMeans(3, n_init=1, random_state=0).fit(frame, **groups)
+        model = clone(CLUSTERERS[kind]).fit(frame, **groups)
     graph = to_onnx(model, frame)
     session = runtime.InferenceSession(graph.SerializeToString())
     names = [given.name for given in session.get_inputs()]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import permutation_test_score
@@ -21,13 +22,14 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans
+from skfair.cluster import FairAssignment
 from skfair.metrics import demographic_parity_difference, get_scorer, ndcg
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit, audit
+from tests.families import by_families, rows_of_families
 from tests.messages import messages
 from tests.seeds import generator
 
@@ -82,10 +84,9 @@ test_columns_in_another_order = messages(
         lambda: next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX))),
     ),
     (ValueError, OTHER_ORDER, lambda: fitted(ConstrainedERMClassifier).score(X, Y, **MIXED)),
-    (ValueError, OTHER_ORDER, lambda: fitted(FairKMeans).score(X, **MIXED)),
-    (
-        *(ValueError, OTHER_ORDER),
-        lambda: fitted(FairKMeans).assign(X, sensitive_features=SEX, **MIXED),
+    *(
+        (ValueError, OTHER_ORDER, lambda use=use: use(X, SEX, MIXED))
+        for use in rows_of_families("MISALIGNED")
     ),
 )
 
@@ -133,7 +134,7 @@ MODELS = {
     "calibrator": PartialParityCalibrator(LogisticRegression(), (0.1, 0.9)),
     "shortlist": PartialParityClassifier((0.1, 0.9), max_disparity=0.5),
     "ranker": FairRanker(1.0),
-    "clusters": FairKMeans(2),
+    "clusters": FairAssignment(KMeans(2, n_init=1)),
     "reweighing": Reweighing(),
 }
 
@@ -289,9 +290,7 @@ USES = {
     "bins": lambda X, y, sex: PartialParityCalibrator(FROZEN, (0.1, 0.9)).fit(
         X, y, sensitive_features=sex
     ),
-    "clusters": lambda X, y, sex: FairKMeans(2, random_state=0).fit(
-        X, sensitive_features=sex, sample_weight=y + 1
-    ),
+    **by_families("FITS_OF_PARTITIONS"),
     "metric": lambda X, y, sex: demographic_parity_difference(
         X["a"] > 0, y, sensitive_features=sex
     ),

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.cluster import KMeans
 
 from skfair import metrics
 from skfair.__main__ import main
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.cluster import FairKMeans
+from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
 from skfair.preprocessing import Reweighing
 from skfair.report import audit, audit_data
@@ -46,7 +47,7 @@ CALLS = {
     "audit_data": lambda X, y, A: audit_data(X, sensitive_features=A, y=y, n_simulations=5),
     "erm": lambda X, y, A: ConstrainedERMClassifier().fit(X, y, sensitive_features=A),
     "decisions": lambda X, y, A: FairDecisionClassifier(cv=2).fit(X, y, sensitive_features=A),
-    "clusters": lambda X, y, A: FairKMeans(2, n_init=1).fit(X, sensitive_features=A),
+    "clusters": lambda X, y, A: FairAssignment(KMeans(2)).fit(X, sensitive_features=A),
     "reweighing": lambda X, y, A: Reweighing().fit(X, y, sensitive_features=A),
 }  # fmt: skip
 

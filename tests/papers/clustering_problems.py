@@ -6,12 +6,12 @@ from unittest import mock
 
 import numpy as np
 
+from skfair.cluster.assignment.counts import Constraints
+from skfair.cluster.assignment.points import RepresentationProblem
+from skfair.cluster.kmeans.solvers.base import RunSettings
 from skfair.groups.encoding import encode_groups
 from skfair.papers.vfairkm import variational
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
-from skfair.problems.clustering.counts import Constraints
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.base import RunSettings
 
 
 def free_problem(X, codes, n_clusters, n_groups, weights=None):

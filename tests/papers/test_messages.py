@@ -1,12 +1,11 @@
 """What the solvers of papers say of wrong options and of problems that they do not solve."""
 
-from functools import partial, wraps
-
 import numpy as np
 import pytest
 
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster.kmeans.solvers.base import clustering_solver
 from skfair.papers import (
     MultiplierModel,
     PladaStochastic,
@@ -18,10 +17,9 @@ from skfair.papers import (
 from skfair.papers.benchmark.ghost import Ghost, QuadraticModel, solve_quadratic
 from skfair.papers.idca.parts import part_of_moment
 from skfair.solvers.base import SOLVERS
-from skfair.solvers.clustering.base import clustering_solver
 from skfair.solvers.parameters import check_parameters
 from tests.constraints.partial import test_ranks_in_groups as ranks
-from tests.messages import messages
+from tests.messages import later, messages
 from tests.papers.clustering_problems import free_problem, soft_run
 from tests.seeds import generator
 from tests.small_problems import build, people
@@ -32,11 +30,6 @@ GROUPS = np.arange(60) % 3
 Y = np.arange(60) // 3 % 2
 ONES = np.ones((1, 60), int)
 LARGE = QuadraticModel(np.full(2, 1e160), np.zeros(1), np.array([[1e160, -2e160]]))
-
-
-def later(function):
-    """Let calls be made by the test, not by the table."""
-    return wraps(function)(lambda *args, **options: partial(function, *args, **options))
 
 
 @later

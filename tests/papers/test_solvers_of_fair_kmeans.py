@@ -7,10 +7,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster.kmeans.solvers.base import RunSettings
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Smooth, Swap, Variational
-from skfair.solvers.clustering.base import RunSettings
-from tests.cluster.test_fair_kmeans import segregated, towns
+from tests.cluster.kmeans.test_fair_kmeans import segregated, towns
 from tests.naive.swap import front_course
 from tests.older import needs_callbacks
 from tests.papers.clustering_problems import free_problem

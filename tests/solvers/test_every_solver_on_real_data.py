@@ -19,7 +19,6 @@ from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
@@ -27,7 +26,7 @@ from tests import naive
 from tests.families import by_families
 from tests.naive import ranking
 from tests.public import names_in
-from tests.registries import CLUSTERING_SOLVERS, INTERVAL_SOLVERS, SOLVERS
+from tests.registries import INTERVAL_SOLVERS, SOLVERS
 from tests.seeds import generator
 
 pytestmark = [
@@ -57,15 +56,12 @@ WITHIN = [
     "repair",
 ]
 RANKING_SOLVERS = [name for name in SOLVERS if not NOT_IN_RANKINGS & set(SOLVERS[name].needs)]
-FRONT_SOLVERS = [name for name in CLUSTERING_SOLVERS if CLUSTERING_SOLVERS[name].has_front]
 # The estimators that take a solver, and the tests of theirs below.
 TESTS = {
     "ConstrainedERMClassifier": "test_decisions_keep_the_limit",
     "ConstrainedERMRegressor": "test_mean_predictions_keep_the_limit",
     "PartialParityClassifier": "test_shares_of_an_interval_keep_the_limit",
     "FairRanker": "test_disparities_of_queries_are_those_of_all_pairs",
-    "FairKMeans": "test_clusters_are_what_they_are_said_to_be",
-    "ParetoFairKMeans": "test_points_of_fronts_are_what_they_are_said_to_be",
 }
 
 
@@ -191,25 +187,6 @@ def test_shares_of_an_interval_keep_the_limit(solver):
     assert model.is_within_limit_ or (model.status_ == "infeasible" and solver in of_papers)
 
 
-@each(CLUSTERING_SOLVERS)
-def test_clusters_are_what_they_are_said_to_be(solver):
-    X, group = points()
-    # Some trade cost against balance and take no limit; they say so in an error.
-    model = FairKMeans(3, solver=solver, n_init=1, random_state=0, min_balance=None)
-    if solver == FairKMeans().solver:
-        model.set_params(min_balance=0.8)
-    quietly(model, X, sensitive_features=group)
-    labels = model.labels_
-    centers = model.cluster_centers_
-    cost = ((X - centers[labels]) ** 2).sum()
-    assert model.inertia_ == pytest.approx(cost, rel=1e-6)
-    balances = []
-    for k in range(3):
-        counts = [(group[labels == k] == g).sum() for g in np.unique(group)]
-        balances.append(min(counts) / max(counts) if max(counts) else np.nan)
-    assert model.balance_ == pytest.approx(np.nanmin(balances), abs=1e-12)
-
-
 @each(SOLVERS, RANKING_SOLVERS)
 def test_disparities_of_queries_are_those_of_all_pairs(solver):
     """Section D.3 of plada: errors on pairs of either direction, for each query."""
@@ -227,23 +204,6 @@ def test_disparities_of_queries_are_those_of_all_pairs(solver):
         for rows in (ranking.rows_of(query, name) for name in np.unique(query))
     ]
     assert np.mean(errors) < 0.5  # of constant scores
-
-
-@each(CLUSTERING_SOLVERS, FRONT_SOLVERS)
-def test_points_of_fronts_are_what_they_are_said_to_be(solver):
-    """Costs and balances of safairkm, and no point that another one dominates."""
-    X, group = points()
-    front = ParetoFairKMeans(3, balances=6, solver=solver, max_iter=50, random_state=0)
-    quietly(front, X, sensitive_features=group)
-    assert len(front.costs_) >= 1  # of some samples one clustering is best in both
-    for labels, cost, balance in zip(front.labels_, front.costs_, front.balances_, strict=True):
-        parts = [labels == k for k in range(3)]
-        within = sum(((X[part] - X[part].mean(axis=0)) ** 2).sum() for part in parts if part.any())
-        assert cost == pytest.approx(within, rel=1e-9)
-        counts = [[(group[part] == g).sum() for g in np.unique(group)] for part in parts]
-        assert balance == pytest.approx(min(min(c) / max(c) for c in counts), abs=1e-12)
-    assert (np.diff(front.costs_) > 0).all()
-    assert (np.diff(front.balances_) > 0).all()
 
 
 def test_each_estimator_that_takes_a_solver_is_tested():

@@ -4,14 +4,14 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("skfair.metrics", "skfair.solvers")
+PACKAGES = ("skfair.cluster", "skfair.cluster.affinities", "skfair.metrics", "skfair.solvers")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_there(package):
-    module, behind = import_module(package), import_module(f"{package}._all")
-    assert dir(module) == sorted(module.__all__)
+    module = import_module(package)
+    assert dir(module) == sorted(module.__all__) != []
     for name in module.__all__:
-        assert getattr(module, name) is getattr(behind, name)
+        assert callable(getattr(module, name))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = module.nothing

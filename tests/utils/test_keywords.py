@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from skfair import Sensitive
-from skfair.cluster import FairKMeans
+from skfair.classification import ConstrainedERMClassifier
+from skfair.cluster import FairAssignment
 from skfair.constraints import DemographicParity
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics import labels as of_labels
@@ -37,16 +38,18 @@ def test_arguments_of_fairlearn_and_of_the_estimator_are_known():
         DemographicParity(difference_bound=0.1)
     with pytest.raises(TypeError, match="'unseen'. It is an argument of the estimator"):
         Sensitive("sex", unseen="overall")
-    with pytest.raises(TypeError, match=r"FairKMeans.fit\(\).*'groups'.*sensitive_features="):
-        FairKMeans(2).fit(np.eye(4), groups=["f", "m"] * 2)
+    with pytest.raises(
+        TypeError, match=r"ConstrainedERMClassifier.fit\(\).*'groups'.*sensitive_features="
+    ):
+        ConstrainedERMClassifier().fit(np.eye(4), [0, 1] * 2, groups=["f", "m"] * 2)
 
 
 def test_classes_are_made_and_copied_as_usual():
-    for made in (FairKMeans(n_clusters=3), DemographicParity(min_ratio=0.8)):
+    for made in (FairAssignment(min_balance=0.5), DemographicParity(min_ratio=0.8)):
         for other in (clone(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
             assert other.get_params() == made.get_params()
 
-    class Own(FairKMeans):
+    class Own(FairAssignment):
         def __init__(self, size=2, **options):
             self.size, self.options = size, options
 

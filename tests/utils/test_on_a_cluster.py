@@ -5,7 +5,7 @@ import signal
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
@@ -26,26 +26,11 @@ from tests.classification import (  # noqa: E402
     test_constrained_erm_on_dask,
 )
 from tests.classification.test_calibrator_on_dask import frozen  # noqa: E402, F401
-from tests.cluster import test_fair_kmeans_on_dask  # noqa: E402
 from tests.metrics import test_metrics_on_dask  # noqa: E402
 from tests.utils import test_partitions  # noqa: E402
 
 # Two workers import everything anew.
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A client of two workers of one thread each, closed again: idle workers disturb others."""
-    with (
-        # Workers are forks of a process that has imported numpy, pandas and Dask.
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=":0"
-        ) as found,
-        distributed.Client(found, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
@@ -101,19 +86,6 @@ def test_metrics_and_scorers(cluster):
     )
     expected = scorer(model, frame[["score"]], frame.y, sensitive_features=frame.sex)
     assert_allclose(ratio, expected, atol=1e-12)
-
-
-def test_fair_kmeans_and_its_predictions(cluster, monkeypatch):
-    monkeypatch.setattr(partitioned_rows, "FEW_BYTES", 0)
-    given = test_fair_kmeans_on_dask
-    frame = given.people()
-    with cluster.as_current():
-        here, there = given.both(frame, groups=("race",))
-        given.assert_same(here, there)
-        lazy = dd.from_pandas(frame, npartitions=5)
-        near = there.predict(given.columns(lazy), sensitive_features=lazy.race)
-        known = there.predict(given.columns(frame), sensitive_features=frame.race)
-        assert_array_equal(near, known)
 
 
 class Watches(QuietCallback):

@@ -21,21 +21,19 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
+from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
 from skfair.models import units
-from skfair.problems.clustering import points
 from skfair.problems.erm import problem as in_memory
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.clustering import assignment, prices
 from skfair.utils import pieces
 from skfair.utils import threads as module
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
-from tests.families import by_families
+from tests.families import by_families, rows_of_families
 from tests.seeds import generator
 
 # The libraries are found once: that takes a millisecond, and fits ask a thousand times.
@@ -261,8 +259,7 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
 @pytest.mark.parametrize(
     ("model", "home", "name"),
     [
-        (FairKMeans(3, random_state=0), assignment, "maximise_dual"),
-        (ParetoFairKMeans(3, random_state=0), assignment, "maximise_dual"),
+        *rows_of_families("ON_ONE_THREAD"),
         (ConstrainedERMClassifier(loss=LogLoss()), LogLoss, "parts"),
         (PartialParityClassifier(max_disparity=0.3, max_iter=20, loss=LogLoss()), LogLoss, "parts"),
         (FairRanker(loss=LogLoss()), LogLoss, "parts"),
@@ -399,10 +396,7 @@ def test_errors_and_settings_of_numpy_reach_every_thread(monkeypatch):
 
 def model_cases():
     limit = {"max_disparity": 0.05}
-    yield "k-means", FairKMeans(3, random_state=0)
-    yield "k-means by way of a larger sample", FairKMeans(3, random_state=0)
-    yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
-    for name, (model, _) in by_families("THREADS").items():
+    for name, (model, *_) in by_families("THREADS").items():
         yield name, model
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
@@ -417,16 +411,12 @@ def model_cases():
 def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
     # Blocks are small, so that there are many of them.
     monkeypatch.setattr(pieces, "NUMBERS", 400)
-    monkeypatch.setattr(points, "_LARGE", 500)
-    monkeypatch.setattr(points, "_MAX_KEPT", 500)
-    monkeypatch.setattr(prices, "LARGE", 500)
-    monkeypatch.setattr(prices, "SAMPLE", 300)
-    if name.endswith("larger sample"):
-        monkeypatch.setattr(prices, "_MIDDLE", 190)
+    _, n_rows, *small = by_families("THREADS").get(name, (None, 600))
+    for place, constant, value in small:
+        monkeypatch.setattr(place, constant, value)
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "ROWS", 64)
-    n_rows = by_families("THREADS").get(name, (None, 600))[1]
     X, y, sex = sample(n_rows, n_columns=4)
     fitted = []
     for n_threads in (1, 3):

@@ -22,7 +22,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
-from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, make_fairness_scorer
 from skfair.model_selection import best_within
@@ -50,7 +50,6 @@ SCORES = {
 BEST = best_within(score="accuracy", limit={"gap": 0.0})
 STEP, OTHER = "constrainedermclassifier", "partialparitycalibrator"
 ERM, REGRESSOR, PARTIAL = ConstrainedERMClassifier, ConstrainedERMRegressor, PartialParityClassifier
-KM = FairKMeans
 
 
 def neighbours():
@@ -76,8 +75,6 @@ CALLS = [
     ("ConstrainedERMRegressor was fitted without", lambda: REGRESSOR().fit(X, X[:, 0])),
     ("PartialParityClassifier was fitted without", lambda: PARTIAL((0.1, 0.6)).fit(X, Y)),
     ("PartialParityCalibrator was fitted without", lambda: PartialParityCalibrator().fit(X, Y)),
-    ("FairKMeans was fitted without", lambda: KM(3, random_state=0).fit_predict(X)),
-    ("ParetoFairKMeans was fitted without", lambda: ParetoFairKMeans(3, random_state=0).fit(X)),
     *rows_of_families("WARNINGS"),
     ("was fitted without", lambda: pipeline(ERM()).fit(X, Y)),
     ("was fitted without", lambda: search(ERM()).fit(X, Y)),
@@ -86,7 +83,6 @@ CALLS = [
     ("was fitted without", lambda: CentroidClassifier().fit(X, Y)),  # its fit is not ours
     ("was fitted without", lambda: search(pipeline(CentroidClassifier())).fit(X, Y)),
     ("1 group of fewer than 30 rows", lambda: ERM().fit(X, Y, **BY_FEW)),
-    ("1 group of fewer than 30 rows", lambda: KM(3).fit_predict(X, **BY_FEW)),
     ("of fewer than 30", lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": FEW})),
     ("of fewer than 30", lambda: search(ERM()).fit(X, Y, **BY_FEW)),
     ("of fewer than 30", lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y, **BY_FEW))),
@@ -98,7 +94,6 @@ CALLS = [
         lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ["all"] * N}),
     ),
     ("single group, 'all', so no constraint", lambda: PARTIAL((0.1, 0.6)).fit(X, Y, **ALONE)),
-    ("so no limit is active", lambda: KM(3, random_state=0).fit(X, **ALONE)),
     ("smallest reached is", lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, **BY_SEX)),
     ("smallest reached is", lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, **BY_SEX)),
     ("KKT residual of", lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, **BY_SEX)),
@@ -115,7 +110,6 @@ CALLS = [
             X, Y, **{f"{OTHER}__sample_weight": W, f"{OTHER}__sensitive_features": SEX}
         ),
     ),
-    ("centres still move", lambda: KM(3, max_iter=1, tol=0).fit(X, **BY_SEX)),
     (
         "is within the limits",
         lambda: routed(lambda: search(ERM(), scoring=SCORES, refit=BEST).fit(X, Y, **BY_SEX)),
@@ -165,9 +159,9 @@ def test_fits_in_threads_leave_the_filters_of_warnings(monkeypatch):
     monkeypatch.setattr(KMeans, "fit", in_step)
     before = list(warnings.filters)
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(FairKMeans(2).fit, X, **BY_SEX)
+        first = pool.submit(FairAssignment(KMeans(2)).fit, X, **BY_SEX)
         of_first.wait(10)
-        second = pool.submit(FairKMeans(2).fit, X, **BY_SEX)
+        second = pool.submit(FairAssignment(KMeans(2)).fit, X, **BY_SEX)
         first.result()
         first_is_done.set()
         second.result()

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.cluster.assignment.by_prices import STEPS, TEMPERATURES, assign, place
+from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.spectral.weights import Weights
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, assign, place
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Rounds of linearisation, and passes of single moves.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.limits import (
     MIN_BALANCE,
     check_enough,
@@ -48,7 +49,6 @@ from skfair.cluster.spectral.rounding import (
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
-from skfair.problems.clustering.counts import Constraints
 from skfair.read import read_features, read_groups, read_rows
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if

@@ -15,18 +15,18 @@ from scipy.linalg import qr, svd
 from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray, Rows
+from skfair.cluster.assignment.by_prices import STEPS, assign
+from skfair.cluster.assignment.cost_table import CostProblem
+from skfair.cluster.assignment.counts import Constraints
+from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.limits import attribute_balances, data_balances
+from skfair.cluster.plain_kmeans import best_runs
 from skfair.cluster.results import count_attributes, warn_of_missed
 from skfair.cluster.spectral.eigen.base import EigenResult
 from skfair.cluster.spectral.fair_cut import Cut, is_costly, linearised_cut, round_to_constraints
 from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.cluster.spectral.weights import NewRows, Weights
-from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import Constraints
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import STEPS, assign
 from skfair.utils.pieces import NUMBERS
 
 # Runs of k-means on the embeddings of further starts.

@@ -10,7 +10,7 @@ over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0, by L-
 centre is a choice, too, of 0 or 1. One evaluation is a pass over the rows. Newton's method for
 known groups took as long in 117 searches between several groups or classes, at the same accuracy.
 With clusters, which have few multipliers, it takes two thirds of the time
-(:mod:`skfair.solvers.clustering.assignment`).
+(:mod:`skfair.cluster.assignment.by_prices`).
 """
 
 from __future__ import annotations

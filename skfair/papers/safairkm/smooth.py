@@ -43,16 +43,16 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray
-from skfair.papers.safairkm.alternating import alternating_gradient
-from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
-from skfair.problems.clustering.points import RepresentationProblem, squared_distances
-from skfair.solvers.clustering.base import (
+from skfair.cluster.assignment.points import RepresentationProblem, squared_distances
+from skfair.cluster.kmeans.solvers.base import (
     Clustering,
     ClusteringSolver,
     RunSettings,
     of_labels,
     register,
 )
+from skfair.papers.safairkm.alternating import alternating_gradient
+from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
 from skfair.utils.pieces import NUMBERS
 
 # Temperatures: the first in total variances, the last in mean distances to the nearest centre, and

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.points import squared_distances
+from skfair.cluster.assignment.points import squared_distances
 
 
 class SoftRows(NamedTuple):

@@ -54,19 +54,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import Callback, FloatArray, IntArray, Seed
-from skfair.papers.safairkm.swap_front import SwapArchive, SwapFront, start_labels
-from skfair.papers.safairkm.swap_sample import (
-    MAX_CANDIDATES,
-    TARGETS,
-    BestLabels,
-    SwapSample,
-    check_pairs,
-    checked_labels,
-    new_log,
-)
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.base import SolverResult, Status
-from skfair.solvers.clustering.base import (
+from skfair.cluster.assignment.points import RepresentationProblem
+from skfair.cluster.kmeans.solvers.base import (
     Clustering,
     ClusteringSolver,
     ConstraintsOf,
@@ -78,6 +67,17 @@ from skfair.solvers.clustering.base import (
     of_labels,
     register,
 )
+from skfair.papers.safairkm.swap_front import SwapArchive, SwapFront, start_labels
+from skfair.papers.safairkm.swap_sample import (
+    MAX_CANDIDATES,
+    TARGETS,
+    BestLabels,
+    SwapSample,
+    check_pairs,
+    checked_labels,
+    new_log,
+)
+from skfair.solvers.base import SolverResult, Status
 from skfair.utils.history import History, go_on
 from skfair.utils.pieces import NUMBERS
 

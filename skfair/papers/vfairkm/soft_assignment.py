@@ -13,7 +13,7 @@ from scipy.special import rel_entr
 from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.points import RepresentationProblem, squared_distances
+from skfair.cluster.assignment.points import RepresentationProblem, squared_distances
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.rounding import LAST_DIGITS, TINY
 

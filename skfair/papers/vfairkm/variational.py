@@ -54,10 +54,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.papers.vfairkm.soft_assignment import SoftAssignment
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.base import Status
-from skfair.solvers.clustering.base import (
+from skfair.cluster.assignment.points import RepresentationProblem
+from skfair.cluster.kmeans.solvers.base import (
     Clustering,
     ClusteringSolver,
     ConstraintsOf,
@@ -68,6 +66,8 @@ from skfair.solvers.clustering.base import (
     of_labels,
     register,
 )
+from skfair.papers.vfairkm.soft_assignment import SoftAssignment
+from skfair.solvers.base import Status
 from skfair.utils.history import History, go_on
 from skfair.utils.validation import check_numbers
 

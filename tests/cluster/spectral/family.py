@@ -1,5 +1,7 @@
 """Spectral clustering, for the tests that go over all families (:mod:`tests.families`)."""
 
+from functools import partial
+
 import numpy as np
 
 from skfair.cluster import FairSpectralClustering
@@ -20,6 +22,9 @@ def graph_clusters(**options):
 
 
 CLUSTERERS = {"FairSpectralClustering": FairSpectralClustering}
+CONTRACTS = {
+    "FairSpectralClustering": (partial(FairSpectralClustering, 3), "labels_", "min_balance")
+}
 REGISTRIES = {"EIGEN_SOLVERS": EIGEN_SOLVERS}
 SOLVER_TESTS = {"FairSpectralClustering": "test_embeddings_are_what_they_are_said_to_be"}
 MISSPELT = [

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skfair.cluster.assignment.by_prices import assign
+from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.limits import representation_constraints
 from skfair.cluster.spectral._kernels import cuts
 from skfair.cluster.spectral.fair_cut import Cut, improve_by_moves, round_to_constraints
 from skfair.cluster.spectral.weights import DenseWeights, SparseWeights
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.solvers.clustering.assignment import assign
 from tests.naive.spectral import normalised_cut
 from tests.python_kernels import as_python
 from tests.seeds import generator

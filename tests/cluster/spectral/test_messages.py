@@ -9,8 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.affinities import Landmark
 from skfair.solvers import Lanczos
-from tests.cluster.test_messages import later
-from tests.messages import messages
+from tests.messages import later, messages
 from tests.seeds import generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")

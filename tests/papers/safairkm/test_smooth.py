@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
+from skfair.cluster.kmeans.solvers.base import clustering_solver
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score
 from skfair.papers.safairkm.smooth import Smooth
 from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
-from skfair.solvers.clustering.base import clustering_solver
 from tests.naive import soft as naive_soft
 from tests.papers.clustering_problems import free_problem, soft_run
 from tests.seeds import generator

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair import metrics
+from skfair.cluster.kmeans.solvers.base import clustering_solver
 from skfair.papers._kernels import swap_rows, swaps
 from skfair.papers.safairkm import swap, swap_sample
 from skfair.papers.safairkm.swap import Swap
-from skfair.solvers.clustering.base import clustering_solver
 from tests.naive.swap import SwapTwin, reachable_balance, thinned
 from tests.python_kernels import as_python
 from tests.seeds import generator

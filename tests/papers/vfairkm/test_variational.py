@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from skfair.cluster.kmeans.solvers.base import clustering_solver
 from skfair.papers.vfairkm import soft_assignment
 from skfair.papers.vfairkm.variational import Variational
-from skfair.solvers.clustering.base import clustering_solver
 from tests.naive import soft as naive_soft
 from tests.papers.clustering_problems import free_problem, soft_run
 from tests.seeds import generator

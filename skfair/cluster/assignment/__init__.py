@@ -1,0 +1,1 @@
+"""Rows are assigned to clusters at least cost, within limits on the groups of each cluster."""

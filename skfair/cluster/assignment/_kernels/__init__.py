@@ -1,0 +1,1 @@
+"""Kernels of assignments: distances with prices, moves of single rows."""

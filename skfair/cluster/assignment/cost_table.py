@@ -1,0 +1,278 @@
+"""Costs of rows in clusters, and the sums over rows that the price method needs.
+
+A solver never sees a row. It asks a table for sums at given prices and for short lists of the
+cheapest moves between clusters. The rows are visited in blocks that fit into the cache. Where
+points are in partitions, the same methods run there (``points_in_partitions.py``).
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.cluster.assignment.counts import GroupedRows
+from skfair.utils.partition_tasks import add
+from skfair.utils.pieces import NUMBERS, piece_rows
+from skfair.utils.threads import BLOCK, added, over_blocks
+
+R = TypeVar("R")
+SoftCounts = tuple[float, FloatArray, FloatArray]
+
+# How many entries a list of cheapest moves has at most. With 8 costs are the same (140 fits of 2 to
+# 40 groups), but labels that are far from their limits are not repaired.
+_LONGEST_LIST = 24
+# How many times longer they are than lists of moves that are tried first. A tenth of their entries
+# is used: 20,000 rows of 16 groups take .74 of the time, at the same labels, and 200,000 lists of
+# one move (100 clusters, 20 groups) .7 of what lists of five take.
+_LONGER = 6
+
+
+class Moves:
+    """The cheapest moves of rows, by (cluster, target, cell), in order of cost."""
+
+    def __init__(self, rows: GroupedRows, n_kept: int) -> None:
+        shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
+        # Row, cost (n_clusters, n_clusters, n_cells, n_kept): number of the row, and what its move
+        # costs per unit of weight
+        self.row = np.empty((*shape, n_kept), np.int64)
+        self.cost = np.empty((*shape, n_kept))
+        # (n_clusters, n_clusters, n_cells): number of entries of each list
+        self.size = np.zeros(shape, np.int64)
+
+    @property
+    def is_listed(self) -> BoolArray:
+        """Which entries of ``row`` and ``cost`` are filled."""
+        return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
+
+    def empty_twin(self) -> Moves:
+        """Return empty lists of the same length, of other rows."""
+        twin = copy.copy(self)
+        twin.row, twin.cost = np.empty_like(self.row), np.empty_like(self.cost)
+        twin.size = np.zeros_like(self.size)
+        return twin
+
+    def take(self, other: Moves) -> None:
+        """Keep what is cheapest of these lists and others, of equal costs the first row."""
+        n_kept = self.row.shape[3]
+        cost, row = (
+            np.concatenate([mine, theirs], axis=3)
+            for mine, theirs in ((self.cost, other.cost), (self.row, other.row))
+        )
+        cost[~np.concatenate([self.is_listed, other.is_listed], axis=3)] = np.inf
+        order = np.lexsort((row, cost))[..., :n_kept]
+        self.cost[:] = np.take_along_axis(cost, order, axis=3)
+        self.row[:] = np.take_along_axis(row, order, axis=3)
+        np.minimum(self.size + other.size, n_kept, out=self.size)
+
+
+class CostTable(ABC):
+    """The costs of rows in each cluster."""
+
+    step: int  # rows per block: those that are computed at a time, by one thread
+    unit = 1.0  # what a row pays, roughly
+    surplus = 0.0  # what the table adds to what rows pay, in the mean
+
+    def __init__(self, rows: GroupedRows) -> None:
+        self.rows = rows
+        self.step = piece_rows(rows.cells.size, rows.n_clusters)
+
+    @abstractmethod
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+
+    def each(self, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
+        """Return ``function(rows, costs)`` for each block, one at least, on allowed threads."""
+
+        def of_block(start: int, stop: int) -> R:
+            rows = slice(start, stop)
+            return function(rows, self.costs(rows))
+
+        return over_blocks(of_block, self.rows.cells.size, self.step) or [of_block(0, 0)]
+
+    def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
+        """Return the sum of soft minima of cost plus price, the soft counts and their curvature.
+
+        The counts are by cluster and cell. For each cell the curvature holds minus the derivatives
+        of its counts by its prices, times the temperature.
+        """
+        from skfair.cluster.assignment._kernels.prices import soft_assign
+
+        cells, weights, n_clusters = self.rows.cells, self.rows.weights, self.rows.n_clusters
+
+        def of_block(part: slice, costs: NDArray[Any]) -> SoftCounts:
+            counts = self.rows.no_counts()
+            scratch = np.empty(n_clusters), np.empty(n_clusters, np.int64)
+            curvature = np.zeros((self.rows.n_cells, n_clusters, n_clusters))
+            arguments = costs, price, cells[part], weights[part], temperature
+            return soft_assign(*arguments, *scratch, counts, curvature), counts, curvature
+
+        total: SoftCounts = add(self.each(of_block))
+        return total
+
+    def mean_nearest(self) -> float:
+        """Return the mean cost of the cheapest clusters: the unit of prices."""
+        no_price = np.zeros((self.rows.n_cells, self.rows.n_clusters))
+        return CostTable.assigned(self, no_price)[2] / self.rows.total_weight
+
+    def own_costs(self, labels: IntArray) -> NDArray[Any]:
+        """Return what each row pays in its cluster."""
+        return np.concatenate(
+            self.each(lambda part, costs: costs[np.arange(len(costs)), labels[part]])
+        )
+
+    def nearest(self) -> IntArray:
+        """Return the cheapest cluster of each row."""
+        return np.concatenate(self.each(lambda part, costs: costs.argmin(axis=1)))
+
+    def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
+        """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
+        labels, _, _, counts, paid = self.told_apart(price, -np.inf)
+        return labels, counts, paid + float((counts.T * price).sum())
+
+    def told_apart(
+        self, price: FloatArray, reach: float
+    ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
+        """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
+
+        The result has the labels, then the numbers and the costs of all other rows, then the counts
+        by cell and the sum of the costs of the rows with labels.
+        """
+        from skfair.cluster.assignment._kernels.prices import tell_apart
+
+        cells, weights = self.rows.cells, self.rows.weights
+        labels = np.empty(cells.size, np.int32)
+
+        def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
+            counts = self.rows.no_counts()
+            near = np.empty(costs.shape[0] if reach > 0 else 0, np.int64)
+            arguments = costs, price, cells[part], weights[part], reach
+            n_near, paid = tell_apart(*arguments, labels[part], near, counts)
+            return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
+
+        numbers, costs, counts, paid = zip(*self.each(of_block), strict=True)
+        near = np.concatenate(numbers), np.concatenate(costs)
+        return labels, *near, np.sum(counts, axis=0), sum(paid)
+
+    def cheapest_moves(self, labels: IntArray, n_kept: int | None = None) -> Moves:
+        moves = Moves(self.rows, n_kept or self.list_length())
+        self.list_moves(labels, moves)
+        return moves
+
+    def near_moves(self, labels: IntArray) -> Moves:
+        """List moves that may help first, and cost less to find than those of all rows."""
+        return self.cheapest_moves(labels, self.short_length())
+
+    def list_length(self, longest: int = _LONGEST_LIST) -> int:
+        """Return how many moves a list may keep so that all lists together stay small."""
+        n_lists = self.rows.n_clusters**2 * self.rows.n_cells
+        return int(np.clip(4 * NUMBERS // n_lists, 1, longest))
+
+    def short_length(self) -> int:
+        """Return how many moves lists keep that are filled again before they run out."""
+        return max(1, self.list_length() // _LONGER)
+
+    def list_moves(self, labels: IntArray, moves: Moves) -> None:
+        """Enter moves into lists.
+
+        Each thread fills lists of its own. What they keep together does not depend on which rows
+        it saw: the cheapest, and of equally cheap ones the first. To put the lists together takes a
+        millisecond, in which one thread lists the moves of few rows.
+        """
+        from skfair.cluster.assignment._kernels.moves import cheapest_moves
+
+        rows, me = self.rows, threading.get_ident()
+        lists = {me: moves}
+
+        def of_block(part: slice, costs: NDArray[Any]) -> None:
+            thread = threading.get_ident()
+            if thread not in lists:
+                lists[thread] = moves.empty_twin()
+            own, cells, weights = lists[thread], rows.cells[part], rows.weights[part]
+            lists_of_thread = own.row, own.cost, own.size
+            cheapest_moves(costs, labels[part], cells, weights, part.start, *lists_of_thread)
+
+        if rows.cells.size <= BLOCK:
+            for start in range(0, rows.cells.size, self.step):
+                part = slice(start, min(start + self.step, rows.cells.size))
+                of_block(part, self.costs(part))
+            return
+        self.each(of_block)
+        for thread, other in lists.items():
+            if thread != me:
+                moves.take(other)
+
+    def cost(self, labels: IntArray) -> float:
+        """Return the mean of what the rows pay in their clusters."""
+        weights = self.rows.weights
+
+        def of_block(part: slice, costs: NDArray[Any]) -> float:
+            return float(weights[part] @ costs[np.arange(len(costs)), labels[part]])
+
+        return sum(self.each(of_block)) / self.rows.total_weight
+
+
+class CostedRows(GroupedRows, ABC):
+    """Grouped rows that pay a cost to join a cluster; the target of a table sets the costs."""
+
+    @abstractmethod
+    def distances(self, target: NDArray[Any]) -> CostTable:
+        """Return what each row pays in each cluster."""
+
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
+        """Return what ``distances`` of the problem on some of the rows takes."""
+        return target
+
+
+class CostProblem(CostedRows):
+    """Rows that pay a given cost, (n_samples, n_clusters), to join a cluster."""
+
+    def distances(self, target: NDArray[Any]) -> Costs:
+        """Return the costs in the form in which solvers read distances."""
+        return Costs(self, target)
+
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(target[rows])
+
+
+class GivenCosts(CostTable):
+    """A table of costs that are known."""
+
+    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
+        super().__init__(rows)
+        self._costs = costs
+
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+        return self._costs[rows]
+
+
+class Costs(GivenCosts):
+    """A table of costs that looks like distances to a solver.
+
+    Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
+    of what the others cost more: solvers take the mean of the cheapest as their unit.
+    """
+
+    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
+        super().__init__(rows, above := np.empty(costs.shape))
+
+        def of_block(start: int, stop: int) -> FloatArray:
+            cheapest = costs[start:stop].min(axis=1)
+            own = np.subtract(costs[start:stop], cheapest[:, None], out=above[start:stop])
+            return np.array([own.sum(), rows.weights[start:stop] @ cheapest])
+
+        def lift(start: int, stop: int) -> None:
+            above[start:stop] += self.unit
+
+        total, paid = added(of_block, len(above), np.zeros(2)).tolist()
+        self.unit = total / above.size or 1.0
+        # Costs may have any sign: less than nothing is no measure of what there is to gain.
+        self.surplus = self.unit - max(paid / rows.total_weight, 0.0)
+        over_blocks(lift, len(above))

@@ -1,0 +1,141 @@
+"""Predictions of a fitted clustering by centres and prices, and labels of a batch within limits.
+
+Centres and prices are those in the units of the problem of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import check_array
+
+from skfair._typing import FloatArray, IntArray, MatrixLike, Rows
+from skfair.cluster.assignment.by_prices import assign
+from skfair.cluster.assignment.points import RepresentationProblem, Units, squared_norms
+from skfair.cluster.results import missed_by
+from skfair.utils.pieces import ROWS, piece_rows
+from skfair.utils.threads import over_blocks
+from skfair.utils.warn import warn_user
+
+R = TypeVar("R")
+
+# Distances of a row in two batches differ by this many units in the last place at most, times the
+# squared norms that they are made of; below that they are tied, and the first cluster gets the row.
+_ROUNDING = 64.0
+
+
+def labels_at_prices(
+    rows: Rows, codes: IntArray | None, centers: FloatArray, prices: FloatArray, units: Units
+) -> NDArray[np.int32]:
+    """Return the cluster of each row: where distance plus price is least, without groups distance.
+
+    ``codes`` has the shape (n_attributes, n_samples), ``prices`` (n_clusters, n_groups).
+    """
+    labels = np.empty(rows.shape[0], np.int32)
+    unit = float(squared_norms(centers + units.mean / units.scale * issparse(rows)).max())
+    codes = np.empty((0, labels.size), np.int32) if codes is None else codes
+    unit += len(codes) * float(np.abs(prices).max(initial=0.0))
+    of_groups = np.ascontiguousarray(prices.T)
+
+    def of_part(part: slice, distances: NDArray[Any]) -> None:
+        from skfair.cluster.assignment._kernels.prices import nearest
+
+        rounding = _ROUNDING * np.finfo(distances.dtype).eps
+        nearest(distances, of_groups, codes[:, part], unit, rounding, labels[part])
+
+    over_distances(rows, centers, units, of_part)
+    return labels
+
+
+def center_distances(rows: Rows, centers: FloatArray, units: Units) -> NDArray[Any]:
+    """Return the distances of rows to the centres (n_samples, n_clusters), in units of the data."""
+    out = np.empty((rows.shape[0], len(centers)), rows.dtype)
+
+    def of_part(part: slice, distances: NDArray[Any]) -> None:
+        out[part] = np.sqrt(distances) * units.scale
+
+    over_distances(rows, centers, units, of_part)
+    return out
+
+
+def cost_of_rows(
+    rows: Rows, weights: FloatArray | None, centers: FloatArray, units: Units
+) -> float:
+    """Return the sum of squared distances to the nearest centres."""
+
+    def of_part(part: slice, distances: NDArray[Any]) -> float:
+        nearest = distances.min(axis=1).astype(np.float64)
+        return float(nearest.sum() if weights is None else weights[part] @ nearest)
+
+    return sum(over_distances(rows, centers, units, of_part)) * units.squared
+
+
+def over_distances(
+    X: Rows, centers: FloatArray, units: Units, function: Callable[[slice, NDArray[Any]], R]
+) -> list[R]:
+    """Return what a function makes of each block: a slice of the rows, and their distances.
+
+    The distances to the centres are squared and in scaled units.
+    """
+    from skfair.cluster.assignment._kernels.prices import complete_distances, scaled_rows
+
+    origin, scale = units.mean, units.scale
+    is_sparse = issparse(X)  # then zeros would fill up, so the centres move instead
+    moved = (centers + origin / scale).astype(X.dtype)
+    inverse = np.float64(1 / max(scale, float(np.finfo(np.float64).tiny)))
+    minus_two, norms = np.ascontiguousarray(-2 * centers.T), squared_norms(centers)
+
+    def of_block(start: int, stop: int) -> R:
+        part = slice(start, stop)
+        if is_sparse:
+            own = euclidean_distances(X[part] / X.dtype.type(scale), moved, squared=True)
+        else:
+            scaled = np.empty((stop - start, X.shape[1]))
+            scaled_rows(X[part], origin, inverse, scaled)
+            own = scaled @ minus_two
+            complete_distances(own, norms, squared_norms(scaled))
+        return function(part, own)
+
+    # Rows and their distances stay in the fastest part of the cache.
+    step = ROWS if is_sparse else piece_rows(X.shape[0], 4 * sum(centers.shape))
+    return over_blocks(of_block, X.shape[0], step)
+
+
+def score_block(block: dict[str, Any], estimator: Any) -> float:
+    """Score the rows of a block; there may be none, or none with a weight."""
+    weights = block.get("sample_weight")
+    if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
+        return 0.0
+    return float(estimator.score(block["X"], sample_weight=weights))
+
+
+def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:
+    """Return what the clusters hold already of each group of the fit: (n_clusters, n_groups)."""
+    if isinstance(before, str):
+        if before != "fit":
+            raise ValueError(f"before must be 'fit', counts or None, got {before!r}.")
+        return of_fit
+    shape, counts = of_fit.shape, check_array(before, input_name="before")
+    if counts.shape != shape or counts.min() < 0:
+        raise ValueError(
+            f"before must hold counts, at least 0, of {shape[1]} groups in each of {shape[0]} "
+            f"clusters; got the shape {counts.shape} and {counts.min():g} as the smallest."
+        )
+    return np.asarray(counts, dtype=np.float64)
+
+
+def batch_labels(problem: RepresentationProblem, centers: NDArray[Any]) -> NDArray[np.int32]:
+    """Return labels of a batch at least cost within its limits; warn if these are missed."""
+    labels = assign(problem, problem.units.inwards(centers), exact=True).labels
+    if (missed := missed_by(problem, labels)) > 0:
+        warn_user(
+            f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
+            ConvergenceWarning,
+        )
+    return np.asarray(labels, dtype=np.int32)

@@ -1,0 +1,88 @@
+"""Attributes of a fitted k-means, made from a clustering in the problem's units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import FloatArray
+from skfair.cluster.assignment.points import RepresentationProblem
+from skfair.cluster.kmeans.solvers.base import Clustering
+from skfair.cluster.results import count_attributes, missed_by, warn_of_missed
+from skfair.groups.encoding import GroupEncoding
+from skfair.utils.warn import warn_user
+
+
+def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
+    """Return the attributes that prediction without groups needs, for monitors of a run too."""
+    return {
+        "cluster_centers_": problem.units.outwards(centers).astype(problem.X.dtype),
+        "_scaled_prices": np.zeros((problem.n_clusters, problem.n_groups)),
+        "_size_prices": np.zeros((problem.n_clusters, 1)),
+        "_units": problem.units,
+        "_scaled_centers": np.asarray(centers, dtype=np.float64),
+    }
+
+
+def clustering_attributes(
+    problem: RepresentationProblem,
+    groups: GroupEncoding,
+    clustering: Clustering,
+    held: FloatArray | float = 0.0,  # (n_clusters, n_groups): weight that the clusters held before
+) -> dict[str, Any]:
+    """Return all attributes of a fit."""
+    prices, bound, units = clustering.prices, clustering.lower_bound, problem.units
+    if prices is None:
+        prices = problem.group_prices(clustering.multipliers)
+    # In the order in which the constraints were made, which is that of a stream's later parts.
+    multipliers = np.empty_like(clustering.multipliers)
+    multipliers[:, problem.constraint_order] = clustering.multipliers
+    is_missed = missed_by(problem, clustering.labels) > 0
+    counts = held + problem.counts(clustering.labels) @ problem.membership.T
+    # Means of squared distances as sums over the rows, in units of the data.
+    sums = np.array([clustering.cost, bound]) * problem.total_weight
+    cost, least = units.squared_outwards(sums).tolist()
+    return {
+        **center_attributes(problem, clustering.centers),
+        **count_attributes(counts, groups, problem.constraints),
+        "prices_": units.squared_outwards(prices),
+        "_scaled_prices": prices,
+        "_size_prices": problem.size_prices(clustering.multipliers),
+        "_multipliers": multipliers,
+        "labels_": clustering.labels.astype(np.int32, copy=False),
+        "inertia_": cost,
+        "lower_bound_": least,
+        "assignment_gap_": (clustering.cost_at_bound - bound) / bound if bound > 0 else 0.0,
+        "n_iter_": clustering.n_iter,
+        "history_": clustering.history,
+        "status_": "infeasible" if is_missed else clustering.status,
+    }
+
+
+def warn_of_result(
+    problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
+) -> None:
+    """Warn if the limits are not met, or else if the centres still move."""
+    if (missed := missed_by(problem, clustering.labels)) > 0:
+        largest = f" (largest weight of a row: {problem.largest_weight:g})"
+        warn_of_missed("The limits", missed, f"{largest}; the balance reached is {balance:.4g}")
+    elif clustering.status == "infeasible":
+        warn_user(
+            "The limits are violated by less than a row. The smallest balance of a cluster is "
+            f"{balance:.4g}. Ask for a smaller min_balance, fewer clusters, or another solver.",
+            ConvergenceWarning,
+        )
+    elif clustering.status == "max_iter":
+        warn_user(
+            f"The centres still move after max_iter={max_iter} rounds. The limits are "
+            "satisfied. Increase max_iter or tol to lower the cost.",
+            ConvergenceWarning,
+        )
+    elif n_empty := int(np.sum(problem.counts(clustering.labels).sum(axis=1) <= 0)):
+        warn_user(
+            f"{n_empty} of {problem.n_clusters} clusters are empty. X may have fewer distinct rows "
+            "than there are clusters. Ask for fewer clusters.",
+            ConvergenceWarning,
+        )

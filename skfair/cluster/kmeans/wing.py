@@ -1,0 +1,51 @@
+"""k-means as a wing: what it adds to public packages, and what it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+NAMES = {
+    "skfair.cluster": {
+        "FairKMeans": "fair_kmeans",
+        "ParetoFairKMeans": "pareto_fair_kmeans",
+    },
+    "skfair.solvers": {"Prices": "solvers.prices"},
+}
+_USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
+_MANY_ROWS = 1 << 17  # from here on rows are summed in one pass
+
+
+def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Cluster: yield models, X, y and groups. Costs near zero are summed anew."""
+    from skfair.cluster.kmeans.fair_kmeans import FairKMeans
+    from skfair.cluster.kmeans.pareto_fair_kmeans import ParetoFairKMeans
+    from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+
+    n_rows = len(rows)
+    model, few_points = FairKMeans(3, **_USUAL), np.repeat(rows[:3], n_rows // 3, axis=0)
+    yield model, rows, None, groups
+    for method in (model.assign, model.predict):
+        method(rows, sensitive_features=groups)
+    for name in CLUSTERING_SOLVERS:  # those of papers as well, where they are installed
+        for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], n_rows // 2))):
+            yield FairKMeans(3, solver=name, min_balance=0.5, **_USUAL), X, None, own
+        solver = CLUSTERING_SOLVERS[name]()
+        if "max_points" in solver.get_params():
+            solver.set_params(max_points=2)  # so that a list has to be shortened
+        yield ParetoFairKMeans(3, solver=solver, balances=3, **_USUAL), rows, None, groups
+    draw = np.random.RandomState(2)
+    chosen = draw.randint(n_rows, size=_MANY_ROWS)
+    many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
+    yield FairKMeans(3, min_balance=0.9, **_USUAL), many, None, groups[chosen]
+
+
+def onnx() -> dict[type, Any]:
+    """Return the estimators that can be converted to ONNX, and how."""
+    from skfair.cluster.kmeans.fair_kmeans import FairKMeans
+    from skfair.cluster.kmeans.onnx import nearest_centers
+    from skfair.utils.onnx_kinds import Kind
+
+    return {FairKMeans: Kind(nearest_centers, ("label", "distances"))}

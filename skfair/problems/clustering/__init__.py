@@ -1,1 +1,0 @@
-"""Clusterings whose groups are in proportion."""
