@@ -308,7 +308,8 @@ def test_strata_are_kept_and_needed_again():
 def test_weights_count_like_copies(seed):
     rng, n = generator(seed), 120
     n_groups = int(rng.integers(2, 4))
-    groups, X = rng.integers(0, n_groups, n), rng.normal(size=(n, 3))
+    # Each has at least 30 rows of some weight, as fewer are warned of.
+    groups, X = rng.permutation(np.arange(n) % n_groups), rng.normal(size=(n, 3))
     X[:, 0] += 0.7 * (groups == 0)
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0).astype(int)
     weights = rng.integers(1, 4, n) * (np.arange(n) > 9)
