@@ -13,7 +13,7 @@ from skfair.utils.namesakes import warn_of_namesakes
 from skfair.utils.other_names import missing_attribute
 
 if TYPE_CHECKING:
-    from skfair.estimators.certified.certificate import Certificate
+    from skfair.estimators.certificate import Certificate
     from skfair.estimators.objective import Objective
     from skfair.groups.probabilities import GroupProbabilities
     from skfair.groups.sensitive import Sensitive
@@ -45,7 +45,7 @@ __all__ = [
 _SUBPACKAGES = tuple(__all__[6:])
 # Objects that several parts take, and the modules that they are in.
 _OBJECTS = {
-    "Certificate": "skfair.estimators.certified.certificate",
+    "Certificate": "skfair.estimators.certificate",
     "GroupProbabilities": "skfair.groups.probabilities",
     "Objective": "skfair.estimators.objective",
     "Sensitive": "skfair.groups.sensitive",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
+from skfair.base import SensitiveFeaturesMixin
 from skfair.exceptions import MissingGroupsWarning, RepeatedRowsWarning
 from skfair.groups.attributes import check_aligned, check_alignment, read_columns, take_rows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
@@ -55,9 +56,6 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import is_unwanted, warn_user
-
-if TYPE_CHECKING:
-    from skfair.base import SensitiveFeaturesMixin
 
 # Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
 # of two values). If there are more rows, this many are compared before all of them are.

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from skfair._typing import MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.estimators.certified.certificate import NOT_LAZY, Certified, check_no_floors
+from skfair.estimators.certificate import NOT_LAZY, Certified, check_no_floors
 from skfair.estimators.certified.judges import certified_decisions, rates_of
 from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
 from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning, SmallGroupWarning

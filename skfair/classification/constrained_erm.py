@@ -21,7 +21,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method, report_iterations
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,

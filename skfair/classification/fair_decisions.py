@@ -29,7 +29,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.decisions.lines import decided
-from skfair.estimators.certified.certificate import Certificate, Certified
+from skfair.estimators.certificate import Certificate, Certified
 from skfair.estimators.certified.paths import certify
 from skfair.estimators.classes import PositiveClass, accuracy_in_blocks
 from skfair.estimators.decisions.bind import bind

@@ -20,7 +20,7 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, promise_of_fit
 from skfair.estimators import partial_prediction as prediction
 from skfair.estimators import wrapped_scores
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.estimators.seen_rows import check_unseen

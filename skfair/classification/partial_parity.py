@@ -23,7 +23,7 @@ from skfair.constraints.base import Constraint
 from skfair.enforcement.partial.promise import promise_of_fit
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators import partial_fitting
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.partial_prediction import PartialPrediction, classes_of, model_scores, store
 from skfair.groups.limits import Limit

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -42,9 +42,6 @@ from skfair.utils.keywords import NamedArguments
 from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.validation import check_limit, check_number
-
-if TYPE_CHECKING:
-    from skfair.constraints.partial.base import RankedMoment
 
 __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
 
@@ -119,7 +116,7 @@ class Constraint(BaseEstimator, NamedArguments):
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False
-    ranked: ClassVar[type[RankedMoment] | None] = None
+    ranked: ClassVar[type[Any] | None] = None  # the rule within intervals of ranks, if any
 
     def __init__(
         self,

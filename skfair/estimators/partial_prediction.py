@@ -30,7 +30,7 @@ from skfair.enforcement.partial.promise import (
     warn_not_kept,
 )
 from skfair.enforcement.partial.repair import GroupMaps, repair_scores
-from skfair.estimators.certified.certificate import Certified
+from skfair.estimators.certificate import Certified
 from skfair.estimators.classes import (
     accuracy_in_blocks,
     has_probabilities,

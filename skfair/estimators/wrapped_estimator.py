@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
-from skfair.estimators.certified.certificate import NOT_LAZY
+from skfair.estimators.certificate import NOT_LAZY
 from skfair.estimators.wrapped_scores import (
     Split,
     as_rows,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method, report_iterations
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
 from skfair.estimators.erm import report, solve
 from skfair.estimators.erm.bind import (

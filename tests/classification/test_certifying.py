@@ -15,7 +15,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn
-from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.certificate import SHARES
 from tests.estimators.certified.test_judges import EVERYBODY, OPTIONS, SURE, fitted, people
 from tests.estimators.certified.test_judges import options as certified
 from tests.seeds import generator

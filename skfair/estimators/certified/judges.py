@@ -20,7 +20,7 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.enforcement.partial.promise import Promise, limit_of, upper_bound
-from skfair.estimators.certified.certificate import Certificate, Certified
+from skfair.estimators.certificate import Certificate, Certified
 from skfair.estimators.certified.refits import (
     MOST_ROWS_IN_FOLDS,
     HeldOut,

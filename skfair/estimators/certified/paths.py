@@ -56,7 +56,7 @@ from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.enforcement.strict_evaluation import StrictEvaluation
-from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.certificate import SHARES
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.decisions.solve import ClassFits

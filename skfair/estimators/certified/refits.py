@@ -30,7 +30,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint, have_own_limits
-from skfair.estimators.certified.certificate import SHARES, Certified
+from skfair.estimators.certificate import SHARES, Certified
 from skfair.estimators.erm.bind import penalty_of, regression_task
 from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
 from skfair.estimators.erm.solve import choose_solver

@@ -21,7 +21,7 @@ from skfair.enforcement.decisions.levels import best_level
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.strict_evaluation import TRUE_CLASS, ClassConstraint, StrictEvaluation
-from skfair.estimators.certified.certificate import Certificate, check_no_floors
+from skfair.estimators.certificate import Certificate, check_no_floors
 from skfair.estimators.classes import encode_classes, positive_class, read_positive
 from skfair.estimators.erm.bind import active_constraints
 from skfair.estimators.limits import (

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import Certificate, Sensitive, metrics
 from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.constraints.base import make_constraints
-from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.certificate import SHARES
 from skfair.estimators.certified.refits import (
     MOST_ROWS_IN_FOLDS,
     HeldOut,

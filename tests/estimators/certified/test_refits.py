@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import Certificate
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.estimators.certified.certificate import SHARES, Certified
+from skfair.estimators.certificate import SHARES, Certified
 from skfair.estimators.certified.refits import (
     HeldOut,
     Judgement,
