@@ -184,7 +184,6 @@ def test_multipliers_are_sensitivities():
     assert model.constraint_names_.tolist() == ["b - a"]
 
 
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.SelectionRateWarning")
 def test_several_constraints_each_with_its_bound():
     X, y, group = people(n=4000)
     given = {"sensitive_features": group}

@@ -87,7 +87,6 @@ def assert_same(here, there, X):
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.SelectionRateWarning")
 def test_the_model_is_that_of_rows_in_memory(options):
     """Also where limits cannot be kept. Tight ones have several optima, and rounding chooses."""
     X, y, group = people(n_groups=3)
