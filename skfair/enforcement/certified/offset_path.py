@@ -33,9 +33,10 @@ N_NODES = 12
 SHARES = np.geomspace(0.03, 0.84, N_NODES)
 # Relax phase: gaps in units of their limits, up to a bit beyond. If groups have several rates,
 # it begins where the gap that is nearest to its limit is this many standard errors below it, or by
-# as many as can be.
+# as many as can be. This and the other numbers of standard errors below limits are for a confidence
+# of 0.95, and a larger one adds ``PathRows.surer`` to them: at 0.999999 the test itself asks for 5.
 GAPS = np.linspace(0.0, 1.1, N_NODES)
-SLACKS = np.linspace(-0.5, 5.0, N_NODES)
+SLACKS = (-0.5, 5.0)
 # Parts of the way from one node to the next, and of the transition between the phases. Groups that
 # the other columns hardly tell take large offsets when shrinking, small ones when relaxing, which
 # leave gaps, so much of the accuracy may lie between: .087 on a step of one in three parts.
@@ -72,11 +73,11 @@ def offset_paths(rows: PathRows) -> FloatArray:
     if rows.from_few is not None:  # to select another share may be worth it, or closes more gaps
         other_start, others = relaxed(solver, None)
         slack, most = (float(solver.slack(point).mean()) for point in (start, other_start))
-        is_nearer = most - slack > _NEARER or slack < _FAR <= most
+        is_nearer = most - slack > _NEARER or slack < _FAR + rows.surer <= most
         if is_nearer or _is_worth_more(rows, others[N_LAST // 2], second[N_LAST // 2]):
             start, second = other_start, others
     first: list[FloatArray] = []
-    is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR
+    is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR + rows.surer
     if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
         first, end = _shrunk(solver, solver.selection_rates(start))
         if solver.has_several:  # limits of several rates let the walk pass in small steps only
@@ -129,9 +130,10 @@ def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, 
     point = solver.nothing
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
-    for slack in SLACKS:  # from small offsets to large ones: nearest to the free decisions
+    slacks = np.linspace(SLACKS[0], SLACKS[-1] + solver.rows.surer, N_NODES)
+    for slack in slacks:  # from small offsets to large ones: nearest to the free decisions
         window = solver.window(point, slack)
-        warmth = TEMPERATURES if slack == SLACKS[0] else _LAST
+        warmth = TEMPERATURES if slack == slacks[0] else _LAST
         points = solver.solve(point, window, share, warmth)
         points[solver.is_free(window)] = 0.0
         reached = solver.slack(points)
@@ -159,7 +161,7 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
                 np.quantile(rows.gains[rows.folds != k], 1 - share)
                 for k, share in enumerate(wanted)
             ]
-        window = solver.window(points, _SAFE) if solver.has_several else no_gap
+        window = solver.window(points, _SAFE + rows.surer) if solver.has_several else no_gap
         points = solver.solve(points, window, wanted, _LAST)
         # Decisions that are far from all rows of a group are too sharp to tell where these lie, and
         # where many scores are nearly the same, decided rows need lower temperatures.
@@ -190,7 +192,8 @@ def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> Floa
     """Return points at which the gap that is nearest to its limit is further below it."""
     slack = solver.slack(point)
     window = solver.window(point, slack[:, None] + 1.0)
-    other = solver.solve(point, window, share, _LAST, slack < _SAFE)
+    is_near = slack < _SAFE + solver.rows.surer
+    other = solver.solve(point, window, share, _LAST, is_near)
     return np.where((solver.slack(other) > slack)[:, None], other, point)
 
 

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state, gen_batches
 
@@ -283,6 +284,7 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
         of_fold[some],
         None if alike is None else alike[some],
         (folds.chances @ (utility[:, 1] - utility[:, 0]) ** 2)[some],
+        max(float(special.ndtri(folds.confidence) - special.ndtri(0.95)), 0.0),
     )
     second = offset_paths(rows)
     paths = np.stack([np.zeros_like(second), second], axis=-1)

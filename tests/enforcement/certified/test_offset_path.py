@@ -11,6 +11,7 @@ from skfair.enforcement.certified.offset_path import (
     N_LAST,
     N_TRANSITION,
     SHARES,
+    SLACKS,
     full_step,
     near_rows,
     offset_paths,
@@ -134,6 +135,18 @@ def slack_of(selected, groups, y, limit):
     return np.minimum(*found)
 
 
+@pytest.mark.parametrize("surer", [0.0, 3.0])
+def test_a_surer_path_begins_further_below_the_limits(surer):
+    """By as much as the test of a larger confidence asks for: or no walk could begin."""
+    limit = 0.15
+    given, groups, y, _ = two_rates(0, limit, 12_000, lambda z, group: 2 * z + group - 1)
+    path = offset_paths(given._replace(surer=surer))[0]
+    others = given.folds != 0
+    selected = decided(path, given)[others][:, full_step(len(path)) :]
+    slack = slack_of(selected, groups[others], y[others], limit)
+    assert slack[0] == pytest.approx(SLACKS[-1] + surer, abs=1.0)
+
+
 # Of accuracy, .001 to .007 is lost in 16 such samples; a standard error is .006.
 LOST = 0.015
 
@@ -194,7 +207,8 @@ def test_rows_that_are_alike_may_be_one():
     assert np.unique(alike).size < 2000
     one_by_one = decided(offset_paths(given)[0], given)
     together = decided(offset_paths(given._replace(alike=alike))[0], given)
-    assert np.mean(one_by_one != together) < 0.02
+    # Of two shares of selected rows that are worth nearly the same, each may take another one.
+    assert np.mean(one_by_one != together) < 0.05
     assert gaps(together, groups) == pytest.approx(gaps(one_by_one, groups), abs=0.02)
 
 
