@@ -171,8 +171,10 @@ def test_other_solvers(training):
 
 def test_units_of_columns_do_not_matter_much(training):
     X, y, query_id, groups = training
+    """Of one problem: over the rounds of several, rounding grows to 3e-4 with one seed in 20."""
+    options = {"alpha": 0.0, "query_share": None, "tol": 1e-6, "random_state": 0}
     one, other = (
-        FairRanker(0.2, alpha=0.0, random_state=0).fit(rows, y, query_id, sensitive_features=groups)
+        FairRanker(0.2, **options).fit(rows, y, query_id, sensitive_features=groups)
         for rows in (X, 1e3 * X - 50)
     )
     assert one.coef_ == pytest.approx(1e3 * other.coef_, abs=1e-5)
