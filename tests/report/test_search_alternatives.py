@@ -57,8 +57,11 @@ def test_another_model_does_better_as_rarely_as_is_said():
 
 
 def test_the_search_ends_when_little_can_be_gained():
-    """One model in five has no disparity, so that one of 87 has it."""
-    known = search(0, 4000, settings={"shift": [0.0, 0.1, 0.2, 0.3, 0.4]}, max_loss=0.5, gain=0.02)
+    """One model in five has no disparity, so that one of 87 has it; the noise of 4000 rows is .016.
+
+    The others have 0.3 or more: those of 0.1 may do as well, for all that some samples show.
+    """
+    known = search(0, 4000, settings={"shift": [0.0, 0.3, 0.35, 0.4, 0.45]}, max_loss=0.5)
     assert (len(known.models), known.estimator.shift, known.n_rows_needed) == (87, 0.0, None)
     assert known.further_gain < 0.02
     found = search(gain=0.5)
