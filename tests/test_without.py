@@ -46,7 +46,12 @@ def folder_of(wing, root=ROOT):
     return root.joinpath(*wing.split("."))
 
 
-@pytest.fixture(params=WINGS)
+@pytest.fixture(
+    params=[
+        pytest.param(wing, marks=pytest.mark.slow if wing.startswith("skfair.papers.") else ())
+        for wing in WINGS
+    ]
+)
 def without(request, tmp_path):
     """A copy of the repository without a wing and without its tests."""
     for name in COPIED:
