@@ -144,25 +144,29 @@ def test_rows_of_a_cell_change_places_where_no_row_may_move(form):
 
 @forms
 @pytest.mark.parametrize("min_balance", [0.5, 0.8, 1.0])
-def test_rounding_keeps_the_constraints_at_the_optimum_of_most_tiny_graphs(form, min_balance):
-    """Against all labels of ten rows: one of 40 starts ends there in 98 of 100 graphs or more."""
-    n, K = 10, 2
-    codes, n_best = np.repeat([0, 1], [4, 6]), 0
+def test_rounding_keeps_the_constraints_near_the_optimum_of_tiny_graphs(form, min_balance):
+    """Against all labels of ten rows; from one start the cut is .02 to .08 above it in the mean.
+
+    Without moves of single rows it is .47 to .64 above.
+    """
+    n, K, above = 10, 2, []
+    codes = np.repeat([0, 1], [4, 6])
     problem = problem_of(codes, K, min_balance)
     allowed = [
         labels
-        for labels in (np.array(bits) for bits in itertools.product(range(K), repeat=n))
+        for labels in (np.array((0, *rest)) for rest in itertools.product(range(K), repeat=n - 1))
         if problem.constraints.violation(problem.counts(labels)).sum() <= 1e-9
     ]
-    for seed in range(6):
-        rng, W = generator(seed), graph(n, seed, 0.6)
+    for seed in range(25):
+        W = graph(n, seed, 0.6)
         best = min(normalised_cut(W, labels) for labels in allowed)
-        weights, starts = form(W), [rng.integers(0, K, n) for _ in range(40)]
-        found = round_to_constraints(weights, problem, starts, np.random.RandomState(0))
-        assert any(np.array_equal(found.labels, labels) for labels in allowed)
+        start = generator(seed).integers(0, K, n)
+        found = round_to_constraints(form(W), problem, [start], np.random.RandomState(0))
+        assert problem.constraints.violation(problem.counts(found.labels)).sum() <= 1e-9
+        assert found.value == pytest.approx(normalised_cut(W, found.labels))
         assert found.value >= best - 1e-9
-        n_best += found.value <= best + 1e-9
-    assert n_best >= 3
+        above.append(found.value / best - 1)
+    assert np.mean(above) <= 0.25
 
 
 def test_rows_without_edges_go_where_the_constraints_need_them():
