@@ -69,13 +69,17 @@ def without(request, tmp_path):
         shutil.rmtree(folder_of(wing, tmp_path))
         tests = folder_of(wing.replace("skfair", "tests", 1), tmp_path)
         shutil.rmtree(tests, ignore_errors=True)
-    # Papers are compared with each other: a test that names an algorithm is one of its tests.
+    # Papers are compared with each other: a test that names an algorithm is one of its tests, and
+    # so is one that is made with such a test.
     names = {name for wing in gone for public in names_of(wing).values() for name in public}
     names |= {wing.rpartition(".")[2] for wing in gone}
-    named = re.compile(rf"\b({'|'.join(names)})\b")
-    for file in (tmp_path / "tests" / "papers").rglob("*.py"):
-        if named.search(file.read_text()):
+    while names:
+        named = re.compile(rf"\b({'|'.join(names)})\b")
+        files = (tmp_path / "tests" / "papers").rglob("*.py")
+        found = [file for file in files if named.search(file.read_text())]
+        for file in found:
             file.unlink()
+        names = {file.stem for file in found}
     return request.param, tmp_path
 
 
