@@ -22,15 +22,14 @@ from tests.seeds import generator
 
 
 def test_offsets_on_all_rows_cost_less_accuracy_than_a_split():
-    """By .015 in the mean of 40 samples, with a standard deviation of .009."""
-    quality = {"auto": [], "split": []}
-    for seed, certify in product(range(4), quality):
-        X, y, groups = people(6000, seed + 2)
-        model = ConstrainedERMClassifier(max_disparity=0.2, **certified(SURE, by=certify))
+    """In the mean of six samples .02 less, which is five of its standard deviations."""
+    quality, new = {"auto": [], "split": []}, people(20_000, shift=1.6)
+    for seed, certify in product(range(1, 7), quality):
+        model = ConstrainedERMClassifier(max_disparity=0.3, **certified(SURE, by=certify))
+        X, y, groups = people(3000, seed, shift=1.6)
         model.fit(X, y, sensitive_features=groups)
-        quality[certify].append(model.score(*EVERYBODY[:2]))
-    chance = 0.022  # the mean of four is less than .015 by this in a run of a million
-    assert np.mean(quality["auto"]) > np.mean(quality["split"]) + 0.015 - chance
+        quality[certify].append(model.score(*new[:2]))
+    assert np.mean(quality["auto"]) > np.mean(quality["split"])
 
 
 def test_cross_is_that_of_fair_decisions():
