@@ -331,7 +331,8 @@ def test_products_with_single_precision_are_of_double_precision(layout, rows):
     theta = random_theta(model)
     scores, tape = model.forward(theta, rows)
     assert np.abs(scores - Z @ theta).max() <= 1e-12
-    assert np.abs(model.pullback(tape, slopes) - Z.T @ slopes).max() <= 1e-12
+    # CSR rows are not centred: 30,000 terms around 100 / n are summed, each rounded to 1e-14.
+    assert np.abs(model.pullback(tape, slopes) - Z.T @ slopes).max() <= 1e-11
 
 
 # Kernels
