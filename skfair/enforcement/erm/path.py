@@ -30,8 +30,8 @@ MENDED = -0.25, 0.05
 # differences that change less and less would never do so.
 PLAIN_MISSES = 2
 # How far inside where rates are limited, too, times the misses before: a share of what was missed,
-# as their differences make up for the rest, and about a row at least. Without it 28 of 160 fits of
-# rates and losses missed their limits, now 2.
+# as their differences make up for the rest, and about a row at least. Without it 27 of 160 fits of
+# rates and losses missed their limits, now one.
 INSIDE, ABOUT_A_ROW = 0.5, 1e-3
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 # The same, of solvers and scores (linear ones) for which precision is cheap: one more step is one
