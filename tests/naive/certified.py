@@ -13,7 +13,7 @@ def naive_p_value(selected, groups, limit, n_draws=200_000, precision=1.0):
     n = [precision * int((groups == name).sum()) for name in names]
     found = []
     for i, j in ((0, 1), (1, 0)):
-        upper = rng.beta(k[i] + 1, n[i] - k[i], n_draws)
-        lower = rng.beta(k[j], n[j] - k[j] + 1, n_draws)
+        upper = rng.beta(k[i] + 1, n[i] - k[i], n_draws) if k[i] < n[i] else 1.0
+        lower = rng.beta(k[j], n[j] - k[j] + 1, n_draws) if k[j] else 0.0
         found.append(np.mean(upper - lower >= limit))
     return max(found)

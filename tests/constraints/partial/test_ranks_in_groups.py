@@ -26,6 +26,9 @@ def rows(seed=0, n=60, weighted=True):
     groups = rng.choice(["a", "b", "c"], n)
     scores = rng.normal(size=n) + 0.4 * (groups == "b")
     targets = np.where(scores + rng.normal(size=n) > 0, 1.0, -1.0)
+    for g in "abc":  # both classes in any four ranks, so that none is absent from an interval
+        ranked = np.flatnonzero(groups == g)[np.argsort(scores[groups == g])]
+        targets[ranked[::4]], targets[ranked[1::4]] = 1.0, -1.0
     weights = rng.uniform(0.3, 2, n) if weighted else None
     return scores, groups, targets, weights
 
