@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
-_passes: ContextVar[float] = ContextVar("passes", default=0.0)
+# Whole passes and a part of one: a sum of both loses its last bits after millions of passes.
+_passes: ContextVar[tuple[int, float]] = ContextVar("passes", default=(0, 0.0))
 
 
 def count_bytes(n_bytes: float) -> None:
@@ -25,7 +26,9 @@ def bytes_exchanged() -> float:
 
 def count_passes(share: float) -> None:
     """Count that this thread has evaluated a share of all rows."""
-    _passes.set(_passes.get() + share)
+    whole, part = _passes.get()
+    more, part = divmod(part + share, 1.0)
+    _passes.set((whole + int(more), part))
 
 
 def go_on(state: object) -> bool:
@@ -61,7 +64,8 @@ class History:
         """Append one row; ``seconds`` (and ``passes`` and ``bytes``, if any) are added."""
         values["seconds"] = time.process_time() - self._start
         # The counter never starts anew: rounded, so that earlier fits do not change the last bits.
-        if passes := round(_passes.get() - self._first_pass, 9):
+        (first, first_part), (whole, part) = self._first_pass, _passes.get()
+        if passes := round(whole - first + part - first_part, 9):
             values["passes"] = passes
         before, self._bytes = self._bytes, bytes_exchanged()
         if self._bytes > before:

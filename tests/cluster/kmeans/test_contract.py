@@ -162,7 +162,10 @@ def test_tiny_problems_against_all_labellings(name, seed):
     problem = problem_of(solver, X, sex, 2)
     best = min(cost for cost, balance in labellings if balance >= MIN_BALANCE)
     found = min(
-        (run(solver, problem, problem.scaled(np.array([i, j]))) for i, j in ((0, 1), (2, 5))),
+        (
+            run(solver, problem, problem.scaled(np.array(start)))
+            for start in itertools.combinations(range(9), 2)
+        ),
         key=lambda clustering: clustering.standing,
     )
     cost = found.cost * problem.units.scale**2

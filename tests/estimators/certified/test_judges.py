@@ -187,9 +187,9 @@ def test_a_shift_costs_the_stated_width_of_scores(make, constraint, interval, wi
 
 
 INTERVALS = [
-    ("demographic_parity", (0.2, 0.7), 0.25),
-    ("equal_opportunity", (0.2, 0.7), 0.3),
-    ("equalized_odds", (0, 1), 0.2),
+    ("demographic_parity", (0.2, 0.7), 0.4),
+    ("equal_opportunity", (0.2, 0.7), 0.6),
+    ("equalized_odds", (0, 1), 0.4),
     (PARITY, (0, 0.5), 0.5),
     ("group_auc", (0, 0.5), 0.8),
 ]
