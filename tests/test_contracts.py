@@ -165,7 +165,7 @@ def alike(found, expected):
     assert np.abs(found - expected).mean() <= 0.6 * np.std(expected) + 1e-6
 
 
-def mostly_same(found, expected, tolerance):
+def mostly_same(found, expected, tolerance=0.02):
     """Searches of labels may end beside each other: one row of ten may differ."""
     is_same = np.isclose(found, expected, rtol=tolerance, atol=tolerance)
     assert np.mean(is_same) >= 0.9
@@ -389,7 +389,7 @@ def the_order_of_rows(f):
 def sparse_X(f):
     rows = sparse.csr_array(X)
     found, expected = f.found(f.fit(rows), rows), f.found(f.fit())
-    alike(found, expected) if f.outcome == "decision_function" else mostly_same(found, expected, 0.01)
+    alike(found, expected) if f.outcome == "decision_function" else mostly_same(found, expected)
 
 
 @feature
@@ -397,7 +397,7 @@ def float32(f):
     rows = X.astype(np.float32)
     found = f.found(f.fit(rows), rows)
     expected = f.found(f.fit(rows.astype(float)), rows.astype(float))
-    alike(found, expected) if f.outcome == "decision_function" else mostly_same(found, expected, 0.02)
+    alike(found, expected) if f.outcome == "decision_function" else mostly_same(found, expected)
 
 
 @feature
