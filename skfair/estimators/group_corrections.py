@@ -1,7 +1,10 @@
-"""Probabilities of classes, corrected within each group, for decisions that may use the group.
+"""Probabilities of classes, corrected for all rows or within each group.
 
-A classifier that does not know the group gives the average over groups. With two classes and one
-threshold for each group that does not matter. With more, offsets need what a row of its group is.
+Class weights and models that are too sure of themselves give other numbers than the shares of the
+classes, and an objective such as balanced accuracy would weigh the classes a second time. Where
+decisions may use the group, a classifier that does not know it gives the average over groups. With
+two classes and one threshold for each group that does not matter. With more, offsets need what a
+row of its group is.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ _MOST_ROWS, _SPREAD = 3_000, 1.0
 class GroupCorrections:
     """A softmax of linear functions of the log probabilities, for each group that needs it."""
 
-    groups: IntArray
+    groups: IntArray  # their numbers; 0 if all rows are corrected alike
+    is_by_group: bool
     # (n_corrected, n_classes, n_classes): of each log probability (first axis), for each class
     slopes: FloatArray
     offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
@@ -32,14 +36,15 @@ class GroupCorrections:
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
         """Return the probabilities of rows, given their groups; other groups keep their own."""
         corrected = chances.copy()
+        known = groups if self.is_by_group else np.zeros(chances.shape[0], dtype=np.int64)
         for group, slope, offset in zip(self.groups, self.slopes, self.offsets, strict=True):
-            rows = np.flatnonzero(groups == group)
+            rows = np.flatnonzero(known == group)
             corrected[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
         return corrected
 
     def uncorrected(self, threshold: float, group: int) -> float:
         """Return a threshold on probabilities of the second of two classes before correction."""
-        which = np.flatnonzero(self.groups == group)
+        which = np.flatnonzero(self.groups == (group if self.is_by_group else 0))
         if not which.size or not 0 < threshold < 1:
             return threshold
         rising = self.slopes[which[0], :, 1] - self.slopes[which[0], :, 0]
@@ -61,9 +66,9 @@ class GroupCorrections:
 def fit_corrections(
     # (n_samples, n_classes): out-of-fold probabilities
     chances: FloatArray,
-    # (n_samples,): numbers of the true classes and of the groups
+    # (n_samples,): numbers of the true classes, and of the groups if they may be used
     classes: IntArray,
-    groups: IntArray,
+    groups: IntArray | None,
     n_groups: int,
     weights: FloatArray,
     rng: np.random.RandomState,  # draws the rows of large groups
@@ -78,7 +83,7 @@ def fit_corrections(
     size = n_classes * (n_classes + 1)
     of_groups, numbers, is_needed = [], [], False
     for group in range(n_groups):
-        rows = np.flatnonzero((groups == group) & (weights > 0))
+        rows = np.flatnonzero(((groups is None) | (groups == group)) & (weights > 0))
         if rows.size > _MOST_ROWS:
             rows = rng.choice(rows, _MOST_ROWS, replace=False)
         if rows.size > size:
@@ -92,7 +97,8 @@ def fit_corrections(
     if not is_needed:
         return None
     tables = np.array(of_groups).reshape(-1, n_classes + 1, n_classes)
-    return GroupCorrections(np.array(numbers, dtype=np.int64), tables[:, :-1], tables[:, -1])
+    numbers_of_groups = np.array(numbers, dtype=np.int64)
+    return GroupCorrections(numbers_of_groups, groups is not None, tables[:, :-1], tables[:, -1])
 
 
 def _fitted(

@@ -1,5 +1,7 @@
 """Probabilities of several classes that are corrected within known groups, and tied rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -57,9 +59,12 @@ def test_good_probabilities_stay_as_they_are():
 
 def test_rows_of_unknown_groups_are_not_corrected():
     chances = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]])
-    found = GroupCorrections(np.array([0]), np.zeros((1, 3, 3)), np.zeros((1, 3)))
+    found = GroupCorrections(np.array([0]), True, np.zeros((1, 3, 3)), np.zeros((1, 3)))
     assert np.allclose(found(chances, np.array([0, -1])), [[1 / 3] * 3, [0.2, 0.3, 0.5]])
     assert (found(chances, None) == chances).all()
+    of_all = replace(found, is_by_group=False)
+    for groups in (None, np.array([0, -1])):
+        assert np.allclose(of_all(chances, groups), 1 / 3)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -48,14 +48,14 @@ class Decider:
     draws: Callable[[Any], FloatArray]
     group_models: GroupModels | None  # None if groups are known, or of no use
     tie_weight: float = 0.0  # of v log v for expected utility v, which breaks ties of rows
-    corrections: GroupCorrections | None = None  # of the probabilities within groups
+    corrections: GroupCorrections | None = None  # of the probabilities
     mixture: Mixture | None = None  # of thresholds
 
     @property
     def uses_groups(self) -> bool:
         """Whether decisions of rows of different groups may differ."""
-        parts = self.corrections, self.mixture
-        is_used = self.offsets.any() or any(part is not None for part in parts)
+        is_corrected = self.corrections is not None and self.corrections.is_by_group
+        is_used = self.offsets.any() or is_corrected or self.mixture is not None
         return bool(is_used and self.groups.n_groups > 1)
 
     def margins(

@@ -154,12 +154,12 @@ def search(
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
     rows, chances, models = problem.rows, fits.chances, None
-    corrections, codes = None, rows.groups.codes[0]
-    if group_aware and rows.groups.n_attributes == 1:  # probabilities given the group
-        n_groups, rng = rows.groups.n_groups, check_random_state(random_state)
-        corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
-        # What is known of the group counts without limits too.
-        chances = chances if corrections is None else corrections(chances, codes)
+    is_by_group = bool(group_aware) and rows.groups.n_attributes == 1
+    codes, n_groups = (rows.groups.codes[0], rows.groups.n_groups) if is_by_group else (None, 1)
+    rng = check_random_state(random_state)
+    corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
+    # What is known of the rows, or of each group, counts without limits too.
+    chances = chances if corrections is None else corrections(chances, codes)
     before = problem.before(fits.own, chances)
     strict = problem.evaluation(before)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
