@@ -27,7 +27,7 @@ _MOST_ROWS, _SPREAD = 3_000, 1.0
 class GroupCorrections:
     """A softmax of linear functions of the log probabilities, for each group that needs it."""
 
-    groups: IntArray  # their numbers; 0 if all rows are corrected alike
+    groups: IntArray  # their numbers; 0 if all rows have the same correction
     is_by_group: bool
     # (n_corrected, n_classes, n_classes): of each log probability (first axis), for each class
     slopes: FloatArray

@@ -57,19 +57,20 @@ def gaps_of(model, data):
 def test_the_limit_holds_for_counted_errors(fair, free, training):
     for model in (fair, free):
         gaps = gaps_of(model, training)
-        assert model.disparity_by_query_ == pytest.approx(gaps)
-        assert model.train_disparity_ == pytest.approx(gaps.max())
-        within = (gaps <= model.max_disparity + 1e-9).mean()
+        assert model.disparity_by_query_ == pytest.approx(gaps, nan_ok=True)
+        assert model.train_disparity_ == pytest.approx(np.nanmax(gaps))
+        within = (gaps[~np.isnan(gaps)] <= model.max_disparity + 1e-9).mean()
         assert model.share_within_ == pytest.approx(within)
     assert fair.share_within_ >= 0.95
     assert fair.status_ == "converged"
-    assert (gaps_of(free, training) <= 0.2).mean() < 0.5
+    assert (gaps <= 0.2).mean() < 0.5
 
 
 def test_new_queries_are_fairer_at_little_loss(fair, free, data):
     new = tuple(part[data[2] >= 40] for part in data)
     X, y, query_id, _ = new
-    assert gaps_of(fair, new).mean() < 0.5 * gaps_of(free, new).mean()
+    gaps, others = (np.nanmean(gaps_of(model, new)) for model in (fair, free))
+    assert gaps < 0.5 * others
     values = [ndcg(y, model.predict(X), query_id=query_id) for model in (fair, free)]
     assert values[0] > 0.95 * values[1]
 

@@ -1,6 +1,7 @@
 """Regressors certified on folds: what is judged, what is returned, and what it is worth."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -166,12 +167,12 @@ def test_the_certificate_is_that_of_the_public_test():
 
 
 def test_folds_are_worth_more_than_halves():
-    """All rows judge in place of a half: bounds are nearer to what is reached."""
-    margins = {}
-    for by in ("cross", "split"):
-        path = regressor(3.0, by).fit(X, Y, sensitive_features=GROUPS).path_
-        margins[by] = (path["bound"] - path["disparity"])[0]
-    assert margins["cross"] < 0.9 * margins["split"]
+    """All rows judge in place of a half: bounds are nearer to what is reached, in the mean."""
+    margins = {"cross": 0.0, "split": 0.0}
+    for by, seed in product(margins, range(6)):
+        model = regressor(3.0, by, random_state=seed).fit(X, Y, sensitive_features=GROUPS)
+        margins[by] += (model.path_["bound"] - model.path_["disparity"])[0]
+    assert margins["cross"] < 0.95 * margins["split"]
 
 
 def test_the_seed_decides_the_folds():

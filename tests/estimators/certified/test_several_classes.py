@@ -76,7 +76,8 @@ def test_steps_come_nearer_to_the_free_decisions():
     assert path["accuracy"][-1] > path["accuracy"][0]
     assert path["disparity"][0] < 0.1 < 0.3 < path["disparity"][-1]
     last = int(path["is_certified"].sum())
-    assert np.flatnonzero(path["p_value"] > 1e-7)[0] == last > 0
+    # A step that passes may still be one whose decisions by the mean of the models do not.
+    assert np.flatnonzero(path["p_value"] > 1e-7)[0] >= last > 0
     assert (path["bound"] > path["disparity"]).all()
 
 
