@@ -85,10 +85,12 @@ test-processors: $(VENV)/.stamp-test
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
 NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints tests/cluster/spectral \
 	tests/cluster/assignment \
-	$(addprefix tests/enforcement/,partial/test_repair.py test_cuts.py decisions/test_decisions.py) \
+	$(addprefix tests/enforcement/,test_cuts.py decisions/test_decisions.py) \
+	$(addprefix tests/partial_parity/test_,constraints_of_intervals.py pairwise_constraints.py ranks_in_groups.py \
+	surrogates.py problem.py pair_losses.py repair.py thresholds.py) \
 	tests/cluster/kmeans/test_prices.py tests/papers/safairkm/test_swap.py
 test-nojit: $(VENV)/.stamp-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov=skfair.cluster.assignment._kernels --cov=skfair.cluster.spectral._kernels --cov=skfair.papers._kernels --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov=skfair.cluster.assignment._kernels --cov=skfair.cluster.spectral._kernels --cov=skfair.papers._kernels --cov=skfair.partial_parity._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
 	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \

@@ -30,10 +30,7 @@ from benchmarks._partial_data import (
 )
 from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
-from skfair.constraints.base import TrainingRows
 from skfair.constraints.partial import Surrogate, read_constraint
-from skfair.enforcement.partial.promise import promise_of_fit
-from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.losses import make_loss
@@ -43,10 +40,13 @@ from skfair.metrics import (
     partial_statistical_parity_gap,
     statistical_parity_gap,
 )
-from skfair.models.grouped import GroupedLinearScore
 from skfair.papers import IDCA
 from skfair.papers.idca.parts import DCProblem
-from skfair.problems.partial.objectives import MeanLoss
+from skfair.partial_parity.grouped_scores import GroupedLinearScore
+from skfair.partial_parity.objectives import MeanLoss
+from skfair.partial_parity.promise import promise_of_fit
+from skfair.partial_parity.ranked_moment import IntervalRows
+from skfair.partial_parity.repair import repair_scores
 from skfair.solvers import ALLBFGS
 
 # (fairness, accuracy) on test rows: table 3, the columns of the partial intervals.
@@ -165,8 +165,7 @@ def problem_15(part: Part, bound: float, surrogate: Surrogate) -> DCProblem:
     n, (low, high) = targets.size, A9A_INTERVAL
     wider = Intervals(A9A_INTERVAL, groups.levels).widened(bound)
     ranks = low + (high - low) * (np.arange(10) + 0.5) / 10
-    at = (0, 1), None, wider, wider.share(ranks, 0)
-    rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), *at)
+    rows = IntervalRows(groups, targets, None, wider, wider.share(ranks, 0))
     moments = read_constraint("statistical_parity").moments(rows, surrogate)
     loss = MeanLoss(make_loss("log_loss", "classification"), targets, np.full(n, 1 / n))
     model = GroupedLinearScore(part.X, groups.codes[0], [True, True])

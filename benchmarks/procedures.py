@@ -58,7 +58,7 @@ def _on_all(path: Any, few: Any, theta0: Any, *, refine: bool) -> Any:
 
 
 STRICT, SEARCH = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.search"
-PARTIAL = "skfair.enforcement.partial.strict"
+PARTIAL = "skfair.partial_parity.strict_rounds"
 PLACEMENT = "skfair.cluster.assignment.placement:Placement"
 PROCEDURES = (
     Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", _on_all),

@@ -29,13 +29,18 @@ from skfair._typing import IntArray, MatrixLike
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.utils.onnx_kinds import Kind, refuse_groups
+from skfair.utils.onnx_kinds import (
+    Kind,
+    labelled,
+    linear_scores,
+    onnx_classes,
+    refuse_groups,
+)
 from skfair.utils.rounding import TINY
 from skfair.utils.wings import wings
 
@@ -43,7 +48,7 @@ __all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
 # Numbers of types in ONNX
-_FLOAT, _INTEGER, _DOUBLE = 1, 7, 11
+_FLOAT, _DOUBLE = 1, 11
 
 
 class _Ops:
@@ -73,47 +78,15 @@ class _Columns:
         self.positions = positions  # None for all
 
 
-def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
-    """Return the scores of a linear model or a network, one column."""
-    if hasattr(model, "parameters_"):
-        raise ValueError(
-            f"{type(model).__name__}(model=...) has no ONNX converter: convert the model that was "
-            "plugged in with its own library, and add the threshold of the fitted estimator."
-        )
-    if not hasattr(model, "coefs_"):
-        coef = np.ravel(getattr(model, "_used_weights", model.coef_)).astype(np.float64)
-        intercept = np.float64(np.ravel(getattr(model, "intercept_", 0.0)))
-        return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
-    for layer, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
-        rows = rows if layer == 0 else ops("Relu", rows)
-        rows = ops("Add", ops("MatMul", rows, np.float64(coef)), np.float64(intercept))
-    return rows
-
-
-def _labelled(model: BaseEstimator, scores: Any, ops: _Ops) -> _Outputs:
-    """Return the classes of scores that are positive, and of others; and the scores."""
-    sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class
-    compared = "Greater" if sign > 0 else "GreaterOrEqual"
-    is_second = ops(compared, scores, np.zeros(1))
-    number = ops("Reshape", ops("Cast", is_second, to=_INTEGER), np.array([-1], dtype=np.int64))
-    return ops("Gather", _classes(model.classes_), number, axis=0), scores
-
-
-def _classes(classes: Any) -> Any:
-    """Return classes as ONNX knows them: integers or strings."""
-    classes = np.asarray(classes)
-    return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)
-
-
 def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
-        return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
+        return labelled(model, linear_scores(model, ops.number(inputs[0]), ops), ops)
     # Log-odds at which the decisions are even, as decision_function returns them.
     lead = ops("MatMul", ops.number(inputs[0]), np.array([[-1.0], [1.0]]))
     lead = ops("Max", ops("Min", lead, np.full(1, 1 - 1e-12)), np.full(1, -1 + 1e-12))
     odds = ops("Div", ops("Add", lead, np.ones(1)), ops("Sub", np.ones(1), lead))
-    return _labelled(model, ops("Log", odds), ops)
+    return labelled(model, ops("Log", odds), ops)
 
 
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
@@ -122,7 +95,7 @@ def _certified_decisions(model: BaseEstimator) -> list[Any]:
 
 
 def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    return (_scores(model, ops.number(inputs[0]), ops),)
+    return (linear_scores(model, ops.number(inputs[0]), ops),)
 
 
 def _decision_models(model: BaseEstimator) -> list[Any]:
@@ -165,7 +138,7 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     if model._sign < 0:
         margins = ops("Gather", margins, np.array([1, 0]), axis=1)
-    return ops("Gather", _classes(model._ordered_classes), number, axis=0), margins
+    return ops("Gather", onnx_classes(model._ordered_classes), number, axis=0), margins
 
 
 def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
@@ -230,7 +203,6 @@ def _last_step(model: BaseEstimator) -> BaseEstimator:
 KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
-    PartialParityClassifier: Kind(_classifier, ("label", "scores")),
     FairRanker: Kind(_one_number, ("scores",)),
     FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
     **{kind: own for wing in wings() if hasattr(wing, "onnx") for kind, own in wing.onnx().items()},
@@ -293,7 +265,9 @@ def _register() -> None:
         for name in kind.outputs:
             its_type = number
             if name == "label":
-                is_text = hasattr(model, "classes_") and _classes(model.classes_).dtype.kind == "U"
+                is_text = (
+                    hasattr(model, "classes_") and onnx_classes(model.classes_).dtype.kind == "U"
+                )
                 its_type = StringTensorType if is_text else Int64TensorType
             operator.outputs.append(scope.declare_local_variable(name, its_type()))
         return operator.outputs

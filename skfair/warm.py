@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
-from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.utils.files import is_safe
 from skfair.utils.wings import wings
 
@@ -138,7 +135,7 @@ def _classify(rows: FloatArray, groups: Groups) -> Fits:
 
 
 def _decide(rows: FloatArray, groups: Groups) -> Fits:
-    """Adjust decisions for two classes and for three, and fit within intervals of ranks."""
+    """Adjust decisions for two classes and for three."""
     two, decider = _classes(rows), partial(FairDecisionClassifier, LogisticRegression(), cv=2)
     yield decider(), rows, two, groups
     yield decider(group_aware=True), rows, two + (rows[:, 1] > 0), groups
@@ -146,22 +143,14 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     sure = np.digitize(rows[:, 0], [-0.5, 0.5])
     yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
     yield decider(certificate=0.95).set_params(cv=3), rows, two, groups
-    interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
-    for constraint, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
-        yield interval(constraint=constraint, group_aware=is_aware), rows, two, groups
-    yield interval(constraint=IntervalConstraint(surrogate="sigmoid")), rows, two, groups
-    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
-    yield calibrator, rows, two, groups
-    calibrator.predict(rows, sensitive_features=groups)
 
 
 def _measure(rows: FloatArray, groups: Groups) -> Fits:
-    """Call the metrics that sort scores, a step of scores, and what counts very many rows."""
+    """Call the metrics that sort scores, and what counts very many rows."""
     y, scores = _classes(rows), rows[:, 0]
     metrics.fairness_report(y, None, y_score=scores, sensitive_features=groups, n_bootstrap=1)
     for gap in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
         gap(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
-    Surrogate("ramp", 0.5)(scores)
     draw = np.random.RandomState(2)
     chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
     many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))

@@ -5,7 +5,6 @@ from functools import partial
 from skfair.constraints import ExcessLoss, LossParity
 from skfair.constraints.base import CONSTRAINTS
 from skfair.datasets.local import local_datasets
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.losses import LOSSES
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.solvers.base import SOLVERS
@@ -13,7 +12,6 @@ from skfair.solvers.base import SOLVERS
 __all__ = [
     "CONSTRAINTS",
     "CONSTRAINT_KINDS",
-    "INTERVAL_SOLVERS",
     "LABEL_METRICS",
     "LARGEST_RATES",
     "LOSSES",

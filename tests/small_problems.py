@@ -7,11 +7,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skfair.constraints.base import TrainingRows, make_constraints
-from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import make_loans
 from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
-from skfair.losses import LogLoss, make_loss
+from skfair.losses import make_loss
 from skfair.models import LinearScore
 from skfair.problems.erm.problem import LinearConstrainedERM
 from tests.naive import erm as naive
@@ -40,21 +38,6 @@ def trained_constraints():
     """Names of the constraints that models are trained under."""
     tasks = {"classification", "regression"}
     return [name for name in CONSTRAINT_KINDS if CONSTRAINT_KINDS[name]().tasks & tasks]
-
-
-def ranked_constraints():
-    """Names of the constraints that work within intervals of ranks."""
-    return [name for name in CONSTRAINT_KINDS if "intervals" in CONSTRAINT_KINDS[name]().tasks]
-
-
-def ranked_moments(
-    name, groups, targets, weights, interval, surrogate, percentiles=(), printed=False, **options
-):
-    """All forms of the moment of a constraint within intervals, or the form of the paper."""
-    found = encode_groups(groups)
-    at = None, Intervals(interval, found.levels), np.array(percentiles)
-    rows = TrainingRows(found, targets, weights, LogLoss(), (0, 1), *at)
-    return IntervalConstraint(name, **options).moments(rows, surrogate, printed=printed)
 
 
 def references_of(constraint):

@@ -27,10 +27,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.regression import FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.older import MIXED_UP, ROUTES_TO_SCORE
 from tests.prototypes import CentroidClassifier, SeedClusterer
 from tests.public import discover_estimators, documented_parameters
@@ -47,7 +47,8 @@ SETTINGS: dict[str, dict] = {
     "FairDecisionRegressor": {"group_aware": True},
 }
 # Defaults that the settings above hide.
-AS_THEY_ARE = [PartialParityClassifier(), FairDecisionRegressor()]
+TRAINED = [kind() for kind in rows_of_families("TRAINED")]
+AS_THEY_ARE = [*TRAINED, FairDecisionRegressor()]
 # Checks that scikit-learn itself lists as expected failures for the estimator's own twin.
 SEEDS = {
     "check_sample_weight_equivalence_on_dense_data": "seeds are drawn by weight, as in KMeans",
@@ -259,7 +260,7 @@ def test_parameters_of_a_model_inside_are_looked_at(estimator, data):
         estimator.fit(X, y, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("model", [ConstrainedERMClassifier(), PartialParityClassifier()])
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier(), *TRAINED])
 def test_columns_whose_squares_vanish_are_named(model, data):
     X, y, groups = data
     with pytest.raises(ValueError, match="squares vanish, the first of them is column 0"):

@@ -25,8 +25,6 @@ from skfair import GroupProbabilities, Sensitive, metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.constraints import ConditionalOn, DemographicParity
@@ -35,7 +33,7 @@ from skfair.preprocessing import Reweighing
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.contracts import COLUMNS, REFUSALS, SUPPORTED, TABLE
-from tests.families import by_families
+from tests.families import by_families, rows_of_families
 from tests.older import ScoringMonitor
 from tests.prototypes import QuietCallback
 from tests.public import discover_estimators
@@ -55,7 +53,6 @@ STRATA = RNG.choice(["law", "arts"], N)
 BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
 APART = Sensitive(intersectional=False)
-INTERVAL = (0.0, 0.5)
 PROBABILITIES = LogisticRegression().fit(X, SEX).predict_proba(X)
 
 
@@ -131,8 +128,6 @@ def relevant():
 
 
 rates = metrics.demographic_parity_difference, "train_predictions_", 0.05, 1
-intervals = partial(metrics.partial_statistical_parity_gap, interval=INTERVAL)
-intervals = intervals, "decision_function", 0.2, 1
 distances = metrics.wasserstein_gap, "train_predictions_", 0.1, 9, "max_disparity", NUMBERS
 balances = relative, "labels_", 0.8, 0, "min_balance"
 in_threes, logistic = KMeans(3, n_init=1, random_state=0), LogisticRegression()
@@ -147,13 +142,10 @@ FAMILIES = {
     "ConstrainedERMClassifier": Family(ConstrainedERMClassifier, rates[0], "predict", 0.05, 1),
     "FairDecisionClassifier": Family(decisions, *rates),
     "FairDecisionClassifier+": Family(partial(decisions, group_aware=True), *rates),
-    "PartialParityClassifier": Family(partial(PartialParityClassifier, INTERVAL), *intervals),
-    "PartialParityClassifier+": Family(
-        partial(PartialParityClassifier, INTERVAL, group_aware=True), *intervals
-    ),
-    "PartialParityCalibrator": Family(
-        partial(PartialParityCalibrator, interval=INTERVAL, cv=None), *intervals
-    ),
+    **{
+        name: Family(make, metric, "decision_function", tight, 1)
+        for name, (make, metric, tight) in by_families("CONTRACTS_OF_SCORES").items()
+    },
     "Reweighing": Family(Reweighing, reweighed, "train_weights_", 0, 1, ""),
     "ConstrainedERMRegressor": Family(
         ConstrainedERMRegressor, metrics.mean_score_difference, "predict", *distances[2:]
@@ -472,9 +464,8 @@ def dask(f):
     da = pytest.importorskip("dask.array")
     rows = da.from_array(X, chunks=(80, -1))
     fitted = FrozenEstimator(LogisticRegression().fit(X, CLASSES))
-    around = [
-        FAMILIES[name].make for name in ("PartialParityCalibrator", "FairDecisionClassifier+")
-    ]
+    names = ["FairDecisionClassifier+", *rows_of_families("AROUND_FITTED_MODELS")]
+    around = [FAMILIES[name].make for name in names]
     settings = {"estimator": fitted} if f.make in around else {}
     model = f.fit(rows, da.from_array(f.y, chunks=80), settings=settings)
     assert f.keeps(np.asarray(f.found(model)))

@@ -22,7 +22,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.constraints.cells import Parts
@@ -91,8 +90,6 @@ MISSPELT = [
     (ERM, "solver", "al_newtn", "al_newton"),
     (ERM, "loss", "logloss", "log_loss"),
     (DECISIONS, "constraint", "equal_oportunity", "equal_opportunity"),
-    (PartialParityClassifier, "constraint", "equal_oportunity", "equal_opportunity"),
-    (PartialParityClassifier, "solver", "al_newtn", "al_newton"),
     *rows_of_families("MISSPELT"),
 ]
 test_wrong_calls_say_what_to_do = messages(
@@ -155,7 +152,7 @@ def test_people_that_are_sensitive_attributes_are_told_where_they_go(kind):
         kind().fit(FRAME, Y, groups=SEX)
 
 
-@pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityClassifier])
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, *rows_of_families("TRAINED")])
 def test_a_named_column_never_makes_decisions_depend_on_the_group(kind):
     model = kind(sensitive="sex", max_disparity=0.2).fit(WITH_SEX, Y)
     assert not model.is_group_aware_

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.classification import ConstrainedERMClassifier
 from skfair.losses import (
     Hinge,
     LogLoss,
@@ -21,6 +21,7 @@ from skfair.losses import (
 )
 from skfair.metrics import loss_parity_difference
 from skfair.regression import ConstrainedERMRegressor
+from tests.families import rows_of_families
 from tests.messages import messages
 from tests.naive import erm as naive
 from tests.registries import LOSSES
@@ -155,15 +156,15 @@ class RenamedLogLoss(LogLoss):
 
 
 def test_probabilities_are_a_claim_of_the_loss_and_not_its_name():
+    trained = [ConstrainedERMClassifier, *rows_of_families("TRAINED")]
     for made in (RenamedLogLoss(), "log_loss", LogLoss()):
         assert gives_probabilities(made)
-        assert hasattr(ConstrainedERMClassifier(loss=made), "predict_proba")
-        assert hasattr(PartialParityClassifier(loss=made), "predict_proba")
+        assert all(hasattr(kind(loss=made), "predict_proba") for kind in trained)
     assert isinstance(CautiousLogLoss(), LogLoss)
     for made in (CautiousLogLoss(), "hinge", Hinge(), "unheard of", 3, LogLoss):
         assert not gives_probabilities(made)
-        assert not hasattr(ConstrainedERMClassifier(loss=made), "predict_proba")
-        assert not hasattr(PartialParityClassifier(loss=made), "predict_log_proba")
+        assert not any(hasattr(kind(loss=made), "predict_proba") for kind in trained)
+        assert not any(hasattr(kind(loss=made), "predict_log_proba") for kind in trained)
 
 
 def test_a_subclass_predicts_what_log_loss_predicts():

@@ -42,9 +42,6 @@ from tests.seeds import generator
 
 MODELS = {
     "erm": classification.ConstrainedERMClassifier(),
-    "partial": classification.PartialParityClassifier(max_disparity=0.4),
-    "partial aware": classification.PartialParityClassifier(max_disparity=0.4, group_aware=True),
-    "calibrator": classification.PartialParityCalibrator(max_disparity=0.4),
     "decisions": classification.FairDecisionClassifier(),
     "decisions aware": classification.FairDecisionClassifier(group_aware=True),
     "regressor": regression.ConstrainedERMRegressor(),

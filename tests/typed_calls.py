@@ -14,8 +14,6 @@ from scipy import sparse
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.metrics import (
     demographic_parity_difference,
@@ -72,8 +70,6 @@ def unknown_options() -> None:
     FairDecisionClassifier(group_aware="often")  # type: ignore[arg-type]
     FairDecisionClassifier(unseen="ignore")  # type: ignore[arg-type]
     FairDecisionClassifier(3)  # type: ignore[arg-type]
-    PartialParityCalibrator(scale="rank")  # type: ignore[arg-type]
-    PartialParityClassifier(enforce="never")  # type: ignore[arg-type]
 
 
 def results() -> None:
@@ -87,5 +83,3 @@ def results() -> None:
     )
     decisions = FairDecisionClassifier(objective="f1").fit(X, y, sensitive_features=sex)
     assert_type(decisions.predict(X, sensitive_features=sex), Numbers)
-    calibrated = PartialParityCalibrator(interval=(0, 0.3)).fit(X, y, sensitive_features=sex)
-    assert_type(calibrated.predict_proba(X, sensitive_features=sex), Numbers)

@@ -4,18 +4,18 @@ from typing import TYPE_CHECKING
 
 from skfair.classification.constrained_erm import ConstrainedERMClassifier
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.classification.partial_calibrator import PartialParityCalibrator
-from skfair.classification.partial_parity import PartialParityClassifier
-from skfair.problems.partial.ranking import PairLoss
-from skfair.utils.other_names import other_names
+from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
 
-if not TYPE_CHECKING:
-    __getattr__ = other_names(__name__)
+if TYPE_CHECKING:
+    from skfair.partial_parity.calibrator import PartialParityCalibrator as PartialParityCalibrator
+    from skfair.partial_parity.classifier import PartialParityClassifier as PartialParityClassifier
+    from skfair.partial_parity.pair_losses import PairLoss as PairLoss
+else:
+    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
 
 __all__ = [
     "ConstrainedERMClassifier",
     "FairDecisionClassifier",
-    "PartialParityCalibrator",
-    "PartialParityClassifier",
-    "PairLoss",
+    *names_of_wings(__name__),
 ]

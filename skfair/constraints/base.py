@@ -48,8 +48,6 @@ __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "m
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
     "constraint", "skfair.constraints", "skfair.constraints.partial", PAPERS
 )
-# An estimator that takes the constraints of a task that others do not.
-_TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
 
 
 class Constraint(BaseEstimator, NamedArguments):
@@ -80,9 +78,12 @@ class Constraint(BaseEstimator, NamedArguments):
     tasks : frozenset of {"classification", "regression", "predictions", "intervals"}
         Tasks for which the constraint can be used. "predictions" means post-processing of
         predictions, and "intervals" means percentile intervals of scores.
+    taken_by : str or None
+        Name of the estimator that takes the constraint, if it is the only one.
     ranked : type or None
         Moment within percentile intervals, which is a subclass of
-        :class:`skfair.constraints.partial.RankedMoment`.
+        :class:`skfair.constraints.partial.RankedMoment`. Parity of selection rates has one in any
+        case.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -116,6 +117,7 @@ class Constraint(BaseEstimator, NamedArguments):
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False
+    taken_by: ClassVar[str | None] = None
     ranked: ClassVar[type[Any] | None] = None  # the rule within intervals of ranks, if any
 
     def __init__(
@@ -356,8 +358,7 @@ def make_constraints(
                 "DemographicParity(max_disparity=0.05)."
             )
         if task not in made.tasks:
-            taking = [name for where, name in _TAKEN_BY.items() if made.tasks == {where}]
-            hint = f" {taking[0]} takes it." if taking else ""
+            hint = f" {made.taken_by} takes it." if made.taken_by else ""
             raise ValueError(
                 f"constraint={made!r} is not for {task}.{hint} Choose from "
                 f"{', '.join(_fitting(task))}."

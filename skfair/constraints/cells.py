@@ -16,7 +16,6 @@ from scipy import sparse
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding, one_group
-from skfair.groups.intervals import Intervals
 from skfair.groups.strata import Strata
 from skfair.losses import Loss
 from skfair.utils.rounding import ROUNDING
@@ -38,10 +37,6 @@ class TrainingRows(NamedTuple):
     class_names: tuple[Any, Any] | None
     # Levels of an allowed attribute, for constraints that hold within each of them
     strata: Strata | None = None
-    # For constraints within intervals of ranks: the intervals of each group, and the shares of
-    # them at which a constraint is imposed, (n_percentiles,)
-    intervals: Intervals | None = None
-    percentiles: FloatArray = np.empty(0)
 
     @property
     def classes(self) -> IntArray:

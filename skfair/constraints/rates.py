@@ -13,7 +13,6 @@ import numpy as np
 from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
 from skfair.constraints.comparisons import Comparison, make_comparison
 from skfair.constraints.moments import Moment, Rate
-from skfair.constraints.partial.rates import RateMoment
 from skfair.losses import Loss
 from skfair.utils.validation import check_number
 
@@ -105,16 +104,15 @@ class RateParity(_OnRates):
         return None if self.parity is None or suffix is None else self.parity + suffix
 
 
-class _OfSelections(RateParity):
-    """The base of parity of selection rates, among all rows or within classes: it has ranks."""
+class SelectionParity(RateParity):
+    """Base class of parity of selection rates, among all rows or within classes."""
 
     tasks = frozenset({"classification", "intervals"})
-    ranked = RateMoment
 
 
 @CONSTRAINTS.register("demographic_parity")
 @documented("0.30", "0.05")
-class DemographicParity(_OfSelections):
+class DemographicParity(SelectionParity):
     """Bound the difference of selection rates between groups.
 
     The selection rate of a group is the share of its rows that are predicted positive.
@@ -125,7 +123,7 @@ class DemographicParity(_OfSelections):
 
 @CONSTRAINTS.register("equal_opportunity")
 @documented("0.36", "0.04")
-class EqualOpportunity(_OfSelections):
+class EqualOpportunity(SelectionParity):
     """Bound the difference of true positive rates between groups.
 
     The true positive rate of a group is the share of its positive rows that are predicted
@@ -138,7 +136,7 @@ class EqualOpportunity(_OfSelections):
 
 @CONSTRAINTS.register("false_positive_parity")
 @documented("0.12", "0.01")
-class FalsePositiveParity(_OfSelections):
+class FalsePositiveParity(SelectionParity):
     """Bound the difference of false positive rates between groups.
 
     The false positive rate of a group is the share of its negative rows that are predicted
@@ -169,7 +167,7 @@ class FalseNegativeParity(RateParity):
 
 @CONSTRAINTS.register("equalized_odds")
 @documented("0.36", "0.04")
-class EqualizedOdds(_OfSelections):
+class EqualizedOdds(SelectionParity):
     """Bound the differences of true positive rates and of false positive rates between groups.
 
     Both differences are limited, so the larger of the two counts. This is equation (17) of plada.

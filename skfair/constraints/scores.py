@@ -32,6 +32,7 @@ class _OfPredictions(OneLimit):
     """The base of constraints that limit predictions after a fit."""
 
     tasks = frozenset({"predictions"})
+    taken_by = "FairDecisionRegressor"
 
 
 @CONSTRAINTS.register("mean_residual_parity")

@@ -83,59 +83,6 @@ def _shares(above: FloatArray) -> FloatArray:
     return above / above[-1] if above[-1] > 0 else above
 
 
-class Cuts(NamedTuple):
-    """How many blocks of each group are above its threshold, and the thresholds."""
-
-    counts: IntArray
-    thresholds: FloatArray
-
-
-def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
-    """Return the cuts of one threshold for all.
-
-    A threshold that is itself a score is moved up a little, into the gap above it: what is decided
-    stays, and no score lies on the threshold.
-    """
-    counts = [int(np.count_nonzero(block.scores > threshold)) for block in blocks]
-    if any(np.any(block.scores == threshold) for block in blocks):
-        above = [block.scores[j - 1] for block, j in zip(blocks, counts, strict=True) if j]
-        all_scores = np.concatenate([block.scores for block in blocks])
-        threshold = _halfway(
-            threshold, min(above, default=threshold + 2 * small_distance(all_scores))
-        )
-    return Cuts(np.array(counts), np.full(len(blocks), float(threshold)))
-
-
-def choose_cuts(
-    blocks: Sequence[Blocks],  # distinct scores of each group
-    # One or two constraints: for each group what is compared, at every cut (not falling)
-    levels: Sequence[Sequence[FloatArray]],
-    tolerance: float,  # largest difference of two groups
-    threshold: float | None,  # a common threshold that is kept if the constraint allows it
-) -> Cuts:
-    """Return the most accurate cuts whose levels are within the tolerance of each other."""
-    if threshold is not None:
-        cuts = natural_cuts(blocks, threshold)
-        spreads = [
-            np.ptp([level[j] for level, j in zip(constraint, cuts.counts, strict=True)])
-            for constraint in levels
-        ]
-        if max(spreads) <= tolerance + ROUNDING:
-            return cuts
-    length = tolerance + ROUNDING
-    groups = [
-        GroupCuts(
-            block.gains,
-            tuple(Rate(k, constraint[g], length) for k, constraint in enumerate(levels)),
-        )
-        for g, block in enumerate(blocks)
-    ]
-    counts = best_cuts(groups)
-    assert counts is not None  # nobody above any threshold is always within the limits
-    middles = [_between(block, j) for block, j in zip(blocks, counts, strict=True)]
-    return Cuts(np.array(counts), np.array(middles))
-
-
 class Rate(NamedTuple):
     """The rates of a group that one constraint limits, at every cut of the group."""
 
@@ -190,7 +137,7 @@ def _best_in_one_window(
     groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], window: int
 ) -> list[int] | None:
     """Move a window over all rates; the best cuts inside are kept in queues."""
-    from skfair._kernels.repair import best_cuts
+    from skfair._kernels.cuts import best_cuts
 
     counts = [_best_inside(group, *extent) for group, extent in zip(groups, extents, strict=True)]
     rates = [group.rate(window) for group in groups]
@@ -287,28 +234,6 @@ def _all_rates(groups: Sequence[GroupCuts], window: int) -> FloatArray:
     """Return the rates of all cuts that share a window, without repetitions."""
     rates = (group.rate(window) for group in groups)
     return np.unique(np.concatenate([rate.rising for rate in rates if rate is not None]))
-
-
-def _between(blocks: Blocks, count: int) -> float:
-    """Return a threshold with exactly ``count`` of the (descending) blocks above it."""
-    scores, highest = blocks.scores, blocks.highest
-    beyond = small_distance(scores)
-    if count == 0:
-        return float(highest[0]) + beyond
-    if count == scores.size:
-        return float(scores[-1]) - beyond
-    return _halfway(float(highest[count]), float(scores[count - 1]))
-
-
-def _halfway(low: float, high: float) -> float:
-    """Return a number in [low, high): the middle of neighbours may round to the upper one."""
-    middle = 0.5 * (low + high)
-    return middle if middle < high else low
-
-
-def small_distance(scores: FloatArray) -> float:
-    """Return a distance that is small but not nothing, on the scale of the scores."""
-    return max(1e-3 * float(np.ptp(scores)), 1e-9 * float(np.abs(scores).max())) or 1e-6
 
 
 class RangeMaxima:

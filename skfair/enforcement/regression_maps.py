@@ -25,7 +25,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.cuts import Blocks, score_blocks
-from skfair.enforcement.partial.repair import GroupMaps
+from skfair.enforcement.group_maps import GroupMaps
 from skfair.utils.threads import for_groups
 
 # Directions in which estimated groups differ by less than this share of the largest are left out.

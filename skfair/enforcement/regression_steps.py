@@ -16,7 +16,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.losses import LossParity
 from skfair.constraints.scores import Kolmogorov, MeanResidualParity, MeanScoreParity, Wasserstein
-from skfair.enforcement.partial.repair import GroupMaps
+from skfair.enforcement.group_maps import GroupMaps
 from skfair.enforcement.regression_maps import (
     FAR,
     NumberRows,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
+
+INTEGER = 7  # the number of the type in ONNX
 
 
 class Kind(NamedTuple):
@@ -26,3 +29,35 @@ def refuse_groups(
             f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
             f"input for them. {hint}."
         )
+
+
+def linear_scores(model: BaseEstimator, rows: Any, ops: Any) -> Any:
+    """Return the scores of a linear model or a network, one column."""
+    if hasattr(model, "parameters_"):
+        raise ValueError(
+            f"{type(model).__name__}(model=...) has no ONNX converter: convert the model that was "
+            "plugged in with its own library, and add the threshold of the fitted estimator."
+        )
+    if not hasattr(model, "coefs_"):
+        coef = np.ravel(getattr(model, "_used_weights", model.coef_)).astype(np.float64)
+        intercept = np.float64(np.ravel(getattr(model, "intercept_", 0.0)))
+        return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
+    for layer, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
+        rows = rows if layer == 0 else ops("Relu", rows)
+        rows = ops("Add", ops("MatMul", rows, np.float64(coef)), np.float64(intercept))
+    return rows
+
+
+def labelled(model: BaseEstimator, scores: Any, ops: Any) -> tuple[Any, ...]:
+    """Return the classes of scores that are positive, and of others; and the scores."""
+    sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class
+    compared = "Greater" if sign > 0 else "GreaterOrEqual"
+    is_second = ops(compared, scores, np.zeros(1))
+    number = ops("Reshape", ops("Cast", is_second, to=INTEGER), np.array([-1], dtype=np.int64))
+    return ops("Gather", onnx_classes(model.classes_), number, axis=0), scores
+
+
+def onnx_classes(classes: Any) -> Any:
+    """Return classes as ONNX knows them: integers or strings."""
+    classes = np.asarray(classes)
+    return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)

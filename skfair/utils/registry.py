@@ -42,7 +42,8 @@ class Registry(Generic[T]):
         kind: str,  # what the components are, for error messages ("solver")
         # The packages (or single modules) whose files register them, the usual ones first, perhaps
         # ``PAPERS``. They are imported when a name is asked for that those before do not have, so a
-        # file that is added there is found without an import elsewhere
+        # file that is added there is found without an import elsewhere. So are the files of names
+        # that wings add to a package
         *packages: str,
     ) -> None:
         self._kind = kind
@@ -100,7 +101,8 @@ class Registry(Generic[T]):
         for package in tuple(self._to_import):
             if name in self._components:
                 return
-            modules = [*names_of_wings(package).values()] if package == PAPERS else within(package)
+            modules = [*names_of_wings(package).values()]
+            modules += [] if package == PAPERS else within(package)
             for module in modules:
                 import_module(module)
             self._to_import = [other for other in self._to_import if other != package]

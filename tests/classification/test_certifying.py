@@ -12,7 +12,6 @@ from skfair import Certificate, Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn
 from skfair.estimators.certificate import SHARES
@@ -117,13 +116,6 @@ def test_no_certificate_outlives_what_it_is_about():
     model.set_params(certificate=None).partial_fit(X, y, sensitive_features=sex)
     assert not {"decisions_", "path_", "p_value_", "certified_disparity_"} & set(vars(model))
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
-
-
-def test_one_limit_for_all_attributes_within_intervals():
-    X, y, sex = (part[:600] for part in EVERYBODY)
-    model = PartialParityClassifier(max_disparity={"sensitive_feature": 0.2}, certificate=0.95)
-    with pytest.raises(ValueError, match="one max_disparity for all attributes"):
-        model.fit(X, y, sensitive_features=sex)
 
 
 def test_a_certified_surrogate_knows_no_changes():

@@ -7,13 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skfair import GroupProbabilities, Sensitive, metrics
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import (
     ConditionalOn,
     DemographicParity,
 )
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils import partitioned_rows
+from tests.families import rows_of_families
 from tests.seeds import generator
 from tests.small_problems import loans
 
@@ -252,8 +253,9 @@ def test_what_is_not_for_blocks_is_refused():
         ConstrainedERMClassifier(certificate=0.9).fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="does not read Dask collections here"):
         ConstrainedERMClassifier().partial_fit(lX, ly, sensitive_features=lg)
-    with pytest.raises(TypeError, match="does not read Dask"):
-        PartialParityClassifier().fit(lX, ly, sensitive_features=lg)
+    for kind in rows_of_families("TRAINED"):
+        with pytest.raises(TypeError, match="does not read Dask"):
+            kind().fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="does not read Dask"):
         ConstrainedERMRegressor().fit(lX, X[:, 0], sensitive_features=group)
 

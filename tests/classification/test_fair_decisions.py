@@ -31,7 +31,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfair import Sensitive, metrics
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.classification import FairDecisionClassifier
 from skfair.constraints import (
     BoundedFalsePositiveRate,
     ConditionalOn,
@@ -40,6 +40,7 @@ from skfair.constraints import (
 from skfair.exceptions import GroupColumnWarning, SelectionRateWarning
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.regression import FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 CONSTRAINT_NAMES = {
@@ -441,7 +442,10 @@ def test_models_of_every_kind():
     [
         partial(FairDecisionClassifier, max_disparity=0.05, group_aware=False, cv=3),
         partial(FairDecisionClassifier, max_disparity=0.3, group_aware=True, certificate=0.9),
-        partial(PartialParityCalibrator, interval=(0, 0.5), max_disparity=0.1, cv=3),
+        *(
+            partial(kind, interval=(0, 0.5), max_disparity=0.1, cv=3)
+            for kind in rows_of_families("CALIBRATORS")
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Rows look as if people repeat")  # of few words
@@ -500,10 +504,11 @@ def test_splitters_that_stratify_by_group_get_the_groups(confidence):
     for cv in (splitter, StratifiedSensitiveKFold(4, sensitive=columns)):
         found = asked(cv=cv, sensitive="sex", group_aware=True).fit(table, y)
         assert_array_equal(found.train_predictions_, wanted.train_predictions_)
-    one = PartialParityCalibrator(interval=(0, 0.5), max_disparity=0.2, cv=pairs)
-    other = clone(one).set_params(cv=splitter)
-    one, other = (each.fit(X, y, sensitive_features=sex) for each in (one, other))
-    assert_array_equal(one.thresholds_, other.thresholds_)
+    for kind in rows_of_families("CALIBRATORS"):
+        one = kind(interval=(0, 0.5), max_disparity=0.2, cv=pairs)
+        other = clone(one).set_params(cv=splitter)
+        one, other = (each.fit(X, y, sensitive_features=sex) for each in (one, other))
+        assert_array_equal(one.thresholds_, other.thresholds_)
 
 
 @pytest.mark.parametrize("group_aware", [False, True])
@@ -607,7 +612,7 @@ def test_the_score_is_the_accuracy_also_of_a_column_of_classes():
         fitted.score(X, y[:100])
 
 
-@pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator])
+@pytest.mark.parametrize("outer", [FairDecisionClassifier, *rows_of_families("CALIBRATORS")])
 def test_folds_that_can_be_read_once_are_kept(outer):
     """Copies, files and a second fit failed after the guide's own advice."""
     X, y, groups = people(300)
@@ -618,7 +623,7 @@ def test_folds_that_can_be_read_once_are_kept(outer):
     assert vars(pickle.loads(pickle.dumps(first))).keys() == vars(first).keys()
     by_groups = outer(LogisticRegression(), cv=GroupKFold(5))
     by_groups.fit(X, y, sensitive_features=groups, units=person)
-    rows = (X, groups) if outer is PartialParityCalibrator else (X,)
+    rows = (X,) if outer is FairDecisionClassifier else (X, groups)
     for other in (again, by_groups):
         given = {"sensitive_features": groups} if len(rows) > 1 else {}
         assert np.array_equal(other.predict(X, **given), first.predict(X, **given))

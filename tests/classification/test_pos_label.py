@@ -17,8 +17,6 @@ from skfair import Certificate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds, LossParity
 from skfair.constraints.rates import RateParity
@@ -39,6 +37,7 @@ from skfair.metrics import (
 from skfair.model_selection import fairness_path
 from skfair.monitoring import DisparityMonitor
 from skfair.report import Audit, audit
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 RNG = generator(0)
@@ -245,9 +244,7 @@ DEPENDS = [
     FairDecisionClassifier(constraint=["demographic_parity", "false_positive_parity"]),
     FairDecisionClassifier(selection_rate=(0.2, 0.4)),
     FairDecisionClassifier(min_rate="as before"),
-    PartialParityClassifier((0.1, 0.5), max_disparity=0.3),
-    PartialParityClassifier((0, 1), "equal_opportunity", 0.3),
-    PartialParityCalibrator(None, (0.0, 0.5), max_disparity=0.3),
+    *rows_of_families("BY_POSITIVE_CLASS"),
 ]
 DOES_NOT = [
     ConstrainedERMClassifier(),
@@ -262,8 +259,7 @@ DOES_NOT = [
     FairDecisionClassifier(**CERTIFIED),
     FairDecisionClassifier(selection_rate={"approved": 0.4}),
     FairDecisionClassifier(selection_rate="as before"),
-    PartialParityClassifier((0, 1), max_disparity=0.3),
-    PartialParityCalibrator(None, [[0, 1]], "demographic_parity", 0.3),
+    *rows_of_families("BY_BOTH_CLASSES"),
 ]
 
 
@@ -282,7 +278,7 @@ def test_a_choice_that_matters_is_said(model):
 
 
 def test_usual_labels_say_it_themselves_and_one_group_has_no_constraint():
-    for model in (DEPENDS[0], DEPENDS[-2]):
+    for model in (DEPENDS[0], *rows_of_families("BY_POSITIVE_CLASS")[1:2]):
         for usual in (Y, 2 * Y - 1, Y == 1, Y.astype(float)):
             assert not warned(clone(model), usual)
         assert warned(clone(model), Y + 1)  # 1 is good and 2 is bad in some data, and not in others

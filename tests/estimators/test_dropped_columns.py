@@ -13,7 +13,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
 )
 from skfair.cluster import FairAssignment
 from tests.families import rows_of_families
@@ -32,7 +31,7 @@ def around(kind, **given):
 
 
 @pytest.mark.parametrize("columns", ["sex", 1])
-@pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityCalibrator])
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, *rows_of_families("CALIBRATORS")])
 def test_the_error_of_a_pipeline_says_how_to_pass_the_column_on(kind, columns):
     rng = generator(0)
     X = pd.DataFrame({"income": rng.normal(size=200), "sex": rng.choice(["f", "m"], 200)})

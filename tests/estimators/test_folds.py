@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.classification import FairDecisionClassifier
 from skfair.estimators.wrapped_scores import make_splits
 from skfair.groups.encoding import encode_groups
 from skfair.groups.row_units import read_units
 from skfair.groups.training_data import TrainingData
 from skfair.regression import FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.seeds import generator, seed_of
 
 
@@ -63,9 +64,12 @@ def held_out(model, n):
 
 
 DECISIONS = FairDecisionClassifier(SeenClassifier(), max_disparity=0.3, random_state=0)
-CALIBRATED = PartialParityCalibrator(SeenClassifier(), (0.0, 0.5), max_disparity=0.5)
+CALIBRATED = [
+    kind(SeenClassifier(), (0.0, 0.5), max_disparity=0.5)
+    for kind in rows_of_families("CALIBRATORS")
+]
 NUMBERS = FairDecisionRegressor(SeenRegressor(), max_disparity=1.0, group_aware=True)
-MODELS = {"decisions": DECISIONS, "calibrator": CALIBRATED, "numbers": NUMBERS}
+MODELS = {type(model).__name__: model for model in (DECISIONS, *CALIBRATED, NUMBERS)}
 
 
 @pytest.mark.filterwarnings("ignore")  # small groups
@@ -75,7 +79,7 @@ def test_every_class_and_group_is_spread_evenly(sizes, seed):
     cell = generator(seed).permutation(np.repeat(np.arange(4), sizes))
     X = np.column_stack([generator(seed).normal(size=cell.size), np.arange(cell.size)])
     y, sex = cell // 2, np.array(["f", "m"])[cell % 2]
-    for model in (DECISIONS, CALIBRATED):
+    for model in (DECISIONS, *CALIBRATED):
         fold = held_out(model.fit(X, y, sensitive_features=sex), cell.size)
         for codes in (cell, y, np.zeros_like(y)):
             counts = np.array([np.bincount(codes[fold == k], minlength=4) for k in range(5)])
@@ -94,7 +98,10 @@ FITS = {
     "certified": FairDecisionClassifier(
         LINEAR, "demographic_parity", 0.5, certificate=0.8, group_aware=True
     ),
-    "calibrator": PartialParityCalibrator(LINEAR, (0.1, 0.5), max_disparity=0.2),
+    **{
+        kind.__name__: kind(LINEAR, (0.1, 0.5), max_disparity=0.2)
+        for kind in rows_of_families("CALIBRATORS")
+    },
     "numbers": FairDecisionRegressor(
         make_pipeline(ENCODED, LinearRegression()), max_disparity=0.2, group_aware=True
     ),

@@ -15,8 +15,6 @@ from skfair import Sensitive, metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import (
     ConditionalOn,
@@ -25,7 +23,6 @@ from skfair.constraints import (
     MeanScoreParity,
 )
 from skfair.constraints.base import DEFAULT_LIMIT
-from skfair.constraints.partial import StatisticalParity
 from skfair.exceptions import LooseLimitWarning, MissingGroupsWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -36,6 +33,7 @@ from skfair.metrics import (
 )
 from skfair.model_selection import fairness_path
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.registries import CONSTRAINTS
 from tests.seeds import generator
 
@@ -200,7 +198,7 @@ def test_a_constraint_within_strata_has_a_limit_for_all_attributes_or_for_each(p
         (ConstrainedERMClassifier(), [DemographicParity(0.2), EqualizedOdds(0.3)]),
         (ConstrainedERMClassifier(), ConditionalOn("demographic_parity", 0.2)),
         (FairDecisionClassifier(cv=2), DemographicParity(0.2)),
-        (PartialParityClassifier((0.1, 0.5)), StatisticalParity(0.2)),
+        *rows_of_families("OWN_LIMITS"),
         (FairDecisionRegressor(cv=2), MeanScoreParity(0.9)),
         (ConstrainedERMRegressor(), MeanScoreParity(0.9)),
     ],
@@ -221,8 +219,9 @@ def test_a_limit_is_set_in_one_place(people, model, own):
 
 def test_a_limit_counts_as_set_if_it_is_not_the_default():
     for model in (
-        *(ConstrainedERMClassifier, FairDecisionClassifier, PartialParityClassifier),
-        *(PartialParityCalibrator, ConstrainedERMRegressor, FairDecisionRegressor),
+        *(ConstrainedERMClassifier, FairDecisionClassifier),
+        *(ConstrainedERMRegressor, FairDecisionRegressor),
+        *(rows_of_families("TRAINED") + rows_of_families("CALIBRATORS")),
     ):
         assert signature(model).parameters["max_disparity"].default == DEFAULT_LIMIT
 
@@ -415,27 +414,29 @@ def limited_fits(limit):
         FairDecisionClassifier(max_disparity=limit, cv=2),
         FairDecisionClassifier(constraint=["accuracy_parity"], max_disparity=limit, cv=2),
         FairDecisionClassifier(max_disparity=of_sex, sensitive=APART, cv=2),
-        PartialParityClassifier(max_disparity=limit, group_aware=True),
-        PartialParityCalibrator(max_disparity=limit, cv=2),
+        *(make(max_disparity=limit) for make in rows_of_families("LIMITED")),
     ]
 
 
+each_fit = pytest.mark.parametrize("number", range(len(limited_fits(0.5))))
+
+
 @pytest.mark.parametrize("limit", [0.51, 0.99])
-@pytest.mark.parametrize("number", range(8))
+@each_fit
 def test_a_limit_that_is_rather_a_ratio_is_warned_of(people, number, limit):
     X, y, both = people
     model = limited_fits(limit)[number]
     with pytest.warns(LooseLimitWarning, match="limits next to nothing.*1 for no limit") as caught:
         model.fit(X, y, sensitive_features=both)
     (said,) = {str(one.message) for one in caught if one.category is LooseLimitWarning}
-    names_ratio = not isinstance(model, PartialParityClassifier | PartialParityCalibrator)
+    names_ratio = number < 6
     assert (f"(min_ratio={limit:g})" in said) == names_ratio
     assert str(limit) in said
 
 
 @pytest.mark.filterwarnings("error::skfair.exceptions.LooseLimitWarning")
 @pytest.mark.parametrize("limit", [0.5, 1])
-@pytest.mark.parametrize("number", range(8))
+@each_fit
 def test_usual_limits_and_none_are_not_warned_of(people, number, limit):
     X, y, both = people
     limited_fits(limit)[number].fit(X, y, sensitive_features=both)

@@ -1,6 +1,7 @@
 """What estimators say of limits, folds, strata and groups that they cannot use."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,6 @@ from skfair import GroupProbabilities, Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.model_selection import StratifiedSensitiveKFold
@@ -135,8 +134,11 @@ test_folds_that_cannot_be_are_named = messages(
     (ValueError, "got 3 different values of units", lambda: decisions(cv=5, people=PERSON % 3)),
     (ValueError, f"y has 1 row {SPREAD}", lambda: few(1, FairDecisionClassifier)),
     (ValueError, f"y has 2 rows {SPREAD}", lambda: few(2, svm)),
-    (ValueError, f"y has 1 row {SPREAD}", lambda: few(1, PartialParityCalibrator)),
-    (ValueError, f"y has 20 rows {SPREAD}", lambda: few(20, PartialParityCalibrator, cv=KFold(3))),
+    *(
+        (ValueError, f"y has {n} rows? {SPREAD}", partial(few, n, kind, **own))
+        for kind in rows_of_families("CALIBRATORS")
+        for n, own in ((1, {}), (20, {"cv": KFold(3)}))
+    ),
 )
 
 test_strata_that_cannot_be_are_named = messages(
@@ -150,10 +152,9 @@ test_what_needs_the_group_of_each_row_says_so = messages(
     (ValueError, f"group_aware=True .* {NEEDS}", lambda: probable(group_aware=True)),
     (ValueError, f"certificate=0.9 .* {NEEDS}", lambda: probable(certificate=0.9)),
     (ValueError, "splits by group", lambda: probable(cv=StratifiedSensitiveKFold(3))),
-    (TypeError, f"Classifier {NEEDS} row", lambda: probable(PartialParityClassifier)),
     *(
         (TypeError, f"{kind.__name__} {NEEDS} row", lambda kind=kind: probable(kind))
-        for kind in rows_of_families("KINDS")
+        for kind in rows_of_families("KINDS") + rows_of_families("TRAINED")
     ),
     (ValueError, PASS, lambda: probable(group_estimator=KNeighborsClassifier(15))),
     (ValueError, "at least 0", lambda: of_columns([0, 1])),

@@ -16,10 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference
 from skfair.preprocessing import Reweighing
 from skfair.regression import FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 RNG = generator(0)
@@ -153,7 +154,7 @@ def test_rows_that_are_no_table_are_read_by_another_model_of_groups():
     [
         FairDecisionClassifier(max_disparity=0.02, group_aware=True),
         FairDecisionRegressor(max_disparity=0.1, group_aware=True),
-        PartialParityCalibrator(),
+        *(kind() for kind in rows_of_families("CALIBRATORS")),
     ],
 )
 def test_rows_are_what_the_estimator_inside_takes(outer, rows):

@@ -16,9 +16,10 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.classification import FairDecisionClassifier
 from skfair.exceptions import SeenRowsWarning
 from skfair.regression import FairDecisionRegressor
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 BOOSTER = HistGradientBoostingClassifier(max_iter=150, early_stopping=False)
@@ -51,7 +52,10 @@ def test_rows_that_a_model_remembers_are_found_and_new_ones_are_not(name, recwar
     model = clone(REMEMBERING[name]).fit(*own[:2])
     for outer in (
         FairDecisionClassifier(model, max_disparity=0.5, group_aware=True, cv="prefit"),
-        PartialParityCalibrator(FrozenEstimator(model), max_disparity=0.5),
+        *(
+            kind(FrozenEstimator(model), max_disparity=0.5)
+            for kind in rows_of_families("CALIBRATORS")
+        ),
     ):
         assert is_seen(outer, *own, recwarn)
         assert not is_seen(outer, *new, recwarn)

@@ -13,8 +13,6 @@ from skfair import Certificate, Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.constraints import DemographicParity
@@ -27,10 +25,7 @@ from tests.seeds import generator
 
 APART, EACH = {"sensitive": Sensitive(intersectional=False)}, {"sex": 0.1, "age": 0.2}
 BOTH, RATIO = ("sex", "age"), DemographicParity(min_ratio=0.8)
-DECISIONS, PARTIAL = (
-    [FairDecisionClassifier, ConstrainedERMClassifier],
-    [PartialParityClassifier, PartialParityCalibrator],
-)
+DECISIONS = [FairDecisionClassifier, ConstrainedERMClassifier]
 
 
 def people(seed=0, n=300):
@@ -89,11 +84,6 @@ CASES = [
         FairDecisionRegressor(max_disparity=EACH, group_aware=True, **APART),
         {f"Wasserstein of {k}": EACH[k] for k in EACH},
     ),
-    *((kind(max_disparity=0.25), {"statistical_parity": 0.25}) for kind in PARTIAL),
-    (
-        PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.3}, **APART),
-        {"statistical_parity of sex": 0.2, "statistical_parity of age": 0.3},
-    ),
     (FairRanker(0.2), {"pair_error_gap": 0.2}),
     (
         FairAssignment(**APART, min_balance=0.5),
@@ -121,10 +111,14 @@ def test_a_summary_has_each_limit_in_force_in_its_unit(model, limits):
         assert (reached >= limit - slack) if at_least else (reached <= limit + slack)
 
 
-def test_a_summary_says_which_limit_few_rows_leave_and_why_nothing_is_certified():
+@pytest.mark.parametrize("kind", rows_of_families("CALIBRATORS"))
+def test_a_summary_says_which_limit_few_rows_leave(kind):
     with pytest.warns(UserWarning, match="is less than one row"):
-        model = fitted(PartialParityCalibrator(max_disparity=0.001))
+        model = fitted(kind(max_disparity=0.001))
     assert f"(limit {model.effective_disparity_:.4g}, asked 0.001)" in model.summary_
+
+
+def test_a_summary_says_why_nothing_is_certified():
     for kind in (FairDecisionClassifier(), clone(SPLIT)):
         with pytest.warns(UserWarning, match="no_solution") as caught:
             model = fitted(kind.set_params(max_disparity=1e-4, certificate=0.99))
@@ -140,11 +134,7 @@ FREE = [
     (FairDecisionClassifier(certificate=0.6, max_disparity=0.2), None),
     (ConstrainedERMClassifier(), 1.0),
     (ConstrainedERMClassifier(pos_label=False), 1.0),
-    *(
-        (PartialParityClassifier(max_disparity=0.2, group_aware=aware), 1.0)
-        for aware in (False, True)
-    ),
-    (PartialParityCalibrator(constraint="demographic_parity", cv=None), None),
+    *rows_of_families("CHANGES"),
     (ConstrainedERMRegressor(), 1e9),
     (FairDecisionRegressor(group_aware=True), 1e9),
 ]

@@ -25,7 +25,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.export import to_onnx
 from skfair.ranking import FairRanker
@@ -87,10 +86,7 @@ MODELS = {
         WORDS,
     ),
     "``ConstrainedERMRegressor``": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
-    "``PartialParityClassifier(group_aware=False)``": (
-        PartialParityClassifier((0.1, 0.5), max_disparity=0.2, group_aware=False),
-        np.array([0, 1]),
-    ),
+    **{name: (model, np.array([0, 1])) for name, model in by_families("ONNX_CLASSIFIERS").items()},
     "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
     "``FairDecisionClassifier`` of a pipeline": (clone(BLIND).set_params(estimator=SCALED), WORDS),

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import permutation_test_score
 
@@ -19,8 +18,6 @@ from skfair import metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.metrics import demographic_parity_difference, get_scorer, ndcg
@@ -131,8 +128,7 @@ MODELS = {
     "regressor": ConstrainedERMRegressor(),
     "decisions": FairDecisionClassifier(),
     "numbers": FairDecisionRegressor(),
-    "calibrator": PartialParityCalibrator(LogisticRegression(), (0.1, 0.9)),
-    "shortlist": PartialParityClassifier((0.1, 0.9), max_disparity=0.5),
+    **by_families("ALIGNED"),
     "ranker": FairRanker(1.0),
     "clusters": FairAssignment(KMeans(2, n_init=1)),
     "reweighing": Reweighing(),
@@ -284,12 +280,8 @@ def rows_reversed(column):
     return lazy(column).map_partitions(lambda part: part.iloc[::-1], meta=column.iloc[:0])
 
 
-FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
 USES = {
     "fit": lambda X, y, sex: ConstrainedERMClassifier().fit(X, y, sensitive_features=sex),
-    "bins": lambda X, y, sex: PartialParityCalibrator(FROZEN, (0.1, 0.9)).fit(
-        X, y, sensitive_features=sex
-    ),
     **by_families("FITS_OF_PARTITIONS"),
     "metric": lambda X, y, sex: demographic_parity_difference(
         X["a"] > 0, y, sensitive_features=sex
@@ -304,15 +296,6 @@ def test_partitions_with_labels_in_another_order(use, reorder):
     for y, sex in ((reorder(Y), lazy(SEX)), (lazy(Y), reorder(SEX))):
         with pytest.raises(ValueError, match=r"Partition \d: the index labels of .* differ"):
             use(lazy(X), y, sex)
-
-
-def test_the_score_of_partitions_with_labels_in_another_order():
-    model = PartialParityCalibrator(FROZEN, (0.1, 0.9), sensitive=None)
-    model.fit(lazy(X), lazy(Y), sensitive_features=lazy(SEX))
-    here = model.score(X, Y, sensitive_features=SEX)
-    assert model.score(lazy(X), lazy(Y), sensitive_features=lazy(SEX)) == pytest.approx(here)
-    with pytest.raises(ValueError, match="labels of .* differ"):
-        model.score(lazy(X), parts_reversed(Y), sensitive_features=lazy(SEX))
 
 
 def test_rows_without_an_index_are_matched_by_position():
@@ -334,6 +317,7 @@ test_the_column_that_lacks_a_row_is_named = messages(
     *(
         (ValueError, f"^{wrong} has {n} rows but X has", partial(without_a_row, use, lacks))
         for use in ("fit", "bins")
+        if use in USES
         for lacks, wrong, n in (
             *(("X", "y", N), ("y", "y", N - 1)),
             ("sensitive_features", "sensitive_features", N - 1),

@@ -17,8 +17,6 @@ from skfair import Certificate, Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.estimators.certified.refits import in_folds
@@ -28,7 +26,6 @@ from skfair.metrics import (
     demographic_parity_difference,
     equalized_odds_difference,
     mean_score_difference,
-    partial_statistical_parity_gap,
     wasserstein_gap,
 )
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
@@ -69,14 +66,6 @@ PROMISES = {
         *(wasserstein_gap, {}),
     ),
     "aware maps": (FairDecisionRegressor(group_aware=True), NUMBERS, wasserstein_gap, {}),
-    "interval": (
-        *(PartialParityClassifier(INTERVAL, max_disparity=0.2), Y, partial_statistical_parity_gap),
-        {"interval": INTERVAL},
-    ),
-    "calibrator": (
-        *(PartialParityCalibrator(PREFIT, INTERVAL, max_disparity=0.1), Y),
-        *(partial_statistical_parity_gap, {"interval": INTERVAL}),
-    ),
 }
 
 
@@ -88,13 +77,10 @@ def seeded(model):
 def outcomes(model, table):
     if hasattr(model, "train_predictions_"):
         return model.train_predictions_
-    is_ranked = hasattr(model, "interval")
-    return (model.decision_function if is_ranked else model.predict)(table)
+    return getattr(model, "decision_function" if hasattr(model, "interval") else "predict")(table)
 
 
-@pytest.mark.parametrize("name", PROMISES)
-def test_the_promise_holds_for_rows_with_a_group(name):
-    model, y, metric, options = PROMISES[name]
+def check_promise(model, y, metric, options):
     model = seeded(model).set_params(sensitive=OF_SEX).fit(FRAME, y)
     found = outcomes(model, FRAME)
     counted = metric(y[KNOWN], found[KNOWN], sensitive_features=SEX[KNOWN], **options)
@@ -104,9 +90,12 @@ def test_the_promise_holds_for_rows_with_a_group(name):
     assert np.isfinite(model.predict(FRAME)).all()
 
 
-@pytest.mark.parametrize("name", PROMISES)
-def test_without_missing_values_nothing_changes(name):
-    model, y, _, _ = PROMISES[name]
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
+def test_the_promise_holds_for_rows_with_a_group(promise):
+    check_promise(*promise)
+
+
+def check_nothing_changes(model, y):
     plain, other = (
         seeded(model).set_params(sensitive=sensitive).fit(X, y, sensitive_features=SEX)
         for sensitive in (None, LOSS)
@@ -115,6 +104,11 @@ def test_without_missing_values_nothing_changes(name):
         {k: v for k, v in m.__getstate__().items() if k != "sensitive"} for m in (plain, other)
     ]
     assert pickle.dumps(states[0]) == pickle.dumps(states[1])
+
+
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
+def test_without_missing_values_nothing_changes(promise):
+    check_nothing_changes(*promise[:2])
 
 
 @pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, N)])
@@ -142,11 +136,13 @@ def test_the_model_learns_from_rows_without_a_group(weights):
         FairDecisionRegressor(
             FrozenEstimator(LinearRegression().fit(X, NUMBERS)), group_aware=True
         ),
-        PartialParityCalibrator(PREFIT, INTERVAL, max_disparity=0.1),
-        PartialParityCalibrator(PREFIT, INTERVAL, "equal_opportunity"),
     ],
 )
 def test_what_follows_a_fitted_model_is_chosen_by_rows_with_a_group(model):
+    check_rows_with_a_group(model)
+
+
+def check_rows_with_a_group(model):
     y = NUMBERS if isinstance(model, FairDecisionRegressor) else Y
     found = clone(model).set_params(sensitive=OF_SEX).fit(FRAME, y)
     dropped = clone(model).set_params(sensitive="sex").fit(FRAME[KNOWN], y[KNOWN])
@@ -180,20 +176,6 @@ def test_missing_groups_are_predicted_as_unseen_ones(constraint):
     np.testing.assert_array_equal(strict.predict(X, sensitive_features=GROUPS), unseen)
     with pytest.raises(ValueError, match="did not occur at fit: 'x'"):
         strict.predict(X, sensitive_features=np.where(KNOWN, SEX, "x"))
-
-
-def test_maps_of_scores_are_averaged_for_rows_without_a_group():
-    model = PartialParityCalibrator(PREFIT, INTERVAL, max_disparity=0.1, sensitive=LOSS)
-    model.fit(X, Y, sensitive_features=GROUPS)
-    none, f, m = (
-        model.decision_function(X, sensitive_features=np.full(N, group, dtype=object))
-        for group in (None, "f", "m")
-    )
-    share = np.mean(SEX[KNOWN] == "f")
-    np.testing.assert_allclose(none, share * f + (1 - share) * m)
-    assert np.abs(f - m).max() > 0.1
-    found = model.decision_function(X, sensitive_features=GROUPS)
-    np.testing.assert_allclose(found, np.where(KNOWN, np.where(SEX == "f", f, m), none))
 
 
 @pytest.mark.parametrize("crossed", [True, False])
@@ -290,26 +272,26 @@ def test_rows_without_a_group_do_not_judge():
         (ConstrainedERMClassifier(max_disparity=0.7), Y),
         (ConstrainedERMClassifier(max_disparity=0.7, certificate=Certificate(0.8, by="split")), Y),
         (ConstrainedERMRegressor("mean_score_parity", 2.0), NUMBERS),
-        (PartialParityCalibrator(PREFIT, (0.1, 0.9), "demographic_parity", 0.7), Y),
     ],
 )
 def test_all_certificates_take_them(model, y):
+    check_certificate(model, y)
+
+
+def check_certificate(model, y):
     model = seeded(model).set_params(sensitive=OF_SEX, certificate=model.certificate or 0.8)
     model.fit(FRAME, y)
     assert model.status_ == "certified"
     assert model.p_value_ <= 0.2
 
 
-def test_parts_of_a_stream_and_bounds_of_new_rows():
+def test_parts_of_a_stream():
     model = ConstrainedERMClassifier(sensitive=OF_SEX, random_state=0)
     for _ in range(2):
         model.partial_fit(FRAME, Y)
         found = model.predict(FRAME)[KNOWN]
         counted = demographic_parity_difference(None, found, sensitive_features=SEX[KNOWN])
         assert model.train_disparity_ == pytest.approx(counted, abs=1e-9)
-    model = PartialParityClassifier(INTERVAL, max_disparity=0.2, sensitive=OF_SEX).fit(FRAME, Y)
-    bound = model.disparity_upper_bound(FRAME)
-    assert bound == pytest.approx(model.disparity_upper_bound(FRAME[KNOWN]))
 
 
 @pytest.mark.parametrize(
@@ -353,10 +335,6 @@ def fit_without_groups(model):
 test_what_cannot_be_done_is_said = messages(
     (ValueError, "Each row has a missing", lambda: fit_without_groups(ConstrainedERMClassifier())),
     (ValueError, "Each row has a missing", lambda: fit_without_groups(FairDecisionClassifier())),
-    (
-        *(ValueError, "needs the group of each row .* PartialParityCalibrator"),
-        lambda: PartialParityClassifier(group_aware=True, sensitive=OF_SEX).fit(FRAME, Y),
-    ),
     (ValueError, r"missing='loss'.*Dask collections. Drop the rows", lazy_fit),
     (ValueError, "missing must be 'raise' or 'loss'", lambda: Sensitive(missing="drop")),
 )

@@ -12,25 +12,24 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning
 from skfair.groups.telling_columns import columns_that_tell
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
+from tests.families import by_families
 from tests.seeds import generator
 
 BLIND = {
     "decisions": FairDecisionClassifier(max_disparity=0.5),
     "constrained": ConstrainedERMClassifier(max_disparity=0.5),
-    "partial": PartialParityClassifier((0.0, 0.8), max_disparity=0.9),
+    **by_families("BLIND"),
     "means": ConstrainedERMRegressor(max_disparity=5.0),
     "numbers": FairDecisionRegressor(LinearRegression(), max_disparity=5.0),
 }
 AWARE = {
     "decisions": FairDecisionClassifier(max_disparity=0.5, group_aware=True),
-    "calibrated": PartialParityCalibrator(max_disparity=0.9),
+    **by_families("AWARE"),
     "kept": FairDecisionClassifier(max_disparity=0.5, sensitive=Sensitive("sex", keep=True)),
 }
 

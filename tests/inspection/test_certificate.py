@@ -7,13 +7,12 @@ from skfair import Certificate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import DemographicParity, EqualOpportunity
 from skfair.inspection import CertificateDisplay, MonitorDisplay
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import ConstrainedERMRegressor
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 
@@ -22,8 +21,7 @@ from tests.seeds import generator
     [
         ConstrainedERMClassifier(max_disparity=0.3, certificate=0.9),
         ConstrainedERMClassifier(max_disparity=0.3, certificate=Certificate(0.9, by="split")),
-        PartialParityClassifier((0, 0.9), "group_auc", 0.4, certificate=0.5),
-        PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, certificate=0.5),
+        *rows_of_families("CERTIFIED"),
         ConstrainedERMRegressor(max_disparity=0.5, certificate=0.9),
         FairDecisionClassifier(None, max_disparity=0.3, certificate=0.9, cv=3, group_aware=True),
     ],

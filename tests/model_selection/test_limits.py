@@ -7,7 +7,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityClassifier,
 )
 from skfair.constraints import FalsePositiveParity
 from skfair.inspection import FairnessPathDisplay
@@ -109,12 +108,3 @@ def test_select_takes_a_limit_for_each_attribute(data):
     # Twice the limit of sex, but only once that of age.
     assert path.select(max_disparity={"sex": 0.1, "age": 0.1}) is path.select(max_disparity=1)
     assert path.select(max_disparity={"sex": 0.1, "age": 0.25}) is path.select(max_disparity=2)
-
-
-def test_a_model_without_disparities_by_attribute_has_no_path(data):
-    X, y, groups, *_ = data
-    partial = PartialParityClassifier(
-        max_disparity=LIMITS, sensitive=Sensitive(intersectional=False)
-    )
-    with pytest.raises(TypeError, match="does not say which disparity each attribute has"):
-        fairness_path(partial, X, y, max_disparities=[4], sensitive_features=groups)

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.metrics import demographic_parity_difference, partial_statistical_parity_gap
+from skfair.classification import ConstrainedERMClassifier
+from skfair.metrics import demographic_parity_difference
 from skfair.models import check_score_model
 from tests.seeds import generator
 
@@ -178,27 +178,6 @@ def test_strict_bounds_hold_for_predictions():
         clone(model).fit(X, y, sensitive_features=sex),
     ):
         assert_array_equal(other.decision_function(X), model.decision_function(X))
-
-
-@pytest.mark.parametrize("group_aware", [False, True])
-def test_partial_parity(group_aware):
-    X, y, sex = people()
-    model = PartialParityClassifier(
-        (0.1, 0.6),
-        max_disparity=0.2,
-        model=Affine(3),
-        group_aware=group_aware,
-        alpha=1e-3,
-        random_state=0,
-    ).fit(X, y, sensitive_features=sex)
-    given = {"sensitive_features": sex} if group_aware else {}
-    scores = model.decision_function(X, **given)
-    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
-    assert gap == pytest.approx(model.train_disparity_, abs=1e-9)
-    assert gap <= 0.2 + 1e-9
-    assert not hasattr(model, "coef_")
-    assert hasattr(model.set_params(model="linear").fit(X, y, sensitive_features=sex), "coef_")
-    assert not hasattr(model, "parameters_")
 
 
 def test_streams_go_on():

@@ -11,13 +11,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from sklearn.datasets import load_digits  # noqa: E402
 
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
+from skfair.classification import ConstrainedERMClassifier  # noqa: E402
 from skfair.constraints.base import TrainingRows, make_constraints  # noqa: E402
 from skfair.groups.encoding import encode_groups  # noqa: E402
 from skfair.losses import make_loss  # noqa: E402
 from skfair.metrics import (  # noqa: E402
     demographic_parity_difference,
-    partial_statistical_parity_gap,
 )
 from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
@@ -97,24 +96,14 @@ def test_constraints_are_kept_strictly(constraint):
         assert np.mean(model.predict(X) == y) > 0.6
 
 
-def test_regression_and_partial_parity():
-    X, y, sex = people()
+def test_regression():
+    X, _, sex = people()
     target = 10 * X[:, 0] + 5 * X[:, 1]
     model = ConstrainedERMRegressor(
         "mean_score_parity", 1.0, model=TorchScore(network()), max_iter=300, random_state=0
     ).fit(X, target, sensitive_features=sex)
     predicted = model.predict(X)
     assert abs(predicted[sex == "f"].mean() - predicted[sex == "m"].mean()) <= 1.0 + 1e-6
-    partial = PartialParityClassifier(
-        (0.1, 0.6),
-        max_disparity=0.2,
-        model=TorchScore(network().double()),
-        group_aware=True,
-        random_state=0,
-    ).fit(X, y, sensitive_features=sex)
-    scores = partial.decision_function(X, sensitive_features=sex)
-    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
-    assert gap <= 0.2 + 1e-9
 
 
 def test_seeds_and_the_generator_of_torch():
@@ -188,27 +177,6 @@ def test_batches_of_a_data_loader():
                 sensitive_features=groups.numpy(),
             )
     assert model.score(X, y) > 0.6
-
-
-@pytest.mark.parametrize("interval", [(0.2, 0.4), (0.0, 1.0)])
-def test_convolutions_on_digits(interval):
-    """The form of figure 12 of partial_fairness_idca: a net under statistical parity in ranks."""
-    digits = load_digits()
-    X, y = digits.data[:600] / 16, digits.target[:600] >= 5
-    group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
-    model = PartialParityClassifier(
-        interval,
-        max_disparity=0.1,
-        model=TorchScore(convolutions().double()),
-        group_aware=True,
-        max_iter=60,
-        random_state=0,
-    )
-    model.fit(X, y, sensitive_features=group)
-    scores = model.decision_function(X, sensitive_features=group)
-    gap = partial_statistical_parity_gap(y, scores, sensitive_features=group, interval=interval)
-    assert gap <= 0.1 + 1e-9
-    assert model.score(X, y, sensitive_features=group) > 0.75
 
 
 def test_mistakes():

@@ -18,9 +18,9 @@ from skfair.papers.benchmark.ghost import Ghost, QuadraticModel, solve_quadratic
 from skfair.papers.idca.parts import part_of_moment
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.parameters import check_parameters
-from tests.constraints.partial import test_ranks_in_groups as ranks
 from tests.messages import later, messages
 from tests.papers.clustering_problems import free_problem, soft_run
+from tests.partial_parity import test_ranks_in_groups as ranks
 from tests.seeds import generator
 from tests.small_problems import build, people
 

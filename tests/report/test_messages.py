@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 
-from skfair.classification import FairDecisionClassifier, PartialParityClassifier
+from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.model_selection import FairnessPath
 from skfair.regression import ConstrainedERMRegressor
@@ -196,7 +196,6 @@ def limited(constraint):
     return page(FairDecisionClassifier(constraint=constraint))
 
 
-PARTIAL = PartialParityClassifier((0.1, 0.5), "demographic_parity")
 ON_DIFFERENCES = "limits on differences and ratios"
 test_pages_of_choices = messages(
     (ValueError, "between two classes", lambda: page(ConstrainedERMRegressor())),
@@ -210,7 +209,6 @@ test_pages_of_choices = messages(
             None,
         )
     ),
-    (ValueError, ON_DIFFERENCES, lambda: page(PARTIAL)),
 )
 
 

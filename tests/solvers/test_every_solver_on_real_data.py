@@ -18,15 +18,14 @@ import pytest
 from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from tests import naive
 from tests.families import by_families
 from tests.naive import ranking
 from tests.public import names_in
-from tests.registries import INTERVAL_SOLVERS, SOLVERS
+from tests.registries import SOLVERS
 from tests.seeds import generator
 
 pytestmark = [
@@ -37,7 +36,7 @@ pytestmark = [
 
 def each(registry, names=None):
     """Return a mark for each name of a registry; those of papers are slow."""
-    papers = {*names_in(registry, of_papers=True), *INTERVAL_SOLVERS}
+    papers = {*names_in(registry, of_papers=True)}
     return pytest.mark.parametrize(
         "solver",
         [
@@ -49,18 +48,12 @@ def each(registry, names=None):
 
 each_solver = each(SOLVERS)
 # What problems lack, so that solvers that need it are refused.
-NOT_IN_INTERVALS, NOT_IN_RANKINGS = {"draw", "hessian"}, {"hessian"}
-WITHIN = [
-    *(name for name in SOLVERS if not NOT_IN_INTERVALS & set(SOLVERS[name].needs)),
-    *INTERVAL_SOLVERS,
-    "repair",
-]
+NOT_IN_RANKINGS = {"hessian"}
 RANKING_SOLVERS = [name for name in SOLVERS if not NOT_IN_RANKINGS & set(SOLVERS[name].needs)]
 # The estimators that take a solver, and the tests of theirs below.
 TESTS = {
     "ConstrainedERMClassifier": "test_decisions_keep_the_limit",
     "ConstrainedERMRegressor": "test_mean_predictions_keep_the_limit",
-    "PartialParityClassifier": "test_shares_of_an_interval_keep_the_limit",
     "FairRanker": "test_disparities_of_queries_are_those_of_all_pairs",
 }
 
@@ -161,32 +154,6 @@ def test_mean_predictions_keep_the_limit(solver):
         assert SOLVERS[solver].is_stochastic
 
 
-@each(SOLVERS, WITHIN)
-def test_shares_of_an_interval_keep_the_limit(solver):
-    """Definition 4.2 of partial_fairness_idca: the largest difference over all thresholds."""
-    X, y, group = people()
-    short = {"max_iter": 8} if solver in list(INTERVAL_SOLVERS) else {}
-    model = PartialParityClassifier(
-        (0.1, 0.5), max_disparity=0.15, solver=solver, group_aware=solver == "repair", **short
-    )
-    quietly(model, X, y, sensitive_features=group)
-    given = {"sensitive_features": group} if model.is_group_aware_ else {}
-    scores = model.decision_function(X, **given)
-    gap = 0.0
-    masses = {
-        g: naive.overlap_masses(scores[group == g], np.ones((group == g).sum()), [(0.1, 0.5)])
-        for g in np.unique(group)
-    }
-    for threshold in scores:
-        one, other = (m @ (scores[group == g] > threshold) for g, m in masses.items())
-        gap = max(gap, abs(one - other))
-    assert model.train_disparity_ == pytest.approx(gap, abs=1e-9)
-    assert model.is_within_limit_ == (gap <= 0.15 + 1e-9)
-    # The algorithms of the paper make no rounds, and may miss the limit: then they say so.
-    of_papers = [*INTERVAL_SOLVERS, *names_in(SOLVERS, of_papers=True)]
-    assert model.is_within_limit_ or (model.status_ == "infeasible" and solver in of_papers)
-
-
 @each(SOLVERS, RANKING_SOLVERS)
 def test_disparities_of_queries_are_those_of_all_pairs(solver):
     """Section D.3 of plada: errors on pairs of either direction, for each query."""
@@ -223,11 +190,6 @@ def test_each_estimator_that_takes_a_solver_is_tested():
 @each_solver
 def test_a_solver_that_is_not_tested_in_an_estimator_is_refused_there(solver):
     """It needs what the problem lacks; so no solver is left out by mistake."""
-    X, y, group = people()
-    if solver not in WITHIN:
-        model = PartialParityClassifier((0.1, 0.5), max_disparity=0.15, solver=SOLVERS[solver]())
-        with pytest.raises(TypeError, match="cannot solve a PartialParityProblem"):
-            quietly(model, X, y, sensitive_features=group)
     if solver not in RANKING_SOLVERS:
         X, y, query, group = states()
         with pytest.raises(TypeError, match="cannot solve"):

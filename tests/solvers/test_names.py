@@ -4,10 +4,10 @@ from collections import Counter
 
 from skfair import losses, solvers
 from tests.families import by_families
-from tests.registries import INTERVAL_SOLVERS, SOLVERS
+from tests.registries import SOLVERS
 
 OF_FAMILIES = by_families("REGISTRIES")
-REGISTRIES = [SOLVERS, INTERVAL_SOLVERS, *OF_FAMILIES.values()]
+REGISTRIES = [SOLVERS, *OF_FAMILIES.values()]
 
 
 def test_names_are_unique():
@@ -17,7 +17,7 @@ def test_names_are_unique():
 
 def test_what_only_a_solver_of_ones_own_needs_is_not_public():
     assert len(solvers.__all__) <= 15
-    registries = {"SOLVERS", "INTERVAL_SOLVERS", *OF_FAMILIES}
+    registries = {"SOLVERS", *OF_FAMILIES}
     bases = {"Solver", "IterativeSolver", "SolverResult", "EigenResult", "Answer", "Step"}
     assert not (registries | bases | {"check_needs"}) & set(solvers.__all__)
 

@@ -8,9 +8,10 @@ import pytest
 
 from skfair.solvers.base import Solver
 from skfair.solvers.parameters import CountOrZero, Positive, ShareOrZero, check_parameters
-from tests.registries import INTERVAL_SOLVERS, SOLVERS
+from tests.families import rows_of_families
+from tests.registries import SOLVERS
 
-ALL = [*(SOLVERS[name] for name in SOLVERS), *(INTERVAL_SOLVERS[name] for name in INTERVAL_SOLVERS)]
+ALL = [*(SOLVERS[name] for name in SOLVERS), *rows_of_families("SOLVER_KINDS")]
 PRESETS = [kind for kind in ALL if "paper" in vars(kind)]
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
-from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
+from skfair.classification import ConstrainedERMClassifier
 from skfair.utils import partitioned_rows
 from skfair.utils.dask_collections import align
 from skfair.utils.partition_tasks import current_client
@@ -21,11 +21,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-from tests.classification import (  # noqa: E402
-    test_calibrator_on_dask,
-    test_constrained_erm_on_dask,
-)
-from tests.classification.test_calibrator_on_dask import frozen  # noqa: E402, F401
+from tests.classification import test_constrained_erm_on_dask  # noqa: E402
 from tests.metrics import test_metrics_on_dask  # noqa: E402
 from tests.utils import test_partitions  # noqa: E402
 
@@ -58,19 +54,6 @@ def _refuse(block, is_bad):
     if is_bad:
         raise ValueError("no")
     return 0
-
-
-@pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
-def test_a_calibrator(cluster, frozen):  # noqa: F811
-    given = test_calibrator_on_dask
-    frame = given.people()
-    lazy = dd.from_pandas(frame, npartitions=3)
-    model = PartialParityCalibrator(frozen, given.INTERVAL)
-    with cluster.as_current():
-        model.fit(lazy[given.COLUMNS], lazy.y, sensitive_features=lazy.sex)
-    expected = PartialParityCalibrator(frozen, given.INTERVAL)
-    expected.fit(frame[given.COLUMNS], frame.y, sensitive_features=frame.sex)
-    assert_allclose(model.thresholds_, expected.thresholds_, atol=1e-12)
 
 
 def test_metrics_and_scorers(cluster):

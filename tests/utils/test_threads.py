@@ -18,8 +18,6 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
@@ -221,7 +219,9 @@ class WatchedKMeans(Watched, KMeans):
     pass
 
 
-@pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator, FairAssignment])
+@pytest.mark.parametrize(
+    "outer", [FairDecisionClassifier, FairAssignment, *rows_of_families("CALIBRATORS")]
+)
 @pytest.mark.parametrize(
     ("few", "fewer", "expected"),
     [(400, 400, ({1}, {1})), (400, 399, ({1}, {2})), (399, 399, ({2}, {2}))],
@@ -261,7 +261,6 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
     [
         *rows_of_families("ON_ONE_THREAD"),
         (ConstrainedERMClassifier(loss=LogLoss()), LogLoss, "parts"),
-        (PartialParityClassifier(max_disparity=0.3, max_iter=20, loss=LogLoss()), LogLoss, "parts"),
         (FairRanker(loss=LogLoss()), LogLoss, "parts"),
     ],
 )
@@ -400,7 +399,6 @@ def model_cases():
         yield name, model
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
-    yield "partial", PartialParityClassifier(max_disparity=0.3)
     yield "ranker", FairRanker(random_state=0)
 
 

@@ -12,15 +12,12 @@ import pytest
 from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skfair
 from skfair.classification import (
     ConstrainedERMClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
@@ -48,12 +45,8 @@ SCORES = {
 }
 
 BEST = best_within(score="accuracy", limit={"gap": 0.0})
-STEP, OTHER = "constrainedermclassifier", "partialparitycalibrator"
-ERM, REGRESSOR, PARTIAL = ConstrainedERMClassifier, ConstrainedERMRegressor, PartialParityClassifier
-
-
-def neighbours():
-    return PartialParityCalibrator(KNeighborsClassifier(), max_disparity=0.2, cv=2)
+STEP = "constrainedermclassifier"
+ERM, REGRESSOR = ConstrainedERMClassifier, ConstrainedERMRegressor
 
 
 def search(estimator, **options):
@@ -73,8 +66,6 @@ def routed(call):
 CALLS = [
     ("ConstrainedERMClassifier was fitted without", lambda: ERM().fit(X, Y)),
     ("ConstrainedERMRegressor was fitted without", lambda: REGRESSOR().fit(X, X[:, 0])),
-    ("PartialParityClassifier was fitted without", lambda: PARTIAL((0.1, 0.6)).fit(X, Y)),
-    ("PartialParityCalibrator was fitted without", lambda: PartialParityCalibrator().fit(X, Y)),
     *rows_of_families("WARNINGS"),
     ("was fitted without", lambda: pipeline(ERM()).fit(X, Y)),
     ("was fitted without", lambda: search(ERM()).fit(X, Y)),
@@ -93,22 +84,12 @@ CALLS = [
         "single group, 'all', so no constraint",
         lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ["all"] * N}),
     ),
-    ("single group, 'all', so no constraint", lambda: PARTIAL((0.1, 0.6)).fit(X, Y, **ALONE)),
     ("smallest reached is", lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, **BY_SEX)),
     ("smallest reached is", lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, **BY_SEX)),
     ("KKT residual of", lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, **BY_SEX)),
     (
         "get the same decision",
         lambda: ERM(max_disparity=0.1).fit(ONLY_GROUP, MIXED, sensitive_features=TWO),
-    ),
-    ("smallest reached is", lambda: PARTIAL((0.1, 0.6), max_iter=1).fit(X, Y, **BY_SEX)),
-    ("is less than one row", lambda: PARTIAL((0.1, 0.6), max_disparity=1e-4).fit(X, Y, **BY_SEX)),
-    ("takes no sample_weight", lambda: neighbours().fit(X, Y, sample_weight=W, **BY_SEX)),
-    (
-        "takes no sample_weight",
-        lambda: pipeline(neighbours()).fit(
-            X, Y, **{f"{OTHER}__sample_weight": W, f"{OTHER}__sensitive_features": SEX}
-        ),
     ),
     (
         "is within the limits",

@@ -7,7 +7,7 @@ Scores are compared within an interval of each group's own ranks. With ramps in 
 constraints are differences of convex functions, f_i = f_i^+ - f_i^-, problem (27).
 
 - (21), (50), (56): constraints in pairs of groups and in ranks: the problem
-  :class:`skfair.problems.partial.problem.PartialParityProblem`
+  :class:`skfair.partial_parity.problem.PartialParityProblem`
 - (31), (32): :class:`~skfair.papers.idca.base.Linearised`
 - Algorithm 1, IDCA: :class:`skfair.papers.IDCA`
 - Algorithm 2, its steps: :func:`~skfair.papers.idca.base.switching_step`

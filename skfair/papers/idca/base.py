@@ -23,14 +23,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray
-from skfair.constraints.partial.surrogates import make_surrogate
-from skfair.enforcement.partial.promise import Promise
-from skfair.enforcement.partial.strict import IntervalSolver, PartialResult, stated
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import OneSided
-from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem
+from skfair.partial_parity.problem import PartialEvaluation, PartialParityProblem
+from skfair.partial_parity.promise import Promise
+from skfair.partial_parity.strict_rounds import IntervalSolver, PartialResult, stated
+from skfair.partial_parity.surrogates import make_surrogate
 from skfair.problems.protocol import Problem
 from skfair.solvers.base import IterativeSolver, check_needs
 

@@ -20,14 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skfair.constraints.partial.base import RankedMoment
-from skfair.constraints.partial.rates import RateMoment
-from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
-from skfair.enforcement.partial.promise import Promise
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths
 from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import OneSided
+from skfair.partial_parity.promise import Promise
+from skfair.partial_parity.ranked_moment import RankedMoment
+from skfair.partial_parity.rate_moment import RateMoment
+from skfair.partial_parity.statistical_parity import StatisticalParityMoment
+from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from skfair.solvers.base import Answer, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
@@ -65,7 +65,7 @@ class DCPenalty(DCSolver):
 
     Examples
     --------
-    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
     >>> INTERVAL_SOLVERS["dc_penalty"](lam=1.0).step
     0.002
     """

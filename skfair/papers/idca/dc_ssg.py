@@ -20,10 +20,10 @@ from typing import Literal, cast
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths, switching_step
 from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import Best, OneSided
+from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from skfair.solvers.base import Answer, Run, Status, Step
 from skfair.solvers.parameters import Positive
 
@@ -63,7 +63,7 @@ class DCSSG(DCSolver):
 
     Examples
     --------
-    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
     >>> INTERVAL_SOLVERS["dc_ssg"](eps=5e-3).schedule
     'static'
     """

@@ -23,9 +23,9 @@ from typing import Literal, cast
 
 import numpy as np
 
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import DCSolver, Linearised, Point, StepLengths, switching_step
 from skfair.papers.idca.parts import DCProblem
+from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from skfair.solvers.base import Run, Status, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
@@ -81,7 +81,7 @@ class IDCA(DCSolver):
 
     Examples
     --------
-    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
     >>> INTERVAL_SOLVERS["idca"](eps=5e-3).n_inner
     150
     """

@@ -37,13 +37,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.base import DCSolver, Parts
 from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import Best, OneSided
+from skfair.partial_parity.problem import PartialEvaluation
+from skfair.partial_parity.statistical_parity import StatisticalParityMoment
+from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from skfair.problems.erm.batches import CellSampler
-from skfair.problems.partial.problem import PartialEvaluation
 from skfair.solvers.base import Answer, Run, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
@@ -94,7 +94,7 @@ class IDCAStochastic(DCSolver):
 
     Examples
     --------
-    >>> from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
+    >>> from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
     >>> INTERVAL_SOLVERS["idca_stochastic"](n_batch=128).n_inner
     150
     """

@@ -28,7 +28,7 @@ interval, m = b - a, and u_i its full mass, 0 <= a <= b <= u. With the split of 
           - \tfrac12 \\
           c^- &= \sum_{ij} (a_i b_j + b_i (u_j - b_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
 
-are convex and differ by the sum over pairs of :mod:`skfair.constraints.partial.group_auc`. This is
+are convex and differ by the sum over pairs of :mod:`skfair.partial_parity.group_auc`. This is
 Example D.7 with two changes: its terms that are the same on both sides are gone, and the step's own
 sigma- stands for its quadratic (also for steps with corners). Why convex: the masses of the best
 ranks maximise the sum, over all masses between 0 and u of that total (the step rises, and what l
@@ -51,16 +51,16 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.group_auc import GroupAUCMoment, step_spline
-from skfair.constraints.partial.rates import RateMoment
-from skfair.constraints.partial.row_pairs import PairTerm, Spline
-from skfair.constraints.partial.statistical_parity import StatisticalParityMoment
-from skfair.constraints.partial.surrogates import Surrogate
 from skfair.papers.idca.quadratic import QuadraticMoment
-from skfair.problems.partial.objectives import BoundObjective, Prepared
-from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem, joined
-from skfair.problems.partial.ranking import PairwiseLoss
+from skfair.partial_parity.group_auc import GroupAUCMoment, step_spline
+from skfair.partial_parity.objectives import BoundObjective, Prepared
+from skfair.partial_parity.pair_losses import PairwiseLoss
+from skfair.partial_parity.problem import PartialEvaluation, PartialParityProblem, joined
+from skfair.partial_parity.ranked_moment import RankedMoment, Values
+from skfair.partial_parity.rate_moment import RateMoment
+from skfair.partial_parity.row_pairs import PairTerm, Spline
+from skfair.partial_parity.statistical_parity import StatisticalParityMoment
+from skfair.partial_parity.surrogates import Surrogate
 
 Part = Literal["plus", "minus"]
 PARTS: tuple[Part, ...] = ("plus", "minus")
@@ -90,7 +90,7 @@ class ConvexStep(Surrogate):
         return kind, width, rounding, 1 if self.part == "plus" else 2
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
-        from skfair._kernels import soft_steps
+        from skfair.partial_parity._kernels import soft_steps
 
         if self.kind == "ramp" and not self.rounding:  # straight on both sides of a corner
             how = 0.5 / float(self.width), 0.5 if self.part == "plus" else -0.5, np.inf, False

@@ -22,10 +22,9 @@ from typing import ClassVar
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.constraints.base import CONSTRAINTS, OneLimit
-from skfair.constraints.cells import TrainingRows
-from skfair.constraints.partial.base import RankedMoment, Values
-from skfair.constraints.partial.surrogates import Surrogate
+from skfair.constraints.base import CONSTRAINTS
+from skfair.partial_parity.ranked_moment import IntervalRows, RankedMoment, Values, WithinIntervals
+from skfair.partial_parity.surrogates import Surrogate
 
 # A cell: whether it is of the second of two groups, and its class (0 without classes).
 Cell = tuple[int, int]
@@ -37,7 +36,7 @@ class QuadraticMoment(RankedMoment):
     compared: ClassVar[tuple[tuple[Cell, Cell], ...]]  # the cells above, and those below them
 
     def __init__(
-        self, rows: TrainingRows, surrogate: Surrogate, classes: tuple[int, ...] = ()
+        self, rows: IntervalRows, surrogate: Surrogate, classes: tuple[int, ...] = ()
     ) -> None:
         super().__init__(rows, surrogate)
         n_classes, names = max(1, len(classes)), self.group_names
@@ -83,10 +82,9 @@ class GroupAUCQuadraticMoment(QuadraticMoment):
 
 
 @CONSTRAINTS.register("group_auc_quadratic")
-class GroupAUCQuadratic(OneLimit):
+class GroupAUCQuadratic(WithinIntervals):
     """A row of one group is as likely above a row of the other as below it, (102)."""
 
-    tasks = frozenset({"intervals"})
     ranked = GroupAUCQuadraticMoment
 
 
@@ -97,11 +95,10 @@ class InterGroupMoment(QuadraticMoment):
 
 
 @CONSTRAINTS.register("inter_group_pairwise")
-class InterGroupPairwise(OneLimit):
+class InterGroupPairwise(WithinIntervals):
     """Positives of one group beat negatives of the other as often as the other way round, (105)."""
 
     subset = "class"
-    tasks = frozenset({"intervals"})
     ranked = InterGroupMoment
 
 
@@ -112,9 +109,8 @@ class IntraGroupMoment(QuadraticMoment):
 
 
 @CONSTRAINTS.register("intra_group_pairwise")
-class IntraGroupPairwise(OneLimit):
+class IntraGroupPairwise(WithinIntervals):
     """Positives of a group beat its negatives as often as in the other group, (107)."""
 
     subset = "class"
-    tasks = frozenset({"intervals"})
     ranked = IntraGroupMoment

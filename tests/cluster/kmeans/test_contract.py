@@ -26,7 +26,7 @@ from skfair.cluster.kmeans.solvers.base import (
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from tests.public import public_objects
-from tests.registries import INTERVAL_SOLVERS, SOLVERS
+from tests.registries import SOLVERS
 from tests.seeds import generator
 
 each_solver = pytest.mark.parametrize("name", list(CLUSTERING_SOLVERS))
@@ -89,8 +89,7 @@ def test_names_and_presets(name):
     assert clustering_solver(solver) is solver  # its own defaults are within its ranges
     assert clone(solver) == solver
     assert solver.keeps_balance != bool(solver.trades_by)
-    for family in (SOLVERS, INTERVAL_SOLVERS):
-        assert name not in set(family)
+    assert name not in set(SOLVERS)
 
 
 @each_solver

@@ -10,11 +10,8 @@ from skfair import Certificate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.constraints import DemographicParity, MeanScoreParity
-from skfair.constraints.partial import IntervalConstraint
 from skfair.regression import ConstrainedERMRegressor
 from tests.messages import messages
 from tests.seeds import generator
@@ -50,14 +47,6 @@ def decisions(**options):
     return fit(FairDecisionClassifier, estimator=LogisticRegression(), cv=3, **options)
 
 
-def intervals(constraint="statistical_parity", **options):
-    return fit(PartialParityClassifier, constraint, by="auto", interval=(0, 0.5), **options)
-
-
-def calibrated(constraint="statistical_parity", **options):
-    return fit(PartialParityCalibrator, constraint, by="auto", estimator=SCORED, **options)
-
-
 def lazily(model):
     da = pytest.importorskip("dask.array")
     X_, y, sex = (da.from_array(one, chunks=200) for one in (X, Y, SEX))
@@ -74,23 +63,17 @@ def of_one_group(make, constraint):
 
 
 TO_ALL = DemographicParity(comparison="ratio", reference="overall")
-IN_GROUPS = IntervalConstraint("equal_opportunity", rank_within="group")
 UNREAD = "units= is not read here, because certificate is None"
 RATES, LOSSES = "bounded_selection_rate", "bounded_group_loss"
-LAZY = ConstrainedERMClassifier(certificate=0.9), PartialParityCalibrator(SCORED, certificate=0.9)
 
 test_what_has_no_certificate_is_named = messages(
     # shares and shifts
-    (ValueError, "grow by 0.8", lambda: intervals("group_auc", shift=0.2)),
-    (ValueError, "grow by 0.6", lambda: calibrated(interval=(0, 0.5), shift=0.3)),
-    (ValueError, "one side only", lambda: calibrated("group_auc", share=1e-4)),
     (ValueError, "one side only", lambda: means(by="split", share=1e-4)),
     (ValueError, r"Use Certificate\(by='split'\)", lambda: means(model=(3,))),
     (ValueError, "certificate", lambda: erm(certificate=1.0)),
     (ValueError, "certificate", lambda: erm(certificate=0.0)),
     (ValueError, "certificate", lambda: erm(certificate=2.0)),
     (ValueError, "certificate", lambda: means(certificate=1)),
-    (ValueError, "certificate", lambda: calibrated(certificate=0)),
     # limits
     (ValueError, "min_rate", lambda: erm(min_rate=0.1)),
     (ValueError, "selection_rate", lambda: erm(selection_rate=0.1, by="split")),
@@ -99,19 +82,15 @@ test_what_has_no_certificate_is_named = messages(
     (ValueError, "ratios to the overall", lambda: erm(TO_ALL, max_disparity=0.2)),
     (ValueError, "has no test of", lambda: means("loss_parity")),
     (ValueError, "has no test", lambda: means(MeanScoreParity(reference="overall"))),
-    (ValueError, "has no test", lambda: intervals(IN_GROUPS)),
     (ValueError, "has no test", lambda: of_one_group(erm, RATES)),
     (ValueError, "has no test", lambda: of_one_group(decisions, RATES)),
     (ValueError, "has no test", lambda: of_one_group(means, LOSSES)),
     # rows
     (ValueError, "weighted rows", lambda: means(sample_weight=np.ones(N))),
-    (ValueError, "rows in memory", lambda: lazily(LAZY[0])),
-    (ValueError, "rows in memory", lambda: lazily(LAZY[1])),
+    (ValueError, "rows in memory", lambda: lazily(ConstrainedERMClassifier(certificate=0.9))),
     (ConvergenceWarning, FEW, lambda: few(erm, by="split")),
     (ConvergenceWarning, FEW, lambda: few(means)),
     (ConvergenceWarning, FEW, lambda: few(decisions)),
-    (ConvergenceWarning, FEW, lambda: few(intervals)),
     (ValueError, UNREAD, lambda: few(erm, certificate=None)),
     (ValueError, UNREAD, lambda: few(means, certificate=None)),
-    (ValueError, UNREAD, lambda: few(intervals, certificate=None)),
 )

@@ -14,8 +14,6 @@ from skfair import Certificate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
-    PartialParityClassifier,
 )
 from skfair.estimators.certified.refits import in_folds, in_parts
 from skfair.exceptions import RepeatedRowsWarning
@@ -24,6 +22,7 @@ from skfair.groups.row_units import read_units
 from skfair.groups.training_data import TrainingData
 from skfair.read import _warn_of_repeats
 from skfair.regression import ConstrainedERMRegressor
+from tests.families import by_families
 from tests.seeds import generator
 
 SPLIT = Certificate(0.9, by="split")
@@ -41,13 +40,7 @@ HALVED = {
     "means split": ConstrainedERMRegressor(
         max_disparity=2.0, alpha=0, certificate=SPLIT, random_state=0
     ),
-    "partial": PartialParityClassifier(
-        (0.0, 0.8), max_disparity=0.9, group_aware=True, certificate=0.9, max_iter=5, random_state=0
-    ),
-    "partial odds": PartialParityClassifier(
-        (0.0, 0.8), "equalized_odds", max_disparity=0.9, certificate=0.9, max_iter=5, random_state=0
-    ),
-    "calibrated": PartialParityCalibrator(interval=(0.0, 0.8), max_disparity=0.9, certificate=0.9),
+    **by_families("CERTIFIED_BY_HALVES"),
 }
 MODELS = CROSSED | HALVED
 

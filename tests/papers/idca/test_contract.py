@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import Surrogate
-from skfair.enforcement.partial.strict import INTERVAL_SOLVERS
 from skfair.papers.idca.parts import DCProblem
-from skfair.problems.partial.ranking import PairwiseLoss
+from skfair.partial_parity.pair_losses import PairwiseLoss
+from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from skfair.solvers.base import SOLVERS, check_needs
 from tests.papers.idca.test_dc_solvers import ALPHA, problem_of, start_of
 from tests.small_problems import optimum

@@ -16,10 +16,11 @@ from skfair.papers.idca.dc_penalty import DCPenalty
 from skfair.papers.idca.dc_ssg import DCSSG
 from skfair.papers.idca.idca import IDCA
 from skfair.papers.idca.parts import DCProblem
-from skfair.problems.partial.objectives import MeanLoss
+from skfair.partial_parity.objectives import MeanLoss
 from tests.naive.dc import TinyPairs, TinyParity
+from tests.partial_parity.ranked_moments import ranked_moments
 from tests.seeds import generator
-from tests.small_problems import optimum, ranked_moments
+from tests.small_problems import optimum
 
 pytestmark = pytest.mark.slow
 LOW, HIGH = 0.1, 0.5

@@ -7,10 +7,10 @@ import pytest
 
 from skfair.constraints.partial import IntervalConstraint
 from skfair.papers import IDCA, SSG
-from tests.classification import test_partial_losses as losses
-from tests.classification import test_partial_parity_input as given
-from tests.classification.test_partial_parity import check_promise, fit, people, scores_of
 from tests.papers.idca.test_quadratic import BASELINES
+from tests.partial_parity import test_classifier_input as given
+from tests.partial_parity import test_losses as losses
+from tests.partial_parity.test_classifier import check_promise, fit, people, scores_of
 
 
 @pytest.mark.parametrize("aware", [True, False])

@@ -5,14 +5,14 @@ import pytest
 
 from skfair.papers.idca.idca_stochastic import strata_of
 from skfair.papers.idca.parts import PARTS, ConvexStep, DCProblem, ObjectivePart, part_of_moment
-from skfair.problems.partial.objectives import Objective
-from skfair.problems.partial.ranking import PairwiseLoss
-from tests.constraints.partial import test_constraints_of_intervals as intervals
-from tests.constraints.partial import test_pairwise_constraints as pairs
-from tests.constraints.partial.test_surrogates import FAR, STEPS, check_rates_and_slopes
+from skfair.partial_parity.objectives import Objective
+from skfair.partial_parity.pair_losses import PairwiseLoss
 from tests.naive import partial as naive
-from tests.problems.partial import test_problem as problems
-from tests.problems.partial import test_ranking as ranking
+from tests.partial_parity import test_constraints_of_intervals as intervals
+from tests.partial_parity import test_pair_losses as ranking
+from tests.partial_parity import test_pairwise_constraints as pairs
+from tests.partial_parity import test_problem as problems
+from tests.partial_parity.test_surrogates import FAR, STEPS, check_rates_and_slopes
 from tests.seeds import generator
 
 each_part = pytest.mark.parametrize("part", PARTS)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skfair.papers.idca.parts import part_of_moment
-from tests.constraints.partial.test_pairwise_constraints import (
+from tests.naive import row_pairs
+from tests.partial_parity.test_pairwise_constraints import (
     bind,
     check_no_rows,
     check_slopes,
@@ -12,7 +13,6 @@ from tests.constraints.partial.test_pairwise_constraints import (
     some_rows,
     values,
 )
-from tests.naive import row_pairs
 from tests.seeds import generator
 
 BASELINES = ("group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise")

@@ -1,0 +1,23 @@
+"""Constraints within percentile intervals of the scores, with options of their own.
+
+:class:`skfair.classification.PartialParityClassifier` takes the constraints by name, as objects, or
+as an :class:`IntervalConstraint` that says more.
+"""
+
+from typing import TYPE_CHECKING
+
+from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
+
+if TYPE_CHECKING:
+    from skfair.partial_parity.group_auc import GroupAUC as GroupAUC
+    from skfair.partial_parity.interval_constraint import IntervalConstraint as IntervalConstraint
+    from skfair.partial_parity.interval_constraint import read_constraint as read_constraint
+    from skfair.partial_parity.ranked_moment import RankedMoment as RankedMoment
+    from skfair.partial_parity.ranked_moment import Values as Values
+    from skfair.partial_parity.statistical_parity import StatisticalParity as StatisticalParity
+    from skfair.partial_parity.surrogates import Surrogate as Surrogate
+else:
+    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+
+__all__ = [*names_of_wings(__name__)]

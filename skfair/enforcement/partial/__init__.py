@@ -1,1 +1,0 @@
-"""Limits within an interval of scores: the disparity that is limited, and the repair of scores."""

@@ -1,0 +1,1 @@
+"""Kernels of fits within intervals: steps and pairs of scores, and the middle of groups."""

@@ -1,0 +1,94 @@
+r"""A limit on how far a group ranks above another in the interval: (49) of partial_fairness_idca.
+
+For each pair of groups k, l one two-sided row (the steps satisfy sigma(x) + sigma(-x) = 1)
+
+.. math:: -\kappa \le \sum_{i \in k} \sum_{j \in l} m_i m_j \sigma(z_i - z_j) - \frac12 \le \kappa
+
+where m_i is the mass of row i inside the interval of its group, as in :mod:`skfair.metrics.partial`
+("overlap mass": rows at the ends count in part, ties share). The masses follow the ranking, yet the
+sum is continuous: where two rows change places their scores are equal. Slopes take the masses as
+constant, which is exact wherever no two scores are equal.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.base import CONSTRAINTS
+from skfair.partial_parity.ranked_moment import IntervalRows, RankedMoment, Values, WithinIntervals
+from skfair.partial_parity.row_pairs import PairTerm, Spline
+from skfair.partial_parity.surrogates import Surrogate
+
+
+def step_spline(surrogate: Surrogate) -> Spline:
+    """Return a step as a spline."""
+    _, w, r, _ = surrogate.codes
+    if not surrogate.is_compact:
+        raise ValueError(
+            f"constraint 'group_auc' sums over pairs of rows and needs a step that ends, got "
+            f"surrogate={surrogate.kind!r}. Use 'smoothstep' or 'ramp'."
+        )
+    if surrogate.kind == "smoothstep":
+        return Spline.of({-w: (0, 0, 0.75 / w**2, -0.25 / w**3), w: (1,)})
+    slope = 0.5 / w
+    if r == 0:
+        return Spline.of({-w: (0, slope), w: (1,)})
+    corner = (0, 0, 0.25 * slope / r)
+    rise = {-w - r: corner, -w + r: (slope * r, slope)}
+    return Spline.of(rise | {w - r: (1 - slope * r, slope, -corner[2]), w + r: (1,)})
+
+
+class GroupAUCMoment(RankedMoment):
+    """One row per pair of groups."""
+
+    metrics = ("partial_group_auc_gap",)
+
+    def __init__(self, rows: IntervalRows, surrogate: Surrogate) -> None:
+        super().__init__(rows, surrogate)
+        step_spline(surrogate)  # raises for a step that never ends
+        self.pairs = list(combinations(range(self.n_groups), 2))
+        names = self.group_names
+        self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in self.pairs)
+
+    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
+        """Return the distance from 1/2 allowed; the lengths of the intervals do not matter."""
+        limit = np.full(self.n_constraints, float(tolerance))
+        return -limit, limit
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
+        """Return how far pairs are from even, O(n log n + n G)."""
+        ranked, masses, step = self.ranked_groups(scores), [], step_spline(self.surrogate)
+        for of_group, pairs in zip(ranked, self.intervals.bounds, strict=True):
+            low, high, _ = of_group.masses(pairs)
+            masses.append(high - low)
+        tape = [
+            [PairTerm(ranked[k], masses[k], ranked[other], masses[other], step)]
+            for k, other in self.pairs
+        ]
+        values = np.array([term.value() for (term,) in tape])
+        return Values(values - 0.5, (scores.size, tape))
+
+    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes by the scores, O(n G)."""
+        n, tape = at.tape
+        slopes = np.zeros(n)
+        for multiplier, terms in zip(multipliers, tape, strict=True):
+            if multiplier:
+                for term in terms:
+                    term.add_slopes(multiplier, slopes)
+        return slopes, np.zeros(0)
+
+
+@CONSTRAINTS.register("group_auc")
+class GroupAUC(WithinIntervals):
+    """Bound the distance of group AUCs inside the interval from 1/2.
+
+    A limit of 0 means that no group ranks above another inside the interval (Definition A.1 of
+    partial_fairness_idca). The smooth step must have a bounded width, as "ramp" and "smoothstep"
+    have.
+    """
+
+    ranked = GroupAUCMoment

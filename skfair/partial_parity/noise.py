@@ -1,0 +1,81 @@
+"""The disparity that chance makes between groups that do not differ, and limits below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.groups.limits import Limit
+from skfair.partial_parity.promise import Promise
+from skfair.utils.warn import warn_user
+
+_FLOOR_SAMPLES = 20
+# Samples and rows of the first guess of the noise; limits above this multiple of it are not tested.
+_GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
+# Groups and classes of at most this many rows are never made smaller to guess the noise.
+_FEW_ROWS = 50
+
+
+def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
+    """Return the mean disparity of groups of these sizes with one distribution of scores."""
+    rng = np.random.RandomState(0)
+    scores = np.linspace(-1, 1, promise.targets.size)
+    values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
+    return float(np.mean(values))
+
+
+def alike_rows(
+    levels: GroupLevels,
+    counts: FloatArray,  # (n_groups, 2): rows of each group and class
+    most: float = np.inf,
+) -> tuple[GroupEncoding, FloatArray, float]:
+    """Return rows of groups that do not differ, and the most that all rows have of their noise.
+
+    The rows are groups and targets, with as many of each group and class as counted. If these are
+    more than ``most``, large groups are made smaller, but not small ones, which make most of the
+    noise. Noise falls with the root of the number of rows.
+    """
+    rng = np.random.RandomState(0)
+    kept = min(1.0, most * (levels.offsets.size - 1) / counts.sum())
+    table = np.maximum(np.ceil(kept * counts), np.minimum(counts, _FEW_ROWS))
+    share = np.sqrt((table / np.maximum(counts, 1)).max())
+    table, parts = table.astype(np.int64), []
+    for first, stop in pairwise(levels.offsets.tolist()):
+        by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
+        parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
+    # Attributes differ in how many groups they have, so in how many rows are left of all.
+    sizes = [min(part[c].size for part in parts) for c in (0, 1)]
+    codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
+    return GroupEncoding.of(codes, levels), np.repeat([-1.0, 1.0], sizes), float(share)
+
+
+def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None:
+    """Warn of limits that equal groups of these sizes exceed on average: they ask to fit noise.
+
+    ``limit`` is the one that was used in the end, and ``counts`` (n_groups, 2) the rows of each
+    group and class. A few of them show whether all need to be simulated.
+    """
+
+    def floors(most: float, n_samples: int) -> list[float]:
+        groups, targets, share = alike_rows(promise.groups.levels, counts, most)
+        alike = replace(promise, limit=limit, groups=groups, targets=targets, weights=None)
+        return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]
+
+    limits = [part.bound for part in promise.of_attributes()]
+    guesses = floors(_GUESS_ROWS, _GUESS_SAMPLES)
+    if all(bound > _CLEAR * guess for bound, guess in zip(limits, guesses, strict=True)):
+        return
+    pairs = zip(limits, floors(np.inf, _FLOOR_SAMPLES), strict=True)
+    above = [pair for pair in pairs if pair[0] < pair[1]]
+    if not above:
+        return
+    bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
+    warn_user(
+        f"max_disparity={bound:.3g} is below the noise floor: even identical groups of these "
+        f"sizes show {floor:.3g} on average, so a new sample of this size will exceed the limit. "
+        "Use a larger limit, a longer interval, more rows, or merge small groups."
+    )

@@ -1,0 +1,15 @@
+"""The converter of linear models within intervals to ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from skfair.utils.onnx_kinds import labelled, linear_scores, refuse_groups
+
+
+def labels_and_scores(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, ...]:
+    """Return the classes and the scores of rows."""
+    refuse_groups(model, model.is_group_aware_)
+    return labelled(model, linear_scores(model, ops.number(inputs[0]), ops), ops)

@@ -1,0 +1,399 @@
+"""The disparity that the estimators for partial fairness limit, measure and certify.
+
+A :class:`Promise` says what is limited, in the units of the metric that measures it. It is read
+from the parameters and the groups, and everything that is certified is measured by it, with
+:mod:`skfair.metrics`. The moment of a constraint over ranked rows tells it all that it must know
+(:class:`skfair.constraints.partial.RankedMoment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair import metrics
+from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
+from skfair.constraints.base import DEFAULT_LIMIT, Constraint, refuse_second_limit
+from skfair.groups.cohort import Cohort
+from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.intervals import Intervals
+from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
+from skfair.groups.row_units import RowUnits
+from skfair.metrics.partial import StatisticalParityGap
+from skfair.partial_parity.interval_constraint import IntervalConstraint, read_constraint
+from skfair.partial_parity.ranked_moment import IntervalRows
+from skfair.partial_parity.surrogates import Surrogate
+from skfair.utils.rounding import ROUNDING
+from skfair.utils.text import listed
+from skfair.utils.validation import check_limit, check_scores
+from skfair.utils.warn import warn_user
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """The disparities that are limited on given rows."""
+
+    constraint: IntervalConstraint
+    interval: IntervalLike  # the interval as the user gave it
+    is_ccdf: bool  # whether disparities are shares of the whole groups, not of the interval
+    limit: Limit  # the disparity allowed, of all attributes or of each (None: it is free)
+    groups: GroupEncoding  # the groups of the rows
+    targets: FloatArray  # (n_samples,): -1 and 1
+    weights: FloatArray | None  # (n_samples,): weights of the rows
+    asked: Any = None  # the limit that the user set, which few rows may not allow
+    units: RowUnits | None = None  # which rows belong together
+
+    @cached_property
+    def own_intervals(self) -> Intervals:
+        return Intervals(self.interval, self.groups.levels)
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """The intervals on which shares have to agree.
+
+        They are those of the user, or all of them together, longer by the bound, where groups are
+        compared at thresholds: the ranks of other groups at their thresholds lie there.
+        """
+        own = self.own_intervals
+        return own.widened(self.bound) if self.compares_thresholds else own
+
+    @property
+    def bound(self) -> float:
+        """The disparity allowed, the largest one if each attribute has its own limit."""
+        return loosest(self.limit)
+
+    def _seen_longer(self, length: float) -> Self:
+        """Return the promise on an interval of the user's that is longer."""
+        return replace(self, interval=_pairs(self.own_intervals.widened(length)))
+
+    def of_attributes(self) -> list[Self]:
+        if not isinstance(self.limit, Mapping):
+            return [self]
+        parts = []
+        for a, name in enumerate(self.groups.levels.attributes):
+            limit = self.limit[name]
+            if limit is not None:
+                groups, ends = self.groups.of_attribute(a), self.groups.offsets[a : a + 2]
+                pairs = self.own_intervals.bounds[ends[0] : ends[1]]
+                own = dict(zip(groups.names, pairs, strict=True))
+                parts.append(replace(self, groups=groups, interval=own, limit=float(limit)))
+        return parts
+
+    def in_force(self, scores: FloatArray) -> InForce:
+        """Return the limits, and the disparity that scores reach."""
+        limits: InForce = {}
+        for part in self.of_attributes():
+            name, asked = self.name, self.asked
+            if isinstance(self.limit, Mapping):
+                (attribute,) = part.groups.levels.attributes
+                name, asked = f"{name} of {attribute}", asked[attribute]
+            limits[name] = {"": part.measure(scores), "limit": part.bound}
+            limits[name] |= {"asked": asked} if part.bound > asked + ROUNDING else {}
+        return limits
+
+    @property
+    def ratios(self) -> FloatArray:
+        """Limit of each attribute that is limited, as a part of the bound."""
+        bounds = np.array([part.bound for part in self.of_attributes()])
+        return np.asarray(np.maximum(bounds, ROUNDING) / max(self.bound, ROUNDING))
+
+    def load(self, scores: FloatArray) -> float:
+        """Return the disparity of scores; where each attribute has its limit, in units of these.
+
+        The limits are satisfied if and only if it is at most the bound.
+        """
+        if not isinstance(self.limit, Mapping):
+            return self.measure(scores)
+        parts = zip(self.of_attributes(), self.ratios, strict=True)
+        return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
+
+    @property
+    def name(self) -> str:
+        """Name of the constraint, as the user passed it."""
+        name = self.constraint.constraint
+        return name if isinstance(name, str) else type(name).__name__
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether no attribute has two groups to compare."""
+        return self.groups.is_vacuous
+
+    @property
+    def compares_thresholds(self) -> bool:
+        return self.is_ccdf and self.constraint.ranked.ccdf_metric is not None
+
+    @property
+    def unit(self) -> float:
+        """Units of the disparity that a share of the intervals is."""
+        is_share = self.is_ccdf and self.constraint.ranked.is_share
+        return float(self.intervals.lengths[0]) if is_share else 1.0
+
+    @property
+    def tolerance(self) -> float:
+        """The bound as a share of the intervals."""
+        return self.bound / self.unit
+
+    def percentiles(self, n_percentiles: int) -> FloatArray:
+        """Return where smooth constraints are imposed, as shares of the intervals."""
+        middles = (np.arange(n_percentiles) + 0.5) / n_percentiles
+        if not self.compares_thresholds:
+            return middles * max(0.0, 1 - self.tolerance)
+        # As in the paper: equally spaced in the interval that the user gave.
+        pairs = np.unique(np.concatenate(self.own_intervals.bounds), axis=0)
+        ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
+        place = middles * ends[-1]
+        piece = np.searchsorted(ends, place)
+        return self.intervals.share(pairs[piece, 1] - (ends[piece] - place), 0)
+
+    def measure(self, scores: FloatArray) -> float:
+        """Return the disparity of scores whose decision threshold is 0."""
+        if self.is_vacuous:
+            return 0.0
+        if self._parity is not None:
+            return float(self.unit * self._parity(check_scores(scores)))
+        metric, positive, arguments = self._metric
+        if metric is None:
+            return self._surrogate_value(scores)
+        if not self.compares_thresholds:
+            value = float(self.unit * metric(positive, scores, **arguments))
+            return np.inf if np.isnan(value) else value  # no row of a class is inside
+        try:
+            ccdf_metric = getattr(metrics, str(self.constraint.ranked.ccdf_metric))
+            return float(ccdf_metric(positive, scores, **arguments))
+        except ValueError:  # ties: no threshold of some group lies in the interval
+            of_all = arguments | {"interval": _pairs(self.intervals)}
+            return float(metric(positive, scores, **of_all, normalize=False))
+
+    @cached_property
+    def _parity(self) -> StatisticalParityGap | None:
+        """Statistical parity, prepared to be measured many times; None for other constraints."""
+        metric, _, arguments = self._metric
+        if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
+            return None
+        who = arguments["sensitive_features"], None, self.weights
+        rows = Cohort.of_scores(self.targets, None, *who)
+        return StatisticalParityGap(rows, self.interval)
+
+    @cached_property
+    def _metric(self) -> tuple[Callable[..., float] | None, BoolArray | None, dict[str, Any]]:
+        """The metric, if there is one, whether each row is positive, and keyword arguments."""
+        constraint, name, positive = self.constraint, self.constraint.metric, None
+        arguments: dict[str, Any] = {
+            "sensitive_features": ComparedGroups.of(self.groups),
+            "interval": self.interval,
+            "sample_weight": self.weights,
+        }
+        if constraint.classes:
+            positive, in_groups = self.targets > 0, constraint.ranks_whole_groups
+            arguments["pos_label"] = bool(constraint.classes[-1])
+            arguments |= {"rank_within": "group" if in_groups else "class"}
+            arguments |= {"zero_division": np.nan} if in_groups else {}
+        return None if name is None else getattr(metrics, name), positive, arguments
+
+    def _surrogate_value(self, scores: FloatArray) -> float:
+        """Return what a constraint without a metric limits: the largest of its values."""
+        surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
+        moments = [self.constraint.moments(rows, surrogate)[0] for rows in self.rows(0)]
+        values = [moment.evaluate(scores, nothing).values for moment in moments]
+        return max(float(of_attribute.max(initial=0.0)) for of_attribute in values)
+
+    def rows(self, n_percentiles: int) -> list[IntervalRows]:
+        """Return what a constraint sees: the groups of each attribute that is limited."""
+        rows = []
+        for part in self.of_attributes():
+            for a in range(part.groups.n_attributes):
+                ends = part.groups.offsets[a : a + 2].tolist()
+                at = part.intervals.of_groups(*ends), part.percentiles(n_percentiles)
+                known = part.groups.of_attribute(a), self.targets, self.weights
+                rows.append(IntervalRows(*known, *at))
+        return rows
+
+    def check_nonempty(self, class_names: Sequence[Any]) -> None:
+        """Raise if a group has no rows, of one of the classes that count if classes do."""
+        self.groups.check_nonempty(sample_weight=self.weights)
+        if self.constraint.classes:
+            classes = (self.targets > 0).astype(np.int64)
+            counted = list(self.constraint.classes)
+            self.groups.check_nonempty(classes, class_names, self.weights, counted)
+
+    def inside(self) -> FloatArray:
+        """Return how many rows of each group and class that counts may lie inside its interval."""
+        counts, lengths = self.counts(), self.own_intervals.lengths[:, None]
+        if not self.constraint.ranks_whole_groups:
+            return np.asarray(counts * lengths)
+        of_groups = np.asarray(self.groups.sums(self._counted), dtype=float)[:, None]
+        return np.asarray(np.minimum(counts, of_groups * lengths))
+
+    @property
+    def _counted(self) -> FloatArray | None:
+        """How many rows each one stands for; None if itself."""
+        return None if self.weights is None else (self.weights > 0).astype(float)
+
+    def counts(self) -> FloatArray:
+        """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
+        return self.sums(self._counted)
+
+    def squares(self, weights: FloatArray) -> FloatArray:
+        """Add up the squared weights of rows, or of units, by group and class that counts."""
+        if self.units is None:
+            return self.sums(weights**2)
+        n_classes = 2 if self.constraint.classes else 1
+        classes, n_cells = (self.targets > 0) * (n_classes - 1), n_classes * self.groups.n_groups
+        table = np.zeros((self.groups.n_groups, n_classes))
+        for codes in self.groups.codes:
+            parts = self.units.parts(codes * n_classes + classes, n_cells)
+            table += parts.squares(parts.sums(weights[None]), n_cells).reshape(table.shape)
+        return table[:, list(self.constraint.classes) or [0]]
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """Add up values by group and class that counts, (n_groups, n_classes); ones if None."""
+        if not self.constraint.classes:
+            return np.asarray(self.groups.sums(values), dtype=float)[:, None]
+        classes = (self.targets > 0).astype(np.int64)
+        table = self.groups.cross_counts(classes, 2, values)
+        return np.asarray(table[:, list(self.constraint.classes)], dtype=float)
+
+
+def _pairs(intervals: Intervals) -> list[Any]:
+    """Return intervals that are the same for all groups as a user would write them."""
+    return [tuple(pair) for pair in intervals.bounds[0].tolist()]
+
+
+def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
+    """Return the limit of a constraint; warn if it is on a difference, and hardly limits it."""
+    own = read_constraint(constraint).own_limit
+    if max_disparity != DEFAULT_LIMIT:
+        refuse_second_limit(constraint, max_disparity)
+    limit = max_disparity if own is None else own
+    check_limit(min(loosest(limit), 1.0), f"max_disparity={limit!r}", ratio="")
+    return limit
+
+
+def promise_of_fit(
+    constraint: str | Constraint,
+    interval: IntervalLike,
+    scale: str,
+    max_disparity: Limit,  # unless the constraint has its own
+    groups: GroupEncoding,
+    y: ColumnLike,
+    classes: NDArray[Any],  # two, the positive one last
+    weights: FloatArray | None,
+) -> Promise:
+    """Return what is limited on the rows of a fit, with a limit that these rows allow."""
+    limit = limit_of(constraint, max_disparity)
+    limits = limits_of_attributes(limit, groups)
+    if not isinstance(limit, Mapping) or len(limits) == 1:
+        limit = loosest(limit)
+    within, targets = read_constraint(constraint), np.where(y == classes[1], 1.0, -1.0)
+    known = groups, targets, weights, limit
+    promise = Promise(within, interval, scale == "ccdf", limit, *known)
+    promise.check_nonempty(classes.tolist())
+    _check_interval(promise)
+    if promise.is_vacuous:
+        groups.warn_single("no constraint is active.")
+    if not isinstance(limit, Mapping):
+        return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
+    allowed: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)
+    limited = [name for name in allowed if limit[name] is not None]
+    for name, part in zip(limited, promise.of_attributes(), strict=True):
+        allowed[name] = _allowed_by_rows(part, f"max_disparity[{name!r}]")
+    return replace(promise, limit=allowed)
+
+
+def _check_interval(promise: Promise) -> None:
+    """Raise if the scale has no meaning for the constraint, or an interval holds no row."""
+    within, groups = promise.constraint, promise.groups
+    if promise.is_ccdf and not within.ranked.is_share:
+        raise ValueError(
+            f"scale='ccdf' has no meaning for constraint={promise.name!r}, whose disparity is "
+            "no share of an interval. Use scale='conditional'."
+        )
+    if promise.is_ccdf and within.ranks_whole_groups:
+        raise ValueError(
+            "scale='ccdf' has no meaning for rank_within='group': how many rows of a class are "
+            "inside the interval depends on the scores. Use scale='conditional'."
+        )
+    decides = within.ranked.limits_decisions
+    if promise.is_ccdf and decides and np.ptp(promise.intervals.lengths) > ROUNDING:
+        raise ValueError(
+            "scale='ccdf' compares shares of whole groups, so the intervals of all groups must be "
+            f"equally long; got {promise.interval!r}. Use scale='conditional'."
+        )
+    inside = promise.inside().min(axis=1)
+    if within.metric and inside.min() < 1 - 1e-9:
+        rows = [f"{name!r} {n:.1f}" for name, n in zip(groups.names, inside.tolist(), strict=True)]
+        raise ValueError(
+            f"The interval {promise.interval!r} holds less than one row of a group. Rows inside "
+            f"it: {listed(rows)}. Choose a longer interval or merge small groups."
+        )
+
+
+def _allowed_by_rows(promise: Promise, name: str) -> float:
+    """Return the limit, or with a warning the least one that the numbers of rows allow."""
+    counts = promise.counts() if promise.is_ccdf else promise.inside()
+    floor = float((1 / counts).max())
+    if promise.bound >= floor or promise.is_vacuous or not promise.constraint.ranked.is_share:
+        return promise.bound
+    warn_user(
+        f"{name}={promise.bound:g} is less than one row of the smallest group in the interval, "
+        f"so {floor:.4g} is used. Set at least this limit, choose a longer interval or merge small "
+        "groups."
+    )
+    return floor
+
+
+def upper_bound(
+    promise: Promise, scores: FloatArray, confidence: float, shift: float = 0.0
+) -> float:
+    r"""Return what the disparity of all people is at most, judged by a sample of them.
+
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k are within
+    :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, of all m groups (and
+    classes) at once with probability 1 - delta; shares of an interval of length L within
+    epsilon_k / L. Under "ccdf" the thresholds that the interval touches may differ as well, so it
+    is made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be
+    replaced by any others, ranks may move by as much again. With weights n_k is the effective
+    number of rows, and where rows belong together that of units, which makes it an approximation.
+    """
+    if promise.constraint.ranks_whole_groups:
+        raise ValueError(
+            "There is no such bound for rank_within='group': how many rows of a class are inside "
+            "the interval is not known. Use rank_within='class'."
+        )
+    counts = promise.counts()
+    if promise.weights is not None or promise.units is not None:  # effective numbers
+        weights = np.ones(scores.size) if promise.weights is None else promise.weights
+        counts = promise.sums(weights) ** 2 / promise.squares(weights)
+    epsilon = np.sqrt(np.log(2 * counts.size / (1 - confidence)) / (2 * counts)).max(axis=1)
+    epsilon += shift
+    if promise.is_vacuous:
+        return 0.0
+    if not promise.is_ccdf:
+        epsilon = epsilon / promise.intervals.lengths
+    elif promise.compares_thresholds:
+        promise = promise._seen_longer(float(epsilon.max()))
+    return min(1.0, promise.measure(scores) + float(np.sort(epsilon)[-2:].sum()))
+
+
+def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None:
+    """Warn that the promise is not kept on the training rows."""
+    remedy = (
+        "Raise max_disparity, choose a longer interval, or merge small groups."
+        if is_repaired
+        else "Raise max_disparity or IntervalConstraint(n_percentiles=), choose a longer interval, "
+        "merge small groups, or let the model use the group (group_aware=True), which satisfies "
+        "the limit exactly."
+    )
+    limit = promise.limit if isinstance(promise.limit, Mapping) else f"{promise.bound:g}"
+    warn_user(
+        f"No model was found whose {promise.name} disparity on the training data is at most "
+        f"{limit}; the smallest reached is {disparity:.4g}. {remedy}",
+        ConvergenceWarning,
+    )

@@ -1,0 +1,241 @@
+r"""Repair: one monotone map of the scores per group that satisfies a limit within an interval.
+
+Fairness within an interval is a property of the distributions of the scores. Where the group is
+known at prediction, any monotone map per group may be applied, and what the constraint costs is
+decided by the rates of positive decisions alone. So repair has two steps, each exact on the given
+rows:
+
+1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
+   tolerance, each group gets a threshold of its own. These are the most accurate thresholds that
+   keep the shares within the tolerance of each other (:mod:`skfair.partial_parity.thresholds`).
+2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
+   theta and H the middle between the largest and the smallest of them. Scores are moved no further
+   than needed to have :math:`|F_k - H| \le \kappa / 2` everywhere, which puts any two groups within
+   :math:`\kappa`. For a row that owns the shares [a, b] this is an interval of scores,
+
+   .. math:: \inf\{\theta: H(\theta) \le a + \kappa / 2\} \le \text{score} \le
+             \sup\{\theta: H(\theta) \ge b - \kappa / 2\}
+
+   so the guarantee holds for every row, with ties and weights. Decisions do not change, and scores
+   that already satisfy the constraint stay as they are.
+
+A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
+middle of its share, so that it is half of it away from H on both sides. Then the tolerance can be
+missed, by no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.enforcement.cuts import Blocks, score_blocks
+from skfair.enforcement.group_maps import GroupMaps
+from skfair.groups.intervals import Intervals
+from skfair.partial_parity.promise import Promise
+from skfair.partial_parity.thresholds import choose_cuts, small_distance
+from skfair.utils.rounding import ROUNDING
+from skfair.utils.threads import for_groups
+from skfair.utils.warn import warn_user
+
+_BISECTIONS = 12
+
+
+def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
+    knots = [block.scores[:1].copy() for block in blocks]
+    after = [x - t for x, t in zip(knots, thresholds, strict=True)]
+    return GroupMaps(np.asarray(thresholds, dtype=np.float64), knots, after)
+
+
+def band_maps(
+    blocks: Sequence[Blocks],  # distinct scores of each group
+    thresholds: FloatArray,  # (n_groups,): what is moved to 0
+    intervals: Intervals,  # the percentile intervals
+    tolerance: float,  # largest difference of shares
+) -> tuple[GroupMaps, float]:
+    """Move scores as little as needed for the shares of all groups to agree at every score.
+
+    The tolerance that is kept is returned too, or the largest block of ties if that is more.
+    O(n log n + n G).
+    """
+    owned = [
+        _owned(block, intervals.share(block.ends, g), t)
+        for g, (block, t) in enumerate(zip(blocks, thresholds, strict=True))
+    ]
+    points, middle = _middle(owned)
+    half = 0.5 * tolerance + ROUNDING
+    new = for_groups(lambda block: _band(block, points, middle, half), owned, middle.size)
+    largest = max(float((block.ends - block.starts).max()) for block in owned)
+    knots = [
+        _knots(block, after, t) for block, after, t in zip(owned, new, thresholds, strict=True)
+    ]
+    before, after = ([pair[k] for pair in knots] for k in (0, 1))
+    maps = GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after)
+    return maps, max(tolerance, largest)
+
+
+class _Owned(NamedTuple):
+    """The blocks of one group that own a share of its interval, in descending order."""
+
+    before: FloatArray  # their scores
+    scores: FloatArray  # their scores when the threshold is moved to 0
+    starts: FloatArray  # share of the interval above each block
+    ends: FloatArray  # share above and in it
+
+
+def _owned(blocks: Blocks, share: FloatArray, threshold: float) -> _Owned:
+    owns = share[1:] > share[:-1]
+    before = blocks.scores[owns]
+    return _Owned(before, before - threshold, share[:-1][owns], share[1:][owns])
+
+
+def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
+    """Return the scores at which shares change, and 0, descending; and H above and below each."""
+    from skfair.partial_parity._kernels.middle_levels import middle_levels
+
+    scores = np.concatenate([block.scores for block in owned])
+    groups = np.repeat(np.arange(len(owned)), [block.scores.size for block in owned])
+    order = np.argsort(-scores, kind="stable")
+    scores = scores[order]
+    is_last = np.append(scores[1:] != scores[:-1], True)
+    middle = np.empty(np.count_nonzero(is_last))
+    levels = np.concatenate([block.ends for block in owned])[order]
+    middle_levels(levels, groups[order], is_last, len(owned), middle)
+    points, middle = scores[is_last], np.append(0.0, middle)
+    # 0 is a point of its own, so that no score is put on its other side.
+    place = int(np.searchsorted(-points, 0.0))
+    if place == points.size or points[place] != 0.0:
+        points = np.insert(points, place, 0.0)
+        middle = np.insert(middle, place, middle[place])
+    return points, middle
+
+
+def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) -> FloatArray:
+    """Return the new scores of the blocks of one group.
+
+    ``middle[m]`` is H on [points[m], points[m - 1]), so a score may lie in (or at the ends of) the
+    gaps numbered from its upper to its lower one; a score that has to move goes to the middle of
+    the outermost gap, where rounding cannot carry it across a point.
+    """
+    upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
+    lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
+    # A block that owns more than its band goes where H passes its middle.
+    center = 0.5 * (owned.starts + owned.ends)
+    is_large = lower + 1 < upper
+    upper = np.where(is_large, np.searchsorted(middle, center - ROUNDING, side="left"), upper)
+    lower = np.where(is_large, np.searchsorted(middle, center + ROUNDING, side="right") - 1, lower)
+    outside = small_distance(points)
+    tops = np.append(points[0] + 2 * outside, points)
+    bottoms = np.append(points, points[-1] - 2 * outside)
+    gaps = 0.5 * (tops + bottoms)
+    highest = np.append(np.inf, points)[upper]
+    lowest = np.append(points, -np.inf)[lower]
+    new = np.where(owned.scores > highest, gaps[upper], owned.scores)
+    new = np.where(owned.scores < lowest, gaps[lower], new)
+    new = np.where(lowest >= highest, highest, new)  # a single point is left
+    # Large blocks of all groups meet in the middle of their gap, on their side of 0.
+    is_positive = owned.scores > 0
+    low = np.where(is_large & is_positive, np.maximum(lowest, 0.0), lowest)
+    high = np.where(is_large & ~is_positive, np.minimum(highest, 0.0), highest)
+    new = np.where(is_large, 0.5 * (low + high), new)
+    return np.minimum.accumulate(new)
+
+
+def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+    """Return the knots of a map, rising: blocks that own a share, and the threshold.
+
+    Rows that own none lie between, or move in parallel with the outermost; so they stay in order,
+    and no clump of ties arises at the ends of the interval.
+    """
+    kept = np.arange(new.size)
+    if new.size > 2:
+        is_moved = new != owned.scores
+        alike = (is_moved[1:] == is_moved[:-1]) & (~is_moved[1:] | (new[1:] == new[:-1]))
+        kept = np.flatnonzero(np.concatenate([[True], ~(alike[:-1] & alike[1:]), [True]]))
+    before, after = owned.before[kept][::-1], new[kept][::-1]
+    place = int(np.searchsorted(before, threshold))
+    if place < before.size and before[place] == threshold:
+        return before.copy(), after.copy()
+    return np.insert(before, place, threshold), np.insert(after, place, 0.0)
+
+
+def repair_scores(
+    promise: Promise,  # what is limited; the groups must not overlap
+    scores: FloatArray,  # (n_samples,): scores of the rows of the promise
+    *,
+    min_gap: float = 0.0,  # scores that are closer count as tied
+) -> tuple[GroupMaps, float]:
+    """Return monotone maps of the groups, and the disparity that is kept, O(n log n + n G).
+
+    That is the bound of the promise; more only where ties leave no choice.
+    """
+    groups, codes = promise.groups, promise.groups.codes[0]
+    blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
+    levels = _levels(promise, blocks)
+    if promise.constraint.ranked.limits_decisions or groups.n_groups == 1:
+        cuts = choose_cuts(blocks, levels, promise.tolerance, 0.0).thresholds
+        return shift_maps(blocks, cuts), promise.bound
+
+    as_they_are = promise.measure(scores)
+    unmoved = shift_maps(blocks, np.zeros(groups.n_groups))
+    if as_they_are <= promise.bound:
+        return unmoved, promise.bound
+
+    def bands(tolerance: float) -> tuple[GroupMaps, float]:
+        cuts = choose_cuts(blocks, levels, tolerance, 0.0).thresholds
+        maps, _ = band_maps(blocks, cuts, promise.intervals, tolerance)
+        return maps, promise.measure(maps(scores, codes))
+
+    tolerance = promise.tolerance
+    if not promise.constraint.ranked.is_share:
+        tolerance = _widest(bands, promise.bound)
+    maps, kept = bands(tolerance)
+    if as_they_are < kept > promise.bound + ROUNDING:  # ties: better not to move them
+        maps, kept = unmoved, as_they_are
+    if kept <= promise.bound + ROUNDING:
+        return maps, promise.bound
+    warn_user(
+        f"Because of ties, the {promise.name} disparity of the training data cannot be smaller "
+        f"than {kept:.4g}, but max_disparity={promise.bound:g} was requested. Finer scores, a "
+        "longer interval or merged groups would help."
+    )
+    return maps, kept
+
+
+def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
+    """Look for the widest bands that keep a bound: those of the bound do, and mostly wider ones."""
+    low, high = bound, 1.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if bands(middle)[1] <= bound else (low, middle)
+    return low
+
+
+def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:
+    """Return, for each comparison and group, the share of the interval above each cut."""
+    share, classes = promise.intervals.share, promise.constraint.classes
+    if len(blocks) == 1:  # compared with nobody
+        return [[np.zeros(blocks[0].ends.size)]]
+    if not classes:
+        return [[share(block.ends, g) for g, block in enumerate(blocks)]]
+    if promise.constraint.ranks_whole_groups:
+        return [
+            [_rates_inside(block, share(block.ends, g), c) for g, block in enumerate(blocks)]
+            for c in reversed(classes)
+        ]
+    return [
+        [share(block.positive if c else block.negative, g) for g, block in enumerate(blocks)]
+        for c in reversed(classes)
+    ]
+
+
+def _rates_inside(blocks: Blocks, share: FloatArray, label: int) -> FloatArray:
+    """Return the rate at each cut among the rows of a class whose rank in the group is inside."""
+    size = np.diff(blocks.ends)
+    part = np.divide(np.diff(share), size, out=np.zeros(size.size), where=size > 0)
+    mass = part * np.diff(blocks.positive if label else blocks.negative)
+    above = np.concatenate([[0.0], np.cumsum(mass)])
+    return above / above[-1] if above[-1] > 0 else above

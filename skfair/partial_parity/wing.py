@@ -1,0 +1,55 @@
+"""Fits within intervals as a wing: what they add to public packages, and what they compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+NAMES = {
+    "skfair.classification": {
+        "PairLoss": "pair_losses",
+        "PartialParityCalibrator": "calibrator",
+        "PartialParityClassifier": "classifier",
+    },
+    "skfair.constraints.partial": {
+        "GroupAUC": "group_auc",
+        "IntervalConstraint": "interval_constraint",
+        "RankedMoment": "ranked_moment",
+        "StatisticalParity": "statistical_parity",
+        "Surrogate": "surrogates",
+        "Values": "ranked_moment",
+        "read_constraint": "interval_constraint",
+    },
+}
+
+
+def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Fit within intervals of ranks: yield models, X, y and groups."""
+    from skfair.partial_parity.calibrator import PartialParityCalibrator
+    from skfair.partial_parity.classifier import PartialParityClassifier
+    from skfair.partial_parity.interval_constraint import IntervalConstraint
+    from skfair.partial_parity.surrogates import Surrogate
+
+    noise = np.random.RandomState(1).normal(size=len(rows))
+    y = (rows[:, 0] + np.linspace(0.5, -0.5, len(rows)) + noise > 0).astype(np.int64)
+    interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
+    for constraint, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
+        yield interval(constraint=constraint, group_aware=is_aware), rows, y, groups
+    yield interval(constraint=IntervalConstraint(surrogate="sigmoid")), rows, y, groups
+    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
+    yield calibrator, rows, y, groups
+    calibrator.predict(rows, sensitive_features=groups)
+    Surrogate("ramp", 0.5)(rows[:, 0])
+
+
+def onnx() -> dict[type, Any]:
+    """Return the estimators that can be converted to ONNX, and how."""
+    from skfair.partial_parity.classifier import PartialParityClassifier
+    from skfair.partial_parity.onnx import labels_and_scores
+    from skfair.utils.onnx_kinds import Kind
+
+    return {PartialParityClassifier: Kind(labels_and_scores, ("label", "scores"))}

@@ -1,1 +1,0 @@
-"""Problems with constraints within percentile intervals."""
