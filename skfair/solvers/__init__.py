@@ -13,7 +13,7 @@ from skfair.utils.deferred import deferred
 from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
-    from skfair.cluster.kmeans.solvers.prices import Prices as Prices
+    from skfair.cluster.kmeans.prices import Prices as Prices
     from skfair.cluster.spectral.eigen.arpack import Arpack as Arpack
     from skfair.cluster.spectral.eigen.dense import DenseEigh as DenseEigh
     from skfair.cluster.spectral.eigen.lanczos import Lanczos as Lanczos

@@ -8,7 +8,7 @@ import numpy as np
 
 from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers.base import RunSettings
+from skfair.cluster.kmeans.solver import RunSettings
 from skfair.groups.encoding import encode_groups
 from skfair.papers.vfairkm import variational
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment

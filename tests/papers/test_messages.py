@@ -5,7 +5,7 @@ import pytest
 
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import clustering_solver
+from skfair.cluster.kmeans.solver import clustering_solver
 from skfair.papers import (
     MultiplierModel,
     PladaStochastic,

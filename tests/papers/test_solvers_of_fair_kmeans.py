@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import RunSettings
+from skfair.cluster.kmeans.solver import RunSettings
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Smooth, Swap, Variational
 from tests.cluster.kmeans.test_fair_kmeans import segregated, towns

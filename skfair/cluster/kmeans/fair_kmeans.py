@@ -43,7 +43,7 @@ from skfair.cluster.kmeans.results import (
     warn_of_result,
 )
 from skfair.cluster.kmeans.rows import clustering_problem, row_checks
-from skfair.cluster.kmeans.solvers.base import (
+from skfair.cluster.kmeans.solver import (
     Clustering,
     ClusteringSolver,
     RunSettings,

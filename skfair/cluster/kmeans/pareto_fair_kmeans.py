@@ -26,7 +26,7 @@ from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.kmeans.fair_kmeans import FairKMeans
 from skfair.cluster.kmeans.results import clustering_attributes
 from skfair.cluster.kmeans.rows import clustering_problem, row_checks
-from skfair.cluster.kmeans.solvers.base import (
+from skfair.cluster.kmeans.solver import (
     ClusteringSolver,
     Front,
     FrontPoint,

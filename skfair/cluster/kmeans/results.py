@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers.base import Clustering
+from skfair.cluster.kmeans.solver import Clustering
 from skfair.cluster.results import count_attributes, missed_by, warn_of_missed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.warn import warn_user

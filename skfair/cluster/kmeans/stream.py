@@ -7,7 +7,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.cluster.assignment.by_prices import place
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers.base import Clustering
+from skfair.cluster.kmeans.solver import Clustering
 
 # The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
 _LEAST_STEP = 0.03

@@ -12,7 +12,7 @@ NAMES = {
         "FairKMeans": "fair_kmeans",
         "ParetoFairKMeans": "pareto_fair_kmeans",
     },
-    "skfair.solvers": {"Prices": "solvers.prices"},
+    "skfair.solvers": {"Prices": "prices"},
 }
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
 _MANY_ROWS = 1 << 17  # from here on rows are summed in one pass
@@ -22,7 +22,7 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Cluster: yield models, X, y and groups. Costs near zero are summed anew."""
     from skfair.cluster.kmeans.fair_kmeans import FairKMeans
     from skfair.cluster.kmeans.pareto_fair_kmeans import ParetoFairKMeans
-    from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+    from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 
     n_rows = len(rows)
     model, few_points = FairKMeans(3, **_USUAL), np.repeat(rows[:3], n_rows // 3, axis=0)

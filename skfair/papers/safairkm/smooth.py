@@ -44,7 +44,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray
 from skfair.cluster.assignment.points import RepresentationProblem, squared_distances
-from skfair.cluster.kmeans.solvers.base import (
+from skfair.cluster.kmeans.solver import (
     Clustering,
     ClusteringSolver,
     RunSettings,

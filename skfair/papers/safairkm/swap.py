@@ -55,7 +55,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import Callback, FloatArray, IntArray, Seed
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers.base import (
+from skfair.cluster.kmeans.solver import (
     Clustering,
     ClusteringSolver,
     ConstraintsOf,

@@ -6,8 +6,8 @@ import numpy as np
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.cluster.assignment import by_prices, points
-from skfair.cluster.kmeans.solvers import prices
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans import prices
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from tests.seeds import generator
 
 rng = generator(0)

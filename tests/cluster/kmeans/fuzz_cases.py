@@ -6,7 +6,7 @@ import numpy as np
 
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from tests.cluster.fuzz_cases import balances, clustering, draw_limit
 from tests.fuzz.hard_fits import EXACT, Count, Fit, Pair, weighted
 from tests.fuzz.hard_rows import OFTEN_TIED, draw_rows, pick

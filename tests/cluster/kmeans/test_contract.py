@@ -14,7 +14,7 @@ from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.cluster.assignment.counts import Constraints, balance_constraints, share_constraints
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers.base import (
+from skfair.cluster.kmeans.solver import (
     CLUSTERING_SOLVERS,
     Clustering,
     ClusteringSolver,

@@ -12,7 +12,7 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.cluster.assignment.counts import balance_constraints
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.kmeans.points_in_partitions import PointsInPartitions
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from skfair.groups.encoding import encode_groups
 from skfair.read import read_rows
 from skfair.utils import partitioned_rows, partitions

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive
 from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from skfair.exceptions import SmallGroupWarning
 from tests.messages import later, messages
 from tests.seeds import generator

@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from skfair.datasets import load_local, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
@@ -118,8 +118,8 @@ def test_the_papers_sets(variant):
 
 def test_large_data_are_swept_on_a_sample(monkeypatch):
     X, groups = segregated(900)
-    monkeypatch.setattr("skfair.cluster.kmeans.solvers.prices.LARGE", 600)
-    monkeypatch.setattr("skfair.cluster.kmeans.solvers.prices.SAMPLE", 300)
+    monkeypatch.setattr("skfair.cluster.kmeans.prices.LARGE", 600)
+    monkeypatch.setattr("skfair.cluster.kmeans.prices.SAMPLE", 300)
     front = ParetoFairKMeans(3, balances=[0.5, 0.9], n_init=1, random_state=0)
     front.fit(X, sensitive_features=groups)
     assert front.labels_.shape[1] == 900

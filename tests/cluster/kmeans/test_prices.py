@@ -17,10 +17,9 @@ from skfair.cluster.assignment.by_prices import assign, maximise_dual
 from skfair.cluster.assignment.counts import balance_constraints
 from skfair.cluster.assignment.placement import Placement
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.kmeans.solvers import prices
-from skfair.cluster.kmeans.solvers.base import RunSettings
-from skfair.cluster.kmeans.solvers.lloyd import fair_lloyd
-from skfair.cluster.kmeans.solvers.prices import Prices
+from skfair.cluster.kmeans import prices
+from skfair.cluster.kmeans.prices import Prices, fair_lloyd
+from skfair.cluster.kmeans.solver import RunSettings
 from skfair.groups.encoding import encode_groups
 from tests.python_kernels import as_python
 from tests.seeds import generator

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.cluster.kmeans.solvers.base import CLUSTERING_SOLVERS
+from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS
 from tests.solvers import test_every_solver_on_real_data as real
 
 pytestmark = real.pytestmark

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from skfair.cluster.kmeans.solvers.base import clustering_solver
+from skfair.cluster.kmeans.solver import clustering_solver
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score
 from skfair.papers.safairkm.smooth import Smooth

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair import metrics
-from skfair.cluster.kmeans.solvers.base import clustering_solver
+from skfair.cluster.kmeans.solver import clustering_solver
 from skfair.papers._kernels import swap_rows, swaps
 from skfair.papers.safairkm import swap, swap_sample
 from skfair.papers.safairkm.swap import Swap

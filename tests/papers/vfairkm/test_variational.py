@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skfair.cluster.kmeans.solvers.base import clustering_solver
+from skfair.cluster.kmeans.solver import clustering_solver
 from skfair.papers.vfairkm import soft_assignment
 from skfair.papers.vfairkm.variational import Variational
 from tests.naive import soft as naive_soft

@@ -33,7 +33,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
-    "clustering solver", "skfair.cluster.kmeans.solvers", PAPERS
+    "clustering solver", "skfair.cluster.kmeans.prices", PAPERS
 )
 
 

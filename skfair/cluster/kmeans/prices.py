@@ -1,0 +1,328 @@
+"""The default solver of k-means under constraints: prices of placing each group in each cluster.
+
+A round assigns every row at prices that satisfy the limits and moves the centres to the means
+(``fair_lloyd``). Starts compete, those of many rows on a sample (``Prices.cluster``). Neighbouring
+balances have neighbouring prices and centres, so one round per balance follows the whole front of
+cost against balance once it is on it. Each start is swept up and down, because each direction finds
+points that the other misses. Nothing is thinned out: every clustering that no other dominates is
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from skfair._typing import Callback, FloatArray
+from skfair.cluster.assignment.by_prices import (
+    LARGE,
+    SAMPLE,
+    STEPS,
+    TEMPERATURES,
+    at_best_prices,
+    place,
+)
+from skfair.cluster.assignment.points import RepresentationProblem
+from skfair.cluster.kmeans.solver import (
+    Clustering,
+    ClusteringSolver,
+    ConstraintsOf,
+    Front,
+    FrontPoint,
+    RunSettings,
+    Starts,
+    for_each,
+    register,
+)
+from skfair.solvers.base import Status
+from skfair.utils.history import History, go_on
+
+# How many rounds may look at all rows of a large problem, before and after the repair.
+_FULL_ROUNDS = 3
+# Problems of more than three times as many rows make these rounds on a sample of this size. Then
+# follow a few over all rows, whose steps on the dual look at the sample.
+_MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
+_LAST_ROUNDS = 2
+# Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
+# with many constraints the multipliers are never quite at rest, and the centres tremble with them.
+_PATIENCE, _PROGRESS = 6, 1e-4
+# How many rounds of repair and improvement may follow.
+FINISHING_ROUNDS = 10
+# By what share a round of placing whole rows and moving the centres has to lower the cost.
+_WORTH_A_ROUND = 1e-5
+
+
+@register
+@dataclass
+class Prices(ClusteringSolver):
+    """k-means under limits on groups, solved with dual prices of the cheapest assignment.
+
+    Each pair of a group and a cluster has a price, and each row is assigned to the cluster with the
+    smallest squared distance plus price. The prices are the dual variables of the limits. The
+    solver enforces limits on the balance or on the shares of groups, also for several attributes
+    and with sample weights. Rows may be in the partitions of a Dask collection.
+
+    Notes
+    -----
+    A round costs a few passes over the rows, each of which is O(n K d). The steps on the prices
+    only use the rows near a tie. For K clusters and J groups, a limit on the balance has
+    K J (J - 1) multipliers, and limits on the shares have 2 K J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.solvers import Prices
+    >>> X, sex = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    >>> model = FairKMeans(3, solver=Prices(), random_state=0).fit(X, sensitive_features=sex)
+    >>> bool(model.balance_ >= 0.8)
+    True
+    """
+
+    name = "prices"
+    takes_overlaps = True
+    takes_sparse = True
+    has_front = True
+    keeps_balance = True
+    keeps_shares = True
+
+    def run(
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
+    ) -> Clustering:
+        return self.cluster(problem, [start], settings)
+
+    def cluster(
+        self, problem: RepresentationProblem, starts: Sequence[FloatArray], settings: RunSettings
+    ) -> Clustering:
+        # The starts of a large problem compete on a sample, where it only has to be seen which is
+        # better; the winner goes on with a few rounds over all rows.
+        is_large = problem.n_samples > LARGE
+        part = problem.sample(SAMPLE, settings.random_state) if is_large else problem
+        run = partial(
+            fair_lloyd,
+            part,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            finishing_rounds=1 if is_large else FINISHING_ROUNDS,
+            search_counts=not is_large,
+            callback=settings.callback,
+        )
+        best = min(for_each(run, starts, settings.callback), key=lambda run: run.standing)
+        return _on_all_rows(problem, best, settings) if is_large else best
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        constraints_of: ConstraintsOf,
+        targets: FloatArray,
+        starts: Starts,
+        settings: RunSettings,
+    ) -> Front:
+        # A large problem is swept on a sample.
+        first, callback = starts(settings.random_state), settings.callback
+        if problem.n_samples <= LARGE:
+            return Front(sweep(problem, constraints_of, targets, first, callback), {})
+        sample = problem.sample(SAMPLE, settings.random_state)
+        points = sweep(sample, constraints_of, targets, first, callback)
+        return Front(on_all_points(problem, points, callback), {})
+
+
+def _on_all_rows(
+    problem: RepresentationProblem,
+    best: Clustering,  # of a sample
+    settings: RunSettings,
+) -> Clustering:
+    """Carry a clustering from a sample to all rows, by way of a larger sample if they are many."""
+    rounds, middle = _FULL_ROUNDS, None
+    status = best.status
+    if status != "stopped" and problem.n_samples > 3 * _MIDDLE:
+        middle = problem.sample(_MIDDLE, settings.random_state)
+        best = fair_lloyd(
+            middle,
+            best.centers,
+            multipliers=best.multipliers,
+            max_iter=min(settings.max_iter, _MIDDLE_ROUNDS),
+            tol=settings.tol,
+            finishing_rounds=0,
+            callback=settings.callback,
+        )
+        rounds = _LAST_ROUNDS
+    # A stop leaves whole rows to be placed, and no further rounds.
+    if best.status == "stopped":
+        status, rounds = best.status, 0
+    result = fair_lloyd(
+        problem,
+        best.centers,
+        multipliers=best.multipliers,
+        max_iter=min(settings.max_iter, rounds),
+        tol=settings.tol,
+        finishing_rounds=max(rounds, 1),
+        part=middle,
+        callback=settings.callback,
+    )
+    return result._replace(status=status, n_iter=result.n_iter or best.n_iter)
+
+
+def fair_lloyd(
+    problem: RepresentationProblem,  # points and constraints
+    centers: FloatArray,  # (n_clusters, n_features): scaled starting centres
+    *,
+    # (n_clusters, n_constraints): multipliers of a similar problem, to start from
+    multipliers: FloatArray | None = None,
+    max_iter: int = 100,  # largest number of rounds
+    # Rounds end when the squared shift of all centres is below ``tol`` times the mean
+    # variance of the features
+    tol: float = 1e-4,
+    # Largest number of rounds with repair and improvement
+    finishing_rounds: int = FINISHING_ROUNDS,
+    search_counts: bool = True,  # whether whole counts are sought where single moves get stuck
+    part: RepresentationProblem | None = None,  # a sample of the points that prices are found on
+    callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
+) -> Clustering:
+    """Alternate the cheapest assignment under the constraints with the means of the clusters.
+
+    Rounds first follow the dual alone (the few rows near a tie hardly move a mean); once the
+    centres rest, every round is repaired and improved, and rounds go on while the cost falls.
+
+    Returns
+    -------
+    clustering : Clustering
+        The cheapest clustering found.
+    """
+    temperatures = TEMPERATURES[:1] if multipliers is None else TEMPERATURES[-1:]
+    multipliers = problem.no_multipliers() if multipliers is None else multipliers
+    history, lowest, since = History(), np.inf, 0
+    status: Status = "max_iter"
+    n_iter = 0
+    while n_iter < max_iter and status == "max_iter":
+        placed = at_best_prices(problem, centers, multipliers, temperatures, STEPS, part)
+        empty = np.flatnonzero(placed.counts.sum(axis=1) <= 0)
+        means = problem.reseeded_means(placed.labels, centers, empty)
+        shift = float(((means - centers) ** 2).sum())
+        centers, multipliers = means, placed.multipliers
+        n_iter += 1
+        bound, violation = placed.lower_bound, placed.violation
+        del placed  # its labels and costs, before those of the next round are made
+        if bound < lowest - _PROGRESS * abs(lowest):
+            since = n_iter
+        lowest = min(lowest, bound)
+        history.record(objective=bound, max_violation=violation, shift=shift)
+        if callback(centers):
+            status = "stopped"
+        elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:
+            status = "converged"
+    rounds = 1 if status == "stopped" else finishing_rounds
+    clustering = placed_rows(
+        problem, centers, multipliers, history, rounds, search_counts=search_counts, part=part
+    )
+    return clustering._replace(n_iter=n_iter, status=status)
+
+
+def placed_rows(
+    problem: RepresentationProblem,
+    centers: FloatArray,
+    multipliers: FloatArray,
+    history: History,
+    rounds: int = 1,
+    search_counts: bool = False,
+    part: RepresentationProblem | None = None,
+) -> Clustering:
+    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
+    inf = np.inf  # there are no labels yet: any are better
+    best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
+    for _ in range(rounds):
+        last = TEMPERATURES[-1:]
+        placed = place(problem, best.centers, best.multipliers, last, STEPS, search_counts, part)
+        search_counts = search_counts and placed.is_feasible  # once in vain is enough
+        means, mass, cost = problem.means(placed.labels)
+        history.record(objective=cost, max_violation=placed.violation)
+        if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
+            break
+        best = best._replace(
+            labels=placed.labels,
+            centers=np.where(mass[:, None] > 0, means, best.centers),
+            multipliers=placed.multipliers,
+            cost=cost,
+            cost_at_bound=placed.cost,
+            lower_bound=placed.lower_bound,
+            violation=placed.violation,
+        )
+        if part is not None and placed.is_feasible:
+            break  # another round over this many rows costs more than it gains
+        del placed  # its costs, before those of the next round are made
+    return best._replace(history=history.as_dict())
+
+
+def sweep(
+    problem: RepresentationProblem,
+    constraints_of: ConstraintsOf,
+    targets: FloatArray,
+    starts: Sequence[FloatArray],
+    callback: Callback,
+) -> list[FrontPoint]:
+    """Sweep the targets up and down from each start and return every clustering found.
+
+    The second of every pair of starts begins at the fair end. Points come in the order in which
+    they were found; dominated ones are included.
+    """
+    is_stopped = False
+
+    def follow(number: int) -> list[FrontPoint]:
+        nonlocal is_stopped
+        up, down = list(targets), list(targets[::-1])
+        order = up + down[1:] if number % 2 == 0 else down + up[1:]
+        points: list[FrontPoint] = []
+        if not is_stopped:
+            for point in _follow(problem, constraints_of, order, starts[number]):
+                points.append(point)
+                is_stopped = callback(point.clustering.centers)
+                if is_stopped:
+                    break
+        return points
+
+    of_starts = for_each(follow, range(len(starts)), callback)
+    return [point for of_start in of_starts for point in of_start]
+
+
+def _follow(
+    problem: RepresentationProblem,
+    constraints_of: ConstraintsOf,
+    targets: Sequence[float],
+    centers: FloatArray,
+) -> Iterator[FrontPoint]:
+    at: Clustering | None = None
+    for target in targets:
+        constraints = constraints_of(target)
+        limited = problem.with_constraints(constraints)
+        if at is None:
+            at = fair_lloyd(limited, centers, search_counts=False)
+        else:
+            at = placed_rows(limited, at.centers, at.multipliers, History())
+            at = at._replace(history={})
+        yield FrontPoint(target, constraints, at)
+
+
+def on_all_points(
+    problem: RepresentationProblem, points: Sequence[FrontPoint], callback: Callback
+) -> list[FrontPoint]:
+    """Carry the cheapest clustering of each target from a sample to all points."""
+    best: dict[float, FrontPoint] = {}
+    for point in points:
+        other = best.get(point.target)
+        if other is None or point.clustering.cost < other.clustering.cost:
+            best[point.target] = point
+
+    def carry(point: FrontPoint) -> FrontPoint:
+        clustering = fair_lloyd(
+            problem.with_constraints(point.constraints),
+            point.clustering.centers,
+            multipliers=point.clustering.multipliers,
+            max_iter=1,
+            search_counts=False,
+        )
+        return point._replace(clustering=clustering)
+
+    return for_each(carry, list(best.values()), callback)

@@ -1,1 +1,0 @@
-"""Solvers of clustering under limits."""
