@@ -55,6 +55,8 @@ def score_blocks(
 
     def of_group(g: int) -> Blocks:
         rows = order[starts[g] : starts[g + 1]]
+        if weights is not None and (counted := rows[weights[rows] > 0]).size:
+            rows = counted  # a cut lies between rows that count
         rows = rows[np.argsort(-scores[rows], kind="stable")]
         mine = scores[rows]
         mass = np.ones(rows.size) if weights is None else weights[rows]
