@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 
 from skfair.classification import FairDecisionClassifier
+from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import SelectionRateWarning
 from skfair.groups.decision_memo import chosen_limits, open_memo
 from skfair.groups.sensitive import Sensitive
@@ -92,7 +93,8 @@ def run_choose(options: argparse.Namespace) -> int:
     sys.stdout.write(
         f"Decisions by {visible(source)}, fitted to {n_fitting} and judged on {n_judging}.\n"
     )
-    path, held = (_path(options, sample, fitting, limits, is_held) for is_held in (False, True))
+    with keeping_models():
+        path, held = (_path(options, sample, fitting, limits, is_held) for is_held in (False, True))
     stated = {name: getattr(options, name) for name in ("confidence", "suppress_below")}
     stated = {name: value for name, value in stated.items() if value is not None}
     command = {name: getattr(options, name) for name in _OF_FIT}

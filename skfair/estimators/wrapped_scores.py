@@ -31,6 +31,7 @@ from sklearn.utils.validation import (
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
+from skfair.estimators.kept_models import fitted_once, read_once
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.foreign_tables import from_arrow
 from skfair.groups.row_units import n_people
@@ -153,6 +154,7 @@ def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None
         )
 
 
+@fitted_once
 def held_out(
     fits: Iterable[Any],  # of each fold, delayed
     X: MatrixLike,
@@ -295,6 +297,7 @@ def own_and_chances_of(
     return np.column_stack([codes, chances])
 
 
+@read_once
 def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the mean of the probabilities of several models, (n_samples, n_classes)."""
     return mean_over(models, partial(chances_of, X=X, classes=classes))

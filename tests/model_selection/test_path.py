@@ -5,9 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
@@ -385,3 +387,43 @@ def test_a_printed_path_is_a_table():
     )
     tested = FairnessPath(numbers, ["a", "b"], numbers, numbers, numbers, numbers)
     assert "test_disparity" in repr(tested)
+
+
+class Counted(LogisticRegression):
+    fits = 0
+
+    def fit(self, *args, **kwargs):
+        type(self).fits += 1
+        return super().fit(*args, **kwargs)
+
+
+@pytest.mark.parametrize("n_splits", [None, 2])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(FairDecisionClassifier, Counted(), group_aware=True),
+        partial(FairDecisionClassifier, Counted(), "equalized_odds", group_estimator=Counted()),
+    ],
+    ids=["aware", "blind"],
+)
+@pytest.mark.filterwarnings("ignore")  # that limits are loose, or groups small
+def test_models_of_folds_are_fitted_once_and_are_those_of_separate_fits(make, scaled, n_splits):
+    rng = generator(0)
+    groups = rng.choice(["f", "m"], 300)
+    X = rng.normal(size=(300, 3)) + (groups == "m")[:, None]
+    y = (X[:, 0] + rng.normal(size=300) > 0.5).astype(int)
+    model = make(cv=3, random_state=0)
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    limits, prefix = [0.9, 0.3, 0.1], f"{type(model[-1]).__name__.lower()}__" if scaled else ""
+    Counted.fits = 0
+    options = {"scoring": lambda model, X, y: 0.0, "n_splits": n_splits, "random_state": 0}
+    path = fairness_path(model, X, y, max_disparities=limits, sensitive_features=groups, **options)
+    assert Counted.fits <= (1 + (n_splits or 0)) * (6 if "group_estimator" in str(model) else 3)
+    given = {f"{prefix}sensitive_features": groups}
+    for limit, found in zip(limits, path.estimators, strict=True):
+        alone = clone(model).set_params(**{f"{prefix}max_disparity": limit}).fit(X, y, **given)
+        one, other = (vars(fitted[-1] if scaled else fitted) for fitted in (alone, found))
+        assert one.keys() == other.keys()
+        for name in ("train_predictions_", "train_disparity_"):
+            assert np.array_equal(one[name], other[name])
