@@ -90,3 +90,26 @@ def test_rounding_changes_the_ramp_by_an_eighth_of_it_at_most(rounding):
 def test_bad_steps(arguments, message):
     with pytest.raises(ValueError, match=message):
         Surrogate(*arguments)
+
+
+@each_step
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_a_step_is_the_difference_of_convex_parts_with_their_slopes(step, is_compiled):
+    """Part 1 minus part 2 is the step, no slope of a part falls, and slopes are differences."""
+    of_one = kernels._step if is_compiled else as_python(kernels._step)
+    kind = ("ramp", "smoothstep", "sigmoid").index(step.kind)
+    at, h = generator(0).uniform(-3, 3, 60), 1e-6
+
+    def parts(x):
+        return np.array(
+            [[of_one(z, kind, step.width, step.rounding, part) for z in x] for part in range(3)]
+        )
+
+    (whole, plus, minus), up, down = parts(at), parts(at + h), parts(at - h)
+    assert (plus - minus)[:, 0] == pytest.approx(whole[:, 0], abs=1e-12)
+    slopes = np.stack([whole, plus, minus])[:, :, 1]
+    expected = (up - down)[:, :, 0] / (2 * h)
+    far = np.min([np.abs(np.abs(at) - step.width), np.abs(at)], axis=0) > 1e-5  # from corners
+    assert slopes[:, far] == pytest.approx(expected[:, far], abs=1e-5)
+    for part in (plus, minus):
+        assert (np.diff(part[np.argsort(at), 1]) >= -1e-12).all()
