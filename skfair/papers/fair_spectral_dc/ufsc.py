@@ -30,6 +30,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
+from skfair.cluster.spectral.eigen.arpack import later_draws
 from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
 from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.solvers.parameters import Count, Positive
@@ -211,7 +212,8 @@ def _smallest(
         return np.asarray(solution - solved @ (inner @ (F.T @ solution)))
 
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
-    return np.asarray(eigsh(operator, n_vectors, which="LA", v0=rng.standard_normal(n))[1])
+    start = rng.standard_normal(n)
+    return np.asarray(eigsh(operator, n_vectors, which="LA", v0=start, **later_draws(rng))[1])
 
 
 def _rotation(Q: FloatArray, U: FloatArray) -> FloatArray:

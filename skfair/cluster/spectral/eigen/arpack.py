@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,12 @@ class Arpack(EigenSolver):
         is_converged = True
         try:
             values, vectors = eigsh(
-                _deflated(problem, nothing), n_vectors, which="LA", v0=first, maxiter=self.max_iter
+                _deflated(problem, nothing),
+                n_vectors,
+                which="LA",
+                v0=first,
+                maxiter=self.max_iter,
+                **later_draws(rng),
             )
         except ArpackNoConvergence as error:
             is_converged, values, vectors = False, error.eigenvalues, error.eigenvectors
@@ -86,7 +92,9 @@ def _with_missed_copies(
         start -= vectors @ (vectors.T @ start)
         operator = _deflated(problem, vectors)
         try:
-            value, vector = eigsh(operator, 1, which="LA", v0=start.ravel(), tol=np.sqrt(eps))
+            value, vector = eigsh(
+                operator, 1, which="LA", v0=start.ravel(), tol=np.sqrt(eps), **later_draws(rng)
+            )
         except ArpackError:  # nothing stands out among the rest
             break
         if value[0] <= values.min() + 100 * eps:
@@ -94,6 +102,16 @@ def _with_missed_copies(
         values, vectors = np.append(values, value), np.append(vectors, vector, axis=1)
     kept = np.argsort(values)[::-1][:n_vectors]
     return values[kept], vectors[:, kept]
+
+
+def later_draws(rng: np.random.RandomState) -> dict[str, Any]:
+    """Return what ARPACK draws new vectors by, where a Krylov space ends early.
+
+    Before SciPy 1.17 it drew them by a state of its own, which earlier calls had moved.
+    """
+    if "rng" not in signature(eigsh).parameters:
+        return {}
+    return {"rng": np.random.default_rng(rng.randint(2**31))}
 
 
 def _deflated(problem: GroupCut, vectors: NDArray[Any]) -> LinearOperator:
