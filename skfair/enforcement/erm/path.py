@@ -61,6 +61,11 @@ class StrictResult:
         """Whether limits are satisfied without the same prediction for everybody."""
         return self.verdict.is_feasible and not self.is_constant
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a callback stopped the solver."""
+        return self.result.status == "stopped"
+
 
 class Path:
     """The problem, how it is solved and measured, and all that was found on the way."""
@@ -101,7 +106,7 @@ class Path:
     @property
     def is_stopped(self) -> bool:
         """Whether a callback stopped the last solve."""
-        return self.candidates[-1].result.status == "stopped"
+        return self.candidates[-1].is_stopped
 
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
@@ -118,8 +123,8 @@ class Path:
         strict = StrictEvaluation.of_scores(problem.constraints, problem.targets, weights)
         return partial(best_threshold, strict)
 
-    def keep(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
-        """Measure a solution by its true disparities, at its best threshold, and keep it."""
+    def measured(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
+        """Measure a solution by its true disparities, at its best threshold."""
         scores = problem.scores(result.theta)
         if self.has_threshold:
             cut = self.threshold(scores, self.min_gap(result.theta))
@@ -127,11 +132,14 @@ class Path:
             over = excesses(self.problem.constraints, problem.decide(scores).means)
             verdict = Verdict(self.quality(result.theta), float(over.max(initial=0.0)))
             cut = Threshold(0.0, verdict, is_constant=False)
-        kept = StrictResult(
+        return StrictResult(
             problem, result, cut.verdict, cut.shift, is_constant=cut.is_constant, level=self.level
         )
-        self.candidates.append(kept)
-        return kept
+
+    def keep(self, found: StrictResult) -> StrictResult:
+        """Add a solution to those that the best one is chosen from."""
+        self.candidates.append(found)
+        return found
 
     def quality(self, theta: FloatArray) -> float:
         """Return the accuracy at the threshold 0, or minus the objective."""
@@ -213,7 +221,7 @@ class Path:
             bounds = moved_bounds(true.lower, true.upper, offsets, margin)
             bounded = problem.bounded(*bounds)
             result = self.solver.solve(bounded, start.theta, start.multipliers, **self.params)
-            is_sound = self.keep(bounded, result).is_sound
+            is_sound = self.keep(self.measured(bounded, result)).is_sound
             if self.is_stopped or self._is_far(bounded, result):
                 break
             start = result

@@ -24,7 +24,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.path import Path, StrictResult
-from skfair.enforcement.erm.refine import STEEPNESSES, scaled
+from skfair.enforcement.erm.refine import STEEPNESSES
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
@@ -95,9 +95,11 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
 
 
 def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
-    """Go from a free solution to one within the true bounds; None if none is found."""
-    problem = path.problem
-    steps = RateSteps(path)
+    """Return where steps from a free solution end; None if no step satisfies the true bounds.
+
+    If a callback stops the steps, the point that they have reached is returned.
+    """
+    problem, steps = path.problem, RateSteps(path)
     end = steps.run(problem.model_part(theta))
     if steps.best is None and not steps.is_stopped:
         return None
@@ -110,11 +112,7 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     solution = SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict())
-    result = path.keep(solved, solution)
-    if not steps.is_stopped and not result.is_sound:
-        path.candidates.pop()
-        return None
-    return path.counted(scaled(path, result))
+    return path.measured(solved, solution)
 
 
 class RateSteps:

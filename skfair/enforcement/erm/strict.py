@@ -126,7 +126,7 @@ def _gain_by_errors(sample: Path, others: Path) -> float:
         if not candidates:
             return -np.inf if is_errors else np.inf
         best = max(candidates, key=lambda candidate: candidate.verdict.merit)
-        elsewhere = others.keep(others.problem, best.result)
+        elsewhere = others.measured(others.problem, best.result)
         gains.append(0.5 * (best.verdict.merit + elsewhere.verdict.merit))
     return gains[0] - gains[1]
 
@@ -141,14 +141,14 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     beyond = path.compare(problem, theta)[1]
     if free.status != "stopped" and np.all(beyond <= 0):  # they do not bind
         return StrictResult(problem, free, Verdict(path.quality(theta), 0.0))
-    unlimited = path.keep(problem, free)
-    if path.is_stopped:
+    unlimited = path.keep(path.measured(problem, free))
+    if unlimited.is_stopped:
         return unlimited
     refines = refine and path.has_threshold and path.is_precise
     if refines and suits_rate_steps(problem):
-        by_steps = by_rate_steps(path, theta)
-        if by_steps is not None:
-            return by_steps
+        found = by_rate_steps(path, theta)
+        if found is not None and (found.is_sound or found.is_stopped):
+            return path.counted(scaled(path, path.keep(found)))
     enough = Verdict(path.quality(theta) - CHEAP)
     # A run of a stochastic solver is long, and its noise hides small corrections.
     n_rounds = 2 if path.solver.is_stochastic else MAX_ROUNDS
