@@ -22,9 +22,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from skfair._typing import FloatArray
-from skfair.enforcement.erm.path import Path, StrictResult
+from skfair._typing import Callback, FloatArray
 from skfair.enforcement.erm.refine import STEEPNESSES
+from skfair.enforcement.erm.true_limits import StrictResult, TrueLimits
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
@@ -94,37 +94,39 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
     return int(min(of_class[of_class > 0].min() for of_class in counts))
 
 
-def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
+def by_rate_steps(
+    limits: TrueLimits, theta: FloatArray, callback: Callback | None
+) -> StrictResult | None:
     """Return where steps from a free solution end; None if no step satisfies the true bounds.
 
     If a callback stops the steps, the point that they have reached is returned.
     """
-    problem, steps = path.problem, RateSteps(path)
+    problem, steps = limits.problem, RateSteps(limits, callback)
     end = steps.run(problem.model_part(theta))
     if steps.best is None and not steps.is_stopped:
         return None
     w = end if steps.best is None else steps.best.w
     smooth = _smooth(problem, LAST.steepness)
     at = smooth.centered(w)
-    offsets, _ = path.compare(smooth, at)
+    offsets, _ = limits.compare(smooth, at)
     solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
     model = _Model(solved, w, np.zeros(problem.n_constraints), repairs=False)
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     solution = SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict())
-    return path.measured(solved, solution)
+    return limits.measured(solved, solution)
 
 
 class RateSteps:
     """Makes the steps; keeps the best point within the true bounds."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.callback = path, path.params.get("callback")
+    def __init__(self, limits: TrueLimits, callback: Callback | None) -> None:
+        self.limits, self.problem, self.callback = limits, limits.problem, callback
         self.best: Seen | None = None  # the point of fewest true errors that keeps the true bounds
         # The weight of a row of the smallest cell
-        self.row = 1 / smallest_cell(cast(LinearConstrainedERM, path.problem))
+        self.row = 1 / smallest_cell(cast(LinearConstrainedERM, self.problem))
         # (n_constraints,): signed multipliers of the last steps
-        self.multipliers = np.zeros(path.problem.n_constraints)
+        self.multipliers = np.zeros(self.problem.n_constraints)
         self.history, self.n_steps, self.is_stopped = History(), 0, False
 
     def run(self, w: FloatArray) -> FloatArray:
@@ -160,7 +162,7 @@ class RateSteps:
 
     def _missed(self, seen: Seen) -> float:
         """Return the sum of squares of missed rows."""
-        rows = _beyond(self.path.problem, seen.constraints) / self.row
+        rows = _beyond(self.problem, seen.constraints) / self.row
         return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage, rows: float) -> FloatArray:
@@ -168,7 +170,7 @@ class RateSteps:
 
         They aim inside of the bounds by ``rows`` of the smallest cell.
         """
-        problem = _smooth(self.path.problem, stage.steepness)
+        problem = _smooth(self.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
         current, radius, margin = see(w), LONGEST, rows * self.row
         penalty = PENALTY if stage.repairs else 1.0
@@ -200,9 +202,9 @@ class RateSteps:
 
     def _see(self, w: FloatArray) -> Seen:
         """Look at decisions; remember the point if it is the best."""
-        problem, w = self.path.problem, _of_length_1(w)
+        problem, w = self.problem, _of_length_1(w)
         decisions = problem.decide(problem.model.forward(w)[0])
-        seen = _seen(problem, w, self.path.constraints(decisions.means), 1 - decisions.right)
+        seen = _seen(problem, w, self.limits.constraints(decisions.means), 1 - decisions.right)
         is_better = self.best is None or seen.errors < self.best.errors
         if seen.violation <= ROUNDING and is_better:
             self.best = seen

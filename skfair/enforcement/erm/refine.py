@@ -14,7 +14,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.path import Path, StrictResult
+from skfair.enforcement.erm.path import Path
+from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.enforcement.rounds import MAX_ROUNDS
 from skfair.losses import SmoothErrors
 from skfair.models.linear import LinearScore
@@ -27,7 +28,7 @@ SLIGHT = 0.02  # slope along the scale, as a share of the loss, below which scor
 
 def refine(path: Path, result: StrictResult) -> StrictResult:
     """Go on from a solution of linear scores with smooth errors in place of the loss."""
-    problem = path.problem
+    problem = path.limits.problem
     start = result.result._replace(theta=shifted(problem, result))
     for steepness in STEEPNESSES:
         unit = _spread(problem.model_part(start.theta))
@@ -41,7 +42,7 @@ def refine(path: Path, result: StrictResult) -> StrictResult:
     return path.best()
 
 
-def scaled(path: Path, result: StrictResult) -> StrictResult:
+def scaled(problem: ConstrainedERM, result: StrictResult) -> StrictResult:
     """Return the solution with scores scaled to the least loss, which changes no decision.
 
     Tight limits leave few decisions that can be right, and a chosen threshold makes many rows wrong
@@ -49,8 +50,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     the scores has (12 fits of equalized odds and predictive parity, median 1.2). Where the loss
     itself was fitted, scores with little to gain stay as they are.
     """
-    problem, model = path.problem, path.problem.model
-    theta, penalty = shifted(problem, result), 0.0
+    model, theta, penalty = problem.model, shifted(problem, result), 0.0
     scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
     weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
 

@@ -6,7 +6,8 @@ and again, each time from the last solution:
 
 - the smooth bounds are shifted by the difference of true and smooth values that was seen, until the
   true values meet the true bounds;
-- every solution's threshold is scanned (:mod:`skfair.enforcement.strict_evaluation`).
+- the threshold of every solution is scanned if all limits are on rates
+  (:mod:`skfair.enforcement.erm.true_limits`).
 
 These rounds are in :mod:`skfair.enforcement.erm.path`.
 
@@ -28,23 +29,31 @@ asked whether all rows shall fit errors as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.path import Path, StrictResult
+from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
+from skfair.enforcement.erm.true_limits import OnRates, StrictResult, true_limits
 from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
+from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver
 from skfair.solvers.erm.al_newton import MANY_ROWS
 
+LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
+# The same, of solvers and scores (linear ones) for which precision is cheap: one more step is one
+# more matrix of second derivatives. What is seen at one solution decides where the next one lies; a
+# loose one depends on the solver and on the order of the rows, and then so does the model. Where
+# columns are many a step is hundreds of products, and the precision that was asked for has to be
+# enough: more takes up to twice the time, for the same accuracy.
+PRECISE_TOL = 1e-9
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from errors
 OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of all (.02 seen)
 # Accuracy that errors must promise to gain over the loss, for all rows to fit them. They take many
@@ -53,30 +62,37 @@ GAIN = 0.003
 
 
 def solve_strictly(
-    problem: ConstrainedERM,  # the problem; its bounds are those that the true values must keep
+    problem: ConstrainedERM,  # its bounds are those that the true values must keep
     solver: Solver,
     theta0: FloatArray,
     *,
-    # ``min_gap(theta) -> float``: differences of scores that rounding may cause
-    min_gap: Callable[[FloatArray], float],
-    is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
-    # Whether precise solvers of linear scores with an intercept go on from the loss to errors where
-    # the constraints cost much accuracy
-    refine: bool = False,
-    **solve_params: Unpack[SolveOptions],
+    is_classifier: bool,  # whether predictions are decisions
+    may_refine: bool,  # whether smooth errors may take the place of the loss
+    **options: Unpack[SolveOptions],  # with a tolerance
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds."""
+    limits, tol = true_limits(problem, is_classifier=is_classifier), options["tol"]
     # With many rows the requested precision is enough, and walks begin on a sample.
     has_many_rows = solver.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
-    step_tol = solve_params.get("tol") if has_many_rows else None
-    path = Path(
-        problem, solver, solve_params, min_gap, is_classifier=is_classifier, step_tol=step_tol
-    )
-    if has_many_rows and path.has_threshold and not suits_rate_steps(problem):
+    step_tol = tol if has_many_rows else _tol_of_steps(problem, solver, tol)
+    path = Path(limits, solver, options, step_tol, limits.slack)
+    # Smooth errors need second derivatives, and an intercept that takes up the chosen threshold.
+    has_curvature = solver.is_precise and "hessian" in problem.offers
+    refine = may_refine and has_curvature and cast(LinearScore, problem.model).fit_intercept
+    if has_many_rows and limits.has_threshold and not suits_rate_steps(problem):
         few = problem.sampled()
         if few is not None:
             return _from_sample(path, few, theta0, refine=refine)
     return _walk(path, theta0, refine=refine)
+
+
+def _tol_of_steps(problem: ConstrainedERM, solver: Solver, tol: float) -> float:
+    """Return the tolerance of each solve: what suits the solver."""
+    has_rates = any(bound.moment.is_rate for bound in problem.constraints)
+    loose = LOOSE_TOL if has_rates else tol
+    if not solver.is_precise or "hessian" not in problem.offers:
+        return loose
+    return min(loose, tol if "products" in problem.offers else PRECISE_TOL)
 
 
 def _from_sample(
@@ -87,20 +103,17 @@ def _from_sample(
     Where the constraints do not bind on the sample, or these rounds find nothing, all rows make the
     walk, begun at the solution of the sample.
     """
-    rough: SolveOptions = {**path.params, "callback": None}
-    solver, min_gap, tol = path.solver, path.min_gap, path.step_tol
-    sample, others = (
-        Path(rows, solver, rough, min_gap, is_classifier=True, slack=0.0, step_tol=tol)
-        for rows in (few, path.problem.sampled(1) or path.problem)
-    )
+    whole = path.limits.problem
+    rough: SolveOptions = {**path.options, "callback": None}
+    sample = Path(OnRates(few), path.solver, rough, path.step_tol, slack=0.0)
     end = _walk(sample, theta0, refine=refine)
     free = (sample.candidates or [end])[0].result.theta
     if end.n_solves == 1 or not end.is_sound:
         return _walk(path, free, refine=refine)
     last = sample.candidates[-1]
-    if last.level and _gain_by_errors(sample, others) < GAIN:
+    if last.level and _gain_by_errors(sample, OnRates(whole.sampled(1) or whole)) < GAIN:
         last = next(c for c in sample.candidates[::-1] if not c.level)
-    problem = path.problem.with_loss(last.problem.loss)
+    problem = whole.with_loss(last.problem.loss)
     problem = problem.bounded(temperature=last.problem.temperature)
     start = last.result._replace(theta=problem.centered(last.result.theta))
     path.rounds(problem, start, PATIENCE, until_sound=True)
@@ -110,11 +123,11 @@ def _from_sample(
         path.candidates.clear()
         return _walk(path, free, refine=refine)
     # The scale is that of the sample: all rows would be passed over at each of its steps.
-    best = path.counted(scaled(sample, best))
+    best = path.counted(scaled(few, best))
     return replace(best, n_solves=best.n_solves + end.n_solves)
 
 
-def _gain_by_errors(sample: Path, others: Path) -> float:
+def _gain_by_errors(sample: Path, others: OnRates) -> float:
     """Return about how much more accurate errors in place of the loss make a fit of all rows.
 
     They fit noise: what they gain on the sample is too much, and what its solutions gain on other
@@ -132,30 +145,30 @@ def _gain_by_errors(sample: Path, others: Path) -> float:
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
-    problem = path.problem
+    limits, problem = path.limits, path.limits.problem
     # Without the constraints first: this is the result if they do not bind.
-    params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}
-    free = path.solver.solve(path.free, problem.model_part(theta0), **params)
+    options: SolveOptions = {**path.options, "tol": min(path.options["tol"], path.step_tol)}
+    free = path.solver.solve(limits.free, problem.model_part(theta0), **options)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     free = free._replace(theta=theta, multipliers=lam)
-    beyond = path.compare(problem, theta)[1]
+    beyond = limits.compare(problem, theta)[1]
     if free.status != "stopped" and np.all(beyond <= 0):  # they do not bind
-        return StrictResult(problem, free, Verdict(path.quality(theta), 0.0))
-    unlimited = path.keep(path.measured(problem, free))
+        return StrictResult(problem, free, Verdict(limits.merit(theta), 0.0))
+    unlimited = path.keep(limits.measured(problem, free))
     if unlimited.is_stopped:
         return unlimited
-    refines = refine and path.has_threshold and path.is_precise
-    if refines and suits_rate_steps(problem):
-        found = by_rate_steps(path, theta)
+    refine = refine and limits.has_threshold
+    if refine and suits_rate_steps(problem):
+        found = by_rate_steps(limits, theta, path.options.get("callback"))
         if found is not None and (found.is_sound or found.is_stopped):
-            return path.counted(scaled(path, path.keep(found)))
-    enough = Verdict(path.quality(theta) - CHEAP)
+            return path.counted(scaled(problem, path.keep(found)))
+    enough = Verdict(limits.merit(theta) - CHEAP)
     # A run of a stochastic solver is long, and its noise hides small corrections.
     n_rounds = 2 if path.solver.is_stochastic else MAX_ROUNDS
     path.rounds(problem, free, n_rounds, offsets=np.zeros_like(lam))
     result = path.best()
-    if refines and not path.is_stopped and enough.is_better_than(result.verdict):
+    if refine and not path.is_stopped and enough.is_better_than(result.verdict):
         result = refined(path, result)
-    if path.has_threshold and (not path.is_stopped or result.problem.loss is not problem.loss):
-        result = scaled(path, result)
+    if limits.has_threshold and (not path.is_stopped or result.problem.loss is not problem.loss):
+        result = scaled(problem, result)
     return path.counted(result)

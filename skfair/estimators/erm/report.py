@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray, Rows
 from skfair.base import SensitiveFeaturesMixin
-from skfair.enforcement.erm.path import StrictResult
+from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.estimators.certificate import Certified
 from skfair.estimators.erm.bind import TargetScale, Task
 from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray, Seed
-from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
+from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.estimators.limits import is_budget, nearest_rate, rate_missed, widened
@@ -77,16 +77,14 @@ def solve(
     if how.enforce == "surrogate":
         result = solver.solve(problem, problem.centered(start), **options)
         return StrictResult(problem, result, Verdict())
-    is_refinable = "hessian" in problem.offers and cast(Any, problem.model).fit_intercept
 
     def best_within(problem: ConstrainedERM) -> StrictResult:
         return solve_strictly(
             problem,
             solver,
             start,
-            min_gap=problem.model.rounding,
             is_classifier=is_classifier,
-            refine=how.enforce == "strict" and is_refinable,
+            may_refine=how.enforce == "strict",
             **options,
         )
 

@@ -40,15 +40,15 @@ def fitted(X, y, groups, constraint="demographic_parity"):
 
 
 def judged(seed, monkeypatch, limit=LIMIT):
-    """Return the path and the free solution that the steps of a fit begin with."""
+    """Return the true limits and the free solution that the steps of a fit begin with."""
     seen = []
     monkeypatch.setattr(strict, "by_rate_steps", lambda *given: seen.append(given))
     monkeypatch.setattr(strict.Path, "rounds", lambda *given, **options: None)
     monkeypatch.setattr(strict, "refined", lambda path, found: found)
     X, y, groups = crowd(seed)
     ConstrainedERMClassifier(max_disparity=limit).fit(X, y, sensitive_features=groups)
-    path, theta = seen[0]
-    return path, path.problem.model_part(theta)
+    limits, theta, _ = seen[0]
+    return limits, limits.problem.model_part(theta)
 
 
 @pytest.mark.parametrize(
@@ -79,43 +79,42 @@ def test_where_no_step_keeps_the_limits_the_path_is_walked(monkeypatch):
 
 
 def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
-    path, free = judged(2, monkeypatch)
+    limits, free = judged(2, monkeypatch)
     see, seen = rate_steps.RateSteps._see, []
     record = lambda steps, w: seen.append(see(steps, w)) or seen[-1]  # noqa: E731
     monkeypatch.setattr(rate_steps.RateSteps, "_see", record)
-    steps = rate_steps.RateSteps(path)
+    steps = rate_steps.RateSteps(limits, None)
     steps.run(free)
     assert steps.best.errors == min(one.errors for one in seen if one.violation <= 1e-12)
-    problem, (constraint,) = path.problem, path.problem.constraints
+    problem, (constraint,) = limits.problem, limits.problem.constraints
     positive = problem.model.forward(steps.best.w)[0] > 0
     rates = [positive[constraint.cells == k].mean() for k in range(constraint.n_cells)]
     assert np.ptp(rates) <= LIMIT
     assert steps.best.errors == pytest.approx(np.mean(positive != (problem.targets > 0)))
     assert np.linalg.norm(steps.best.w[:-1]) == pytest.approx(1)
-    cut = path.threshold(problem.model.forward(free)[0], 0.0)
+    cut = limits.threshold(problem.model.forward(free)[0], 0.0)
     assert 1 - steps.best.errors >= cut.verdict.merit  # as against a shift of the free solution
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_moves_miss_fewer_rows(seed, monkeypatch):
     """Where slopes end: from a point that misses the bounds by a few rows, without any step."""
-    path, free = judged(seed, monkeypatch, limit=0.06)
-    steps = rate_steps.RateSteps(path)
+    limits, free = judged(seed, monkeypatch, limit=0.06)
+    steps = rate_steps.RateSteps(limits, None)
     w = steps._see(free).w
     for stage in rate_steps.SMOOTH:
         w = steps._at_stage(w, stage, 0.0)
     before = steps._see(w)
     found = steps._see(steps._move_at_random(w))
     assert steps.best is not None or steps._missed(found) < steps._missed(before)
-    missed = np.abs(before.constraints) - path.problem.upper
+    missed = np.abs(before.constraints) - limits.problem.upper
     beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)
     assert steps._missed(before) == pytest.approx((beyond**2).sum())
 
 
 def test_a_callback_stops_the_steps(monkeypatch):
-    path, free = judged(2, monkeypatch)
-    path.params["callback"] = lambda theta: True
-    steps = rate_steps.RateSteps(path)
+    limits, free = judged(2, monkeypatch)
+    steps = rate_steps.RateSteps(limits, lambda theta: True)
     steps.run(free)
     assert steps.is_stopped
     assert steps.n_steps == 1
