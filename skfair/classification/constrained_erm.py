@@ -32,14 +32,8 @@ from skfair.estimators.classes import (
     read_classes,
 )
 from skfair.estimators.erm import report, solve
-from skfair.estimators.erm.bind import (
-    ConstraintChoice,
-    LossChoice,
-    active_constraints,
-    bind,
-    finite_rows,
-    row_checks,
-)
+from skfair.estimators.erm.bind import active_constraints, bind, finite_rows, row_checks
+from skfair.estimators.erm.settings import ConstraintChoice, LossChoice, SolverChoice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
@@ -265,7 +259,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         alpha: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         fit_intercept: bool = True,
-        solver: solve.SolverChoice = "auto",
+        solver: SolverChoice = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         random_state: Seed = None,
@@ -317,8 +311,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        checks = row_checks(X, self.model, self.certificate)
-        data = read_rows(self, X, y, units=units, **metadata, **checks)
+        settings = self._settings()
+        data = read_rows(self, X, y, units=units, **metadata, **row_checks(X, settings))
         self._keep(data.reading)
         classes, limits = read_classes(data.y), (self.min_rate, self.selection_rate)
         active = active_constraints(self.constraint, "classification", data, self.max_disparity)
@@ -328,16 +322,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             shown := certified(self, data, classes, positive, active, X, metadata)
         ):
             return report.store(self, own | shown)
-        scores = self.model, self.fit_intercept, self.alpha
-        task = classification_task(data, classes, positive, self.loss, self.class_weight, *scores)
-        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
+        task = classification_task(data, classes, positive, settings)
         with finite_rows(data, type(self).__name__):
-            problem = bind(data, task, active, self.max_disparity, *limits, how=how)
+            problem = bind(data, task, active)
         state = partial(report.state, self, own, problem, task)
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
-            solved = solve.solve(problem, how, callback, is_classifier=True)
-        attributes = report.of_fit(data, task, problem, solved, how)
-        return report.store(self, own | attributes)
+            solved = solve.solve(problem, settings, callback)
+        return report.store(self, own | report.of_fit(data, task, problem, solved))
 
     @available_if(takes_parts)
     @fit_method
@@ -377,21 +368,18 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
                 "partial_fit needs the group of each row, not probabilities. Use fit, or pass rows "
                 "of known groups."
             )
-        limits = self.min_rate, self.selection_rate
         active = active_constraints(self.constraint, "classification", data, self.max_disparity)
         if stream:
             classes, positive = self.classes_, self.pos_label_
         else:
             self._keep(data.reading)
             classes = read_classes(data.y if classes is None else np.asarray(classes))
+            limits = self.min_rate, self.selection_rate
             positive = positive_class(self.pos_label, classes, active, *limits)
         check_known(data.y, classes)
-        scores = self.model, self.fit_intercept, self.alpha
-        task = classification_task(data, classes, positive, self.loss, self.class_weight, *scores)
-        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
-        earlier = stream.weight if stream else 0.0
-        problem = bind(data, task, active, self.max_disparity, *limits, how=how, earlier=earlier)
-        stream = solve.advance(problem, stream, how, task.total_weight, vars(self))
+        task = classification_task(data, classes, positive, self._settings())
+        problem = bind(data, task, active, earlier=stream.weight if stream else 0.0)
+        stream = solve.advance(problem, stream, task, vars(self))
         own = {"classes_": classes, "pos_label_": positive}
         return report.store(self, own | report.of_part(data, task, problem, stream), is_part=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,11 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm.bind import LossChoice, TargetScale, Task
+from skfair.estimators.erm.settings import Settings
+from skfair.estimators.erm.task import TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.training_data import TrainingData
 from skfair.losses import gives_probabilities, make_loss
-from skfair.models.choice import ModelChoice, read_model
 from skfair.utils.dask_collections import align, without_rows
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
@@ -177,14 +177,11 @@ def classification_task(
     data: TrainingData,
     classes: NDArray[Any],  # two
     positive: Any,  # the one whose targets are 1
-    loss: LossChoice,
-    class_weight: Mapping[Any, float] | str | None,
-    model: ModelChoice,
-    fit_intercept: bool,
-    alpha: float | None,
+    settings: Settings,
 ) -> Task:
     """Return what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
-    weights, sign = data.sample_weight, 1.0 if classes.tolist()[1] == positive else -1.0
+    weights, class_weight = data.sample_weight, settings.class_weight
+    sign = 1.0 if classes.tolist()[1] == positive else -1.0
     classes = classes[:: int(sign)]  # the positive one last
     if class_weight is not None:
         is_positive = data.y == classes[1]
@@ -202,9 +199,9 @@ def classification_task(
                 f"class_weight={class_weight!r} gives these rows no weight at all. Pass rows of a "
                 "class with a positive weight."
             )
-    targets, made = _signs(data.y, classes[1]), make_loss(loss, "classification")
-    names, scale, chosen = tuple(classes.tolist()), TargetScale(spread=sign), read_model(model)
-    return Task(targets, made, weights, names, scale, chosen, fit_intercept, alpha)
+    targets, loss = _signs(data.y, classes[1]), make_loss(settings.loss, "classification")
+    names, scale = tuple(classes.tolist()), TargetScale(spread=sign)
+    return Task(targets, loss, weights, names, scale, settings)
 
 
 def _signs(y: NDArray[Any], positive: object) -> FloatArray:

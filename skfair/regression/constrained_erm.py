@@ -18,13 +18,9 @@ from skfair.base import fit_method, report_iterations
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
 from skfair.estimators.erm import report, solve
-from skfair.estimators.erm.bind import (
-    ConstraintChoice,
-    LossChoice,
-    active_constraints,
-    bind,
-    regression_task,
-)
+from skfair.estimators.erm.bind import active_constraints, bind
+from skfair.estimators.erm.settings import ConstraintChoice, LossChoice, SolverChoice
+from skfair.estimators.erm.task import regression_task
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_rows
@@ -204,7 +200,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
         fit_intercept: bool = True,
-        solver: solve.SolverChoice = "auto",
+        solver: SolverChoice = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         random_state: Seed = None,
@@ -252,18 +248,16 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         }
         data = read_rows(self, X, y, units=units, y_numeric=True, **metadata, **ROW_CHECKS)
         self._keep(data.reading)
-        scores = self.model, self.fit_intercept, self.alpha
-        task = regression_task(data.y, data.sample_weight, self.loss, *scores)
+        settings = self._settings()
+        task = regression_task(data.y, data.sample_weight, settings)
         active = active_constraints(self.constraint, "regression", data, self.max_disparity)
         if active and self.certificate is not None:
             return report.store(self, certified_means(self, data, task, active, X, metadata))
-        problem = bind(data, task, active, self.max_disparity)
-        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
+        problem = bind(data, task, active)
         state = partial(report.state, self, {}, problem, task)
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
-            solved = solve.solve(problem, how, callback, is_classifier=False)
-        attributes = report.of_fit(data, task, problem, solved, how)
-        return report.store(self, attributes)
+            solved = solve.solve(problem, settings, callback)
+        return report.store(self, report.of_fit(data, task, problem, solved))
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the target of each sample.

@@ -29,9 +29,9 @@ from skfair.estimators.certified.refits import (
     refits,
 )
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
-from skfair.estimators.erm.bind import Task, bind
+from skfair.estimators.erm.bind import bind
 from skfair.estimators.erm.report import ConstrainedERMBase, changes, disparities, own_scores
-from skfair.estimators.erm.solve import Settings
+from skfair.estimators.erm.task import Task
 from skfair.estimators.limits import is_nearly_constant, warn_of_changes
 from skfair.estimators.wrapped_scores import as_rows
 from skfair.groups.attributes import take_rows
@@ -120,7 +120,8 @@ def certified_means(
     the rows is judged.
     """
     certificate, seed = estimator._certificate(), estimator.random_state
-    if certificate.by == "cross" and not task.model.is_linear:
+    is_linear = task.settings.model.is_linear
+    if certificate.by == "cross" and not is_linear:
         raise ValueError(
             "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
             "Certificate(by='split')."
@@ -130,20 +131,19 @@ def certified_means(
         raise ValueError("certificate= has no test of means of weighted rows. Pass no weights.")
     kinds, is_small = data.groups.cells().codes, data.y.size <= MOST_ROWS_IN_FOLDS
     by = "cross" if certificate.by == "auto" and is_small else certificate.by
-    if by != "cross" or not task.model.is_linear:
+    if by != "cross" or not is_linear:
         held_out, path = split_and_fits(estimator, X, data, kinds, metadata, seed)
         return _judged_means(estimator, data, constraints, limits, held_out, path)
-    problem = bind(data, task, constraints, estimator.max_disparity)
+    problem = bind(data, task, constraints)
     held_out = HeldOut(data.X, data.y, in_folds(data, seed), data.units)
     folds = [
-        linear_refits(estimator, data, problem, task.scale.spread, rows)
+        linear_refits(task.settings, data, problem, task.scale.spread, rows)
         for rows, _ in held_out.splits
     ]
     path = map(list, zip(*folds, strict=True))
     shown = _judged_means(estimator, data, constraints, limits, held_out, path)
     scores = own_scores(shown, data, task.scale)
-    how = Settings(estimator.solver, "strict", estimator.tol, estimator.max_iter, seed)
-    shown["changes_"] = changes(data, task, problem, scores, how)
+    shown["changes_"] = changes(data, task, problem, scores)
     return shown | disparities(problem, problem.decide(scores), task.scale)
 
 

@@ -31,9 +31,10 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint, have_own_limits
 from skfair.estimators.certificate import SHARES, Certified
-from skfair.estimators.erm.bind import penalty_of, regression_task
-from skfair.estimators.erm.report import ConstrainedERMBase, model_attributes
+from skfair.estimators.erm.report import model_attributes
+from skfair.estimators.erm.settings import Settings
 from skfair.estimators.erm.solve import choose_solver
+from skfair.estimators.erm.task import penalty_of, regression_task
 from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
 from skfair.groups.row_units import RowUnits, n_people, said_people
@@ -179,29 +180,28 @@ class LinearFit:
 
 
 def linear_refits(
-    estimator: ConstrainedERMBase,  # a linear regressor
+    settings: Settings,  # of a linear regressor
     data: TrainingData,
     whole: ConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
     rows: IntArray,  # the rows to fit on: the models learn nothing from the others
 ) -> Iterator[LinearFit]:
     """Yield a model of some rows for each share of the limits."""
-    intercept, alpha = estimator.fit_intercept, estimator.alpha
-    task = regression_task(data.y[rows], None, estimator.loss, estimator.model, intercept, alpha)
+    task = regression_task(data.y[rows], None, settings)
     problem = LinearConstrainedERM(
-        LinearScore(data.X[rows], fit_intercept=intercept),
+        LinearScore(data.X[rows], fit_intercept=settings.fit_intercept),
         task.loss,
         task.targets,
         [constraint.refitted(rows) for constraint in whole.constraints],
         alpha=penalty_of(task),
     )
-    solver = choose_solver(estimator.solver, problem)
+    solver = choose_solver(settings.solver, problem)
     sizes = [share * spread / task.scale.spread for share in SHARES]
     is_quadratic = isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton)
     if is_quadratic and "products" not in problem.offers:
         solutions = _of_squares(problem, sizes)
     else:
-        solutions = _of_solver(problem, sizes, estimator, solver)
+        solutions = _of_solver(problem, sizes, settings, solver)
     for theta in solutions:
         model = model_attributes(problem, task, theta)
         yield LinearFit(model["coef_"], model["intercept_"])
@@ -232,10 +232,10 @@ def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[Flo
 
 
 def _of_solver(
-    problem: ConstrainedERM, sizes: Sequence[float], estimator: Any, solver: Solver
+    problem: ConstrainedERM, sizes: Sequence[float], settings: Settings, solver: Solver
 ) -> Iterator[FloatArray]:
-    rng = check_random_state(estimator.random_state)
-    options = {"tol": estimator.tol, "max_iter": estimator.max_iter, "random_state": rng}
+    rng = check_random_state(settings.random_state)
+    options: Any = {"tol": settings.tol, "max_iter": settings.max_iter, "random_state": rng}
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
     for size in sizes:
         (s0, theta0, lam0), (s1, theta1, lam1) = before, last

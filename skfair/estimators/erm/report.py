@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -20,8 +20,9 @@ from skfair._typing import FloatArray, IntArray, Rows
 from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.estimators.certificate import Certified
-from skfair.estimators.erm.bind import TargetScale, Task
-from skfair.estimators.erm.solve import Settings, SolverChoice, Stream, choose_solver, solve_freely
+from skfair.estimators.erm.settings import LossChoice, Settings, SolverChoice
+from skfair.estimators.erm.solve import Stream, choose_solver, solve_freely
+from skfair.estimators.erm.task import TargetScale, Task
 from skfair.estimators.limits import (
     below_one_person,
     disparity_attributes,
@@ -31,7 +32,7 @@ from skfair.estimators.limits import (
 from skfair.groups.limits import Change, change_of
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
-from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice
+from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import plugged_scores
 from skfair.models.units import product
@@ -77,7 +78,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     _learns_without_group = True
     alpha: float | None
     fit_intercept: bool
-    loss: str | Loss
+    loss: LossChoice
     max_iter: int | None
     model: ModelChoice
     solver: SolverChoice
@@ -88,6 +89,13 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _settings(self) -> Settings:
+        """Return the parameters, also those that ``get_params`` of a subclass does not know."""
+        own = {k: v for k, v in vars(self).items() if k in Settings.__dataclass_fields__}
+        own["certificate"] = None if self.certificate is None else self._certificate()
+        own["model"] = read_model(self.model)
+        return Settings(is_classifier=is_classifier(self), **own)
 
     @property
     def _used_weights(self) -> FloatArray:
@@ -146,30 +154,27 @@ def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -
 
 
 def of_fit(
-    data: TrainingData,
-    task: Task,
-    problem: ConstrainedERM,
-    solved: StrictResult,
-    how: Settings,
+    data: TrainingData, task: Task, problem: ConstrainedERM, solved: StrictResult
 ) -> Attributes:
     """Return the model and what it satisfies; warn where a limit is missed or a solver stopped."""
-    result = solved.result
+    result, settings = solved.result, task.settings
+    is_strict = settings.enforce != "surrogate"
     attributes = model_attributes(problem, task, result.theta, solved.shift, solved.scale)
     scores = own_scores(attributes, data, task.scale)
     decisions = problem.decide(scores)
-    attributes |= solution(problem, solved, task.scale, how.tol)
+    attributes |= solution(problem, solved, task.scale, settings.tol)
     attributes |= disparities(problem, decisions, task.scale)
     changed: dict[str, Change] = {}
-    if how.enforce != "surrogate" and result.status != "stopped":
-        changed = changes(data, task, problem, scores, how if solved.n_solves > 1 else None)
+    if is_strict and not solved.is_stopped:
+        changed = changes(data, task, problem, scores, is_limited=solved.n_solves > 1)
     attributes["changes_"] = changed
-    if how.enforce != "surrogate" and warn_if_missed(problem, decisions, task.scale):
+    if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
     # Stochastic solvers make as many steps as they are told, and end there.
-    is_stochastic = choose_solver(how.solver, problem).is_stochastic
+    is_stochastic = choose_solver(settings.solver, problem).is_stochastic
     if attributes["status_"] == "max_iter" and not is_stochastic:
-        warn_not_converged(problem, solved, attributes["kkt_residual_"], how)
+        warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
     if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)
         positive, weights = task.targets > 0, data.groups.rate_weight(data.sample_weight)
@@ -179,15 +184,15 @@ def of_fit(
 
 
 def changes(
-    data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, how: Settings | None
+    data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, *, is_limited: bool = True
 ) -> dict[str, Change]:
     """Return what the constraints change in decisions, or in predicted numbers.
 
-    ``how`` is None for the scores of the model without constraints.
+    ``is_limited`` is False for the scores of the model without constraints.
     """
-    free, before, is_classifier = problem.relaxed(), scores, task.class_names is not None
-    if how is not None:
-        before = free.scores(solve_freely(free, how))
+    free, before, is_classifier = problem.relaxed(), scores, task.settings.is_classifier
+    if is_limited:
+        before = free.scores(solve_freely(free, task.settings))
     middle, spread = task.scale.middle, task.scale.spread
     ends = [of > 0 if is_classifier else middle + spread * of for of in (before, scores)]
     changed = change_of(data.groups, data.sample_weight, ends, data.first_rows)
@@ -221,17 +226,18 @@ def model_attributes(
     """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
     model, theta, scale = problem.model, problem.model_part(theta), task.scale.spread * scale
     shift = task.scale.middle + scale * shift
-    if task.model.function is not None:  # the user's own
+    chosen = task.settings.model
+    if chosen.function is not None:  # the user's own
         return {
             "_last_model": (theta.size, (theta.copy(), None)),
-            "model_": task.model.function,
+            "model_": chosen.function,
             "parameters_": theta.copy(),
             "score_scale_": float(scale),
             "score_shift_": float(shift),
         }
     coefs, intercepts = raw = model.raw(theta)
     attributes: Attributes = {"_last_model": (model.n_parameters, raw)}
-    if not task.model.layers:
+    if not chosen.layers:
         intercept = np.array([scale * intercepts + shift])
         return attributes | {"coef_": (scale * coefs)[None, :], "intercept_": intercept}
     coefs = [*coefs[:-1], scale * coefs[-1]]
@@ -315,16 +321,16 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
 
 
 def warn_not_converged(
-    problem: ConstrainedERM, solved: StrictResult, residual: float, how: Settings
+    problem: ConstrainedERM, solved: StrictResult, residual: float, settings: Settings
 ) -> None:
     """Warn that a solver has stopped before it had a solution."""
     missed = "Its decisions were then made to satisfy the limits as far as possible"
-    if how.enforce == "surrogate":
+    if settings.enforce == "surrogate":
         violation = problem.violation(problem.evaluate(solved.result.theta))
         missed = f"The constraints are missed by {violation:.2g}"
     warn_user(
         f"The solver stopped after {solved.result.n_iter} iterations with a KKT residual of "
-        f"{residual:.2g} (tol={how.tol:g}), so the model may be far from the best one. {missed}. "
-        "Raise max_iter or tol, or choose another solver.",
+        f"{residual:.2g} (tol={settings.tol:g}), so the model may be far from the best one. "
+        f"{missed}. Raise max_iter or tol, or choose another solver.",
         ConvergenceWarning,
     )

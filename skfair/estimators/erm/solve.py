@@ -15,6 +15,8 @@ from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
+from skfair.estimators.erm.settings import Settings, SolverChoice
+from skfair.estimators.erm.task import Task
 from skfair.estimators.limits import is_budget, nearest_rate, rate_missed, widened
 from skfair.models.units import Units
 from skfair.problems.erm.problem import ConstrainedERM
@@ -26,7 +28,6 @@ NEWTON_FEATURES = 1000
 # Steps on a part of a stream, however few rows it has.
 PART_STEPS = 100
 
-SolverChoice = str | Solver
 StreamSolver = StochasticSolver[Any]
 
 
@@ -46,35 +47,23 @@ def choose_solver(solver: SolverChoice, problem: ConstrainedERM | None = None) -
     return chosen
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a problem is solved: parameters of an estimator."""
-
-    solver: SolverChoice
-    enforce: str
-    tol: float
-    max_iter: int | None
-    random_state: Seed
-
-
-def solve_freely(problem: ConstrainedERM, how: Settings) -> FloatArray:
+def solve_freely(problem: ConstrainedERM, settings: Settings) -> FloatArray:
     """Return the parameters that solve a problem without constraints."""
-    rng = check_random_state(how.random_state)
-    solver, start = choose_solver(how.solver, problem), problem.start(rng)
-    params: dict[str, Any] = {"tol": how.tol, "max_iter": how.max_iter}
+    rng = check_random_state(settings.random_state)
+    solver, start = choose_solver(settings.solver, problem), problem.start(rng)
+    params: dict[str, Any] = {"tol": settings.tol, "max_iter": settings.max_iter}
     return solver.solve(problem, start, **params, random_state=rng).theta
 
 
-def solve(
-    problem: ConstrainedERM, how: Settings, callback: Callback, *, is_classifier: bool
-) -> StrictResult:
+def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> StrictResult:
     """Return the solution: of a run of the solver, or the best of those of strict enforcement."""
-    solver, rng = choose_solver(how.solver, problem), check_random_state(how.random_state)
-    options: SolveOptions = {"tol": how.tol, "random_state": rng, "callback": callback}
-    if how.max_iter is not None:
-        options["max_iter"] = how.max_iter
+    rng = check_random_state(settings.random_state)
+    solver = choose_solver(settings.solver, problem)
+    options: SolveOptions = {"tol": settings.tol, "random_state": rng, "callback": callback}
+    if settings.max_iter is not None:
+        options["max_iter"] = settings.max_iter
     start = problem.model.start(rng)
-    if how.enforce == "surrogate":
+    if settings.enforce == "surrogate":
         result = solver.solve(problem, problem.centered(start), **options)
         return StrictResult(problem, result, Verdict())
 
@@ -83,8 +72,8 @@ def solve(
             problem,
             solver,
             start,
-            is_classifier=is_classifier,
-            may_refine=how.enforce == "strict",
+            is_classifier=settings.is_classifier,
+            may_refine=settings.enforce == "strict",
             **options,
         )
 
@@ -118,25 +107,25 @@ class Stream:
 def advance(
     problem: ConstrainedERM,  # of the next part
     stream: Stream | None,  # None begins one where the last fit ended
-    how: Settings,
-    weight: float,  # of the rows of the part
+    task: Task,  # of the next part
     fitted: Mapping[str, Any],  # attributes of the last fit, if there was one
 ) -> Stream:
     """Return the stream after a part; the one before stays as it is if something fails."""
-    solver = cast(StreamSolver, choose_solver(how.solver))
+    solver = cast(StreamSolver, choose_solver(task.settings.solver))
     check_needs(solver, problem)
-    stream = _begin(problem, solver, how, fitted) if stream is None else deepcopy(stream)
+    seed = task.settings.random_state
+    stream = _begin(problem, solver, seed, fitted) if stream is None else deepcopy(stream)
     problem.model.use_units(stream.units)
     n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # a pass or more
     solver.advance(problem, stream.training, n_steps, stream.rng)
-    return replace(stream, weight=stream.weight + weight)
+    return replace(stream, weight=stream.weight + task.total_weight)
 
 
 def _begin(
-    problem: ConstrainedERM, solver: StreamSolver, how: Settings, fitted: Mapping[str, Any]
+    problem: ConstrainedERM, solver: StreamSolver, seed: Seed, fitted: Mapping[str, Any]
 ) -> Stream:
     """Return a stream without parts, which begins where the last fit ended."""
-    rng = check_random_state(how.random_state)
+    rng = check_random_state(seed)
     start, multipliers = problem.start(rng), None
     if "_last_model" in fitted:
         n_before, last = fitted["_last_model"]

@@ -19,7 +19,8 @@ from skfair.estimators.certified.refits import (
     in_folds,
     linear_refits,
 )
-from skfair.estimators.erm.bind import bind, regression_task
+from skfair.estimators.erm.bind import bind
+from skfair.estimators.erm.task import regression_task
 from skfair.read import ROW_CHECKS, read_rows
 from skfair.regression import ConstrainedERMRegressor
 from tests.seeds import generator
@@ -45,11 +46,11 @@ def regressor(limit=1.0, by="auto", **options):
 
 def folds_of(model, rows=X, seed=0, **metadata):
     data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task = regression_task(data.y, None, model.loss, "linear", True, model.alpha)
+    task = regression_task(data.y, None, model._settings())
     constraints = make_constraints(model.constraint, "regression")
     splits = in_folds(data, seed)
-    problem = bind(data, task, constraints, model.max_disparity)
-    folds = (linear_refits(model, data, problem, task.scale.spread, i) for i, _ in splits)
+    problem = bind(data, task, constraints)
+    folds = (linear_refits(task.settings, data, problem, task.scale.spread, i) for i, _ in splits)
     return HeldOut(data.X, data.y, splits), zip(*folds, strict=True)
 
 

@@ -1,17 +1,14 @@
-"""Problems are built and solvers chosen from plain values, without an estimator."""
+"""Problems are built and solvers chosen from settings and rows, without a fit."""
 
 from dataclasses import replace
 
 import pytest
 
+from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import DemographicParity
-from skfair.estimators.erm.bind import (
-    TargetScale,
-    Task,
-    active_constraints,
-    bind,
-)
+from skfair.estimators.erm.bind import active_constraints, bind
 from skfair.estimators.erm.solve import choose_solver
+from skfair.estimators.erm.task import TargetScale, Task
 from skfair.groups.encoding import encode_groups
 from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
@@ -22,13 +19,14 @@ from tests.seeds import generator
 rng = generator(0)
 X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
 DATA = TrainingData(X, SIGNS, None, encode_groups(["a", "b", "c"] * 30))
-TASK = Task(SIGNS, LogLoss(), None, (-1, 1), TargetScale(), ChosenModel(), True, None)
+SETTINGS = ConstrainedERMClassifier(max_disparity=0.1)._settings()
 
 
 def built(layers=(), alpha=None, constraints=("demographic_parity",), **options):
     constraints = active_constraints(list(constraints), "classification", DATA, 0.1)
-    task = replace(TASK, model=ChosenModel(layers), alpha=alpha)
-    return bind(DATA, task, constraints, 0.1, **options)
+    settings = replace(SETTINGS, model=ChosenModel(layers), alpha=alpha)
+    task = Task(SIGNS, LogLoss(), None, (-1, 1), TargetScale(), settings)
+    return bind(DATA, task, constraints, **options)
 
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():

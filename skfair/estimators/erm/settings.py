@@ -1,0 +1,49 @@
+"""The parameters of the constrained estimators, read once for a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skfair._typing import Seed
+from skfair.constraints.base import Constraint
+from skfair.estimators.certificate import Certificate
+from skfair.groups.limits import Limit
+from skfair.losses import Loss
+from skfair.models.choice import ChosenModel
+from skfair.solvers.base import Solver
+
+# What users may pass: names, objects, several constraints.
+ConstraintChoice = str | Constraint | Sequence[str | Constraint]
+LossChoice = str | Loss
+SolverChoice = str | Solver
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is trained, under which limits, and by which solver."""
+
+    is_classifier: bool
+    constraint: ConstraintChoice
+    max_disparity: Limit  # of constraints without a limit of their own, in the units of the user
+    enforce: str
+    certificate: Certificate | None
+    model: ChosenModel  # how scores are made of columns
+    loss: LossChoice
+    alpha: float | None  # weight of the penalty
+    fit_intercept: bool
+    solver: SolverChoice
+    max_iter: int | None
+    tol: float
+    random_state: Seed
+    # Classifiers only
+    min_rate: Any = None
+    selection_rate: Any = None
+    class_weight: Mapping[Any, float] | str | None = None
+
+    @property
+    def is_logistic_regression(self) -> bool:
+        """Whether the model without limits is a logistic regression, and any solver may fit it."""
+        asked = self.loss, self.solver, self.enforce, self.class_weight
+        return self.model.is_linear and asked == ("log_loss", "auto", "strict", None)

@@ -1,0 +1,96 @@
+"""The learning task of the constrained estimators: targets of rows, their loss and their scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.estimators.erm.settings import Settings
+from skfair.losses import Loss, make_loss
+from skfair.utils.validation import check_numbers
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Origin and scale of the targets: units of limits, losses and predictions."""
+
+    # Inside, a target is (y - middle) / spread; -1 if the first one of two classes is positive
+    middle: float = 0.0
+    spread: float = 1.0
+    degree: int = 0  # power of the spread that is the unit of the loss
+
+    @property
+    def of_loss(self) -> float:
+        return self.spread**self.degree
+
+    @property
+    def of_penalty(self) -> float:
+        """The factor on the penalty that makes it the penalty on weights in units of y."""
+        return self.spread ** (2 - self.degree) if self.degree else 1.0
+
+    def of_constraint(self, constraint: BoundConstraint) -> float:
+        return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
+
+    def inside(self, scores: FloatArray) -> FloatArray:
+        return (scores - self.middle) / self.spread
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The learning task: the target of each row, and how it is learned."""
+
+    targets: FloatArray  # -1 and 1, or standardised numbers
+    loss: Loss  # what is minimised
+    loss_weights: FloatArray | None  # weights in the mean loss
+    # Names of the negative and the positive class; None for regression
+    class_names: tuple[Any, Any] | None
+    scale: TargetScale  # what the targets were before
+    settings: Settings  # by which the targets are learned
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights in the mean loss; the number of rows if there are none."""
+        weights = self.loss_weights
+        return float(self.targets.size if weights is None else weights.sum())
+
+
+def regression_task(y: FloatArray, weights: FloatArray | None, settings: Settings) -> Task:
+    """Return what a regressor learns: targets are standardised, as far as the loss allows it."""
+    loss, y = make_loss(settings.loss, "regression"), check_numbers(y, "y")
+    middle = float(np.average(y, weights=weights)) if settings.fit_intercept else 0.0
+    middle = middle if _is_of_residuals(loss, y, middle) else 0.0
+    size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
+    spread = size * float(np.sqrt(np.average(((y - middle) / size) ** 2, weights=weights)))
+    spread = spread if spread > 0 and loss.degree else 1.0
+    if not 1e-150 < spread < 1e150:
+        raise ValueError(
+            f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
+            "y by a power of ten."
+        )
+    scale = TargetScale(middle, spread, loss.degree)
+    return Task(scale.inside(y), loss, weights, None, scale, settings)
+
+
+def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
+    """Whether a loss stays what it is if scores and targets move by the same number.
+
+    Poisson's loss changes. Scores are tried that are other targets.
+    """
+    targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
+    scores = np.roll(targets, 2)
+    with np.errstate(all="ignore"):
+        unmoved, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
+        size = np.abs(unmoved).max(initial=0.0)
+        return bool(np.allclose(unmoved, moved, rtol=1e-3, atol=1e-6 * size))
+
+
+def penalty_of(task: Task, earlier: float = 0.0) -> float:
+    """Return the weight of the penalty of standardised targets."""
+    alpha = task.settings.alpha
+    if alpha is None:  # of weights inside: the unit of y changes no prediction
+        return 1 / (task.total_weight + earlier)
+    return float(alpha) * task.scale.of_penalty
