@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,25 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair._typing import MatrixLike
+from skfair._typing import IntArray, MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.constraints.base import Constraint, make_constraints
+from skfair.constraints.base import Constraint
+from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.estimators.certificate import NOT_LAZY, Certified, check_no_floors
-from skfair.estimators.certified.judges import certified_decisions, rates_of
-from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
+from skfair.estimators.certified.judges import split_and_fits
+from skfair.estimators.certified.refits import Judgement, certified_refit
+from skfair.estimators.decisions.bind import LabelledRows, class_constraints
+from skfair.estimators.erm.report import ConstrainedERMBase
+from skfair.estimators.erm.settings import Settings
+from skfair.estimators.erm.solve import NEWTON_FEATURES
+from skfair.estimators.limits import is_nearly_constant, warn_of_changes
 from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning, SmallGroupWarning
+from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
+from skfair.groups.sensitive import Sensitive
 from skfair.groups.training_data import TrainingData
-from skfair.models.choice import read_model
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.warn import unwanted
-
-if TYPE_CHECKING:
-    from skfair.classification.constrained_erm import ConstrainedERMClassifier
 
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
@@ -40,14 +44,11 @@ _LARGEST = 1e6
 # With more columns than these L-BFGS is faster if they are on one scale: with 50 in two fifths of
 # the time of Newton's method. With 33 of real data (Adult, Bank) both take the same.
 _FEW = 40
-_SHARED = (
-    *(*Certified._CERTIFIED, "_limits", "changes_", "status_"),
-    *("train_disparity_", "train_disparities_"),
-)
 
 
 def certified(
-    estimator: ConstrainedERMClassifier,
+    estimator: ConstrainedERMBase,
+    settings: Settings,
     data: TrainingData,
     classes: NDArray[Any],  # two
     positive: Any,  # the positive one
@@ -62,36 +63,46 @@ def certified(
     if isinstance(data.X, PartitionedRows):
         raise ValueError(NOT_LAZY)
     ordered = classes if classes.tolist()[1] == positive else classes[::-1]
-    rates = rates_of(data, ordered, constraints, estimator.max_disparity)
+    rates = _limited_rates(data, ordered, constraints, settings.max_disparity)
     if rates is None:  # of several attributes, max_disparity may limit those of one group only
         return {}
-    strata = _strata_of_model(estimator, X)
-    has_offsets = (
-        read_model(estimator.model).is_linear
-        and isinstance(estimator.loss, str)
-        and isinstance(estimator.solver, str)
-        and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")
-        and estimator.class_weight is None
-        and (strata is not None or not any(constraint.within_strata for constraint in constraints))
-    )
-    by = estimator._certificate().by
-    check_no_floors(estimator.min_rate, estimator.selection_rate, has_offsets and by != "split")
-    if by == "cross" and not has_offsets:
+    by, strata = estimator._certificate().by, _strata_of_model(estimator, X)
+    needs_strata = any(constraint.within_strata for constraint in constraints)
+    can_cross = settings.is_logistic_regression and (strata is not None or not needs_strata)
+    crosses = can_cross and by != "split"
+    check_no_floors(settings.min_rate, settings.selection_rate, crosses)
+    if by == "cross" and not crosses:
         raise ValueError(
             "by='cross' sets offsets on the probabilities of logistic regressions, so it needs "
             "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight, and "
             "strata in columns that stay in the model. Use Certificate(by='split')."
         )
-    if by == "split" or not has_offsets:
-        return certified_decisions(estimator, data, positive, rates, X, metadata)
-    groups = metadata["sensitive_features"]
-    if estimator._sensitive.columns is not None:
-        groups = take_columns(X, estimator._sensitive.columns)
-    decisions = _offset_search(estimator, data, positive, groups, strata)
-    return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
+    if not crosses:
+        return _certified_as_a_whole(estimator, data, positive, rates, X, metadata)
+    sensitive, groups = estimator._sensitive, metadata["sensitive_features"]
+    if sensitive.columns is not None:
+        groups = take_columns(X, sensitive.columns)
+    sensitive = replace(sensitive, columns=None, keep=False, control_features=strata)
+    decisions = _with_offsets(settings, data, positive, groups, sensitive)
+    return {"decisions_": decisions, **decisions._promised()}
 
 
-def _strata_of_model(estimator: ConstrainedERMClassifier, X: MatrixLike) -> list[int] | None:
+def _limited_rates(
+    data: TrainingData, classes: NDArray[Any], constraints: Sequence[Constraint], limit: Limit
+) -> RowRates | None:
+    """Return what rows add to the rates that constraints limit, None for none.
+
+    The positive class is the last one of the two.
+    """
+    codes = (data.y == classes[1]).astype(np.int64)
+    weights = data.groups.rate_weight(data.sample_weight)
+    rows = LabelledRows(data.groups, codes, classes, weights, data.strata)
+    bound = class_constraints(constraints, rows, limit)
+    rates = row_rates(bound, codes, rows.weights, data.units) if bound else None
+    return rates if rates is not None and rates.compared else None
+
+
+def _strata_of_model(estimator: ConstrainedERMBase, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
     if estimator._sensitive.control_features is None:
         return None
@@ -102,29 +113,44 @@ def _strata_of_model(estimator: ConstrainedERMClassifier, X: MatrixLike) -> list
     return [used.index(position) for position in positions] if set(positions) <= set(used) else None
 
 
-def takes_parts(estimator: ConstrainedERMClassifier) -> bool:
-    """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
-    if estimator.certificate is not None:
-        raise AttributeError(
-            "certificate= is for fit, which sees all rows; partial_fit certifies nothing. Set "
-            "certificate=None, and test with skfair.metrics.disparity_test on rows kept apart."
+def _with_offsets(
+    settings: Settings, data: TrainingData, positive: Any, groups: Any, sensitive: Sensitive
+) -> FairDecisionClassifier:
+    """Return decisions with offsets, of logistic regressions on folds."""
+    decisions = FairDecisionClassifier(
+        _logistic_regression(settings, data),
+        settings.constraint,
+        settings.max_disparity,
+        selection_rate=settings.selection_rate,
+        group_aware=False,
+        sensitive=sensitive,
+        random_state=settings.random_state,
+        certificate=settings.certificate,
+        pos_label=positive,
+    )
+    units = None if data.units is None else data.units.codes
+    with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):  # have been given
+        return decisions.fit(
+            data.X, data.y, data.sample_weight, sensitive_features=groups, units=units
         )
-    try:
-        constraints = make_constraints(estimator.constraint, "classification")
-        solver = choose_solver(estimator.solver)
-    except (TypeError, ValueError):
-        return True  # the method says what is wrong
-    if any(constraint.within_strata for constraint in constraints):
-        raise AttributeError(
-            "A constraint within strata needs control_features in fit; partial_fit has none. Use "
-            f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
-        )
-    if not solver.can_advance:
-        raise AttributeError(
-            f"partial_fit needs a stochastic solver, got solver={estimator.solver!r}. Use 'auto' "
-            "or 'alm'."
-        )
-    return True
+
+
+def _logistic_regression(settings: Settings, data: TrainingData) -> Any:
+    """Return the model without limits, as scikit-learn fits it fastest."""
+    weights = data.sample_weight
+    n_rows = float(data.y.size if weights is None else weights.sum())
+    alpha = 1 / n_rows if settings.alpha is None else float(settings.alpha)
+    has_newton = not sparse.issparse(data.X) and data.X.shape[1] <= NEWTON_FEATURES
+    has_newton = has_newton and not _suit_lbfgs(data.X)
+    free = LogisticRegression(
+        C=1 / (alpha * n_rows) if alpha else np.inf,
+        fit_intercept=settings.fit_intercept,
+        solver="newton-cholesky" if has_newton else "lbfgs",
+        max_iter=1000,
+    )
+    if has_newton and np.abs(data.X).max(initial=0.0) > _LARGEST:
+        return make_pipeline(StandardScaler(), free)
+    return free
 
 
 def _suit_lbfgs(X: NDArray[Any]) -> bool:
@@ -134,38 +160,43 @@ def _suit_lbfgs(X: NDArray[Any]) -> bool:
     return X.shape[1] > _FEW and bool(spread.min() > 0.3 and max(*spread, *mean) < 3.0)
 
 
-def _offset_search(
-    estimator: ConstrainedERMClassifier,
+def _certified_as_a_whole(
+    estimator: Certified,
     data: TrainingData,
-    positive: Any,
-    groups: Any,
-    strata: list[int] | None,
-) -> FairDecisionClassifier:
-    """Return decisions with offsets, of logistic regressions on folds."""
-    weights = data.sample_weight
-    n_rows = float(data.y.size if weights is None else weights.sum())
-    alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)
-    has_newton = not sparse.issparse(data.X) and data.X.shape[1] <= NEWTON_FEATURES
-    has_newton = has_newton and not _suit_lbfgs(data.X)
-    free: Any = LogisticRegression(
-        C=1 / (alpha * n_rows) if alpha else np.inf,
-        fit_intercept=estimator.fit_intercept,
-        solver="newton-cholesky" if has_newton else "lbfgs",
-        max_iter=1000,
+    positive: Any,  # the positive class
+    rates: RowRates,
+    X: Any,
+    metadata: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the fitted attributes of the last refitted model whose decisions are certified."""
+    certificate = estimator._certificate()
+    rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
+    kinds = data.groups.cells(codes, 2).codes
+    held_out, path = split_and_fits(estimator, X, data, kinds, metadata, estimator.random_state)
+    own, actual = rates.part(held_out.judging), codes[held_out.judging]
+
+    def judge(models: list[Any]) -> Judgement:
+        selected = (held_out.predictions(models) == positive).astype(np.int64)
+        return _judged(own, selected, actual, certificate.confidence)
+
+    limits = {peers.constraint: float(rates.after_shift(peers.limit)) for peers in rates.compared}
+    attributes = certified_refit(estimator, held_out, path, judge, limits)
+    if attributes["status_"] == "certified" and attributes["changes_"]:  # none of a surrogate
+        warn_of_changes(attributes["changes_"], codes, rates.weights)
+    return attributes
+
+
+def _judged(rates: RowRates, selected: IntArray, actual: IntArray, confidence: float) -> Judgement:
+    """Return the evidence of the rows that judge: which are selected, and which are positive."""
+    walked = walk(rates, selected[:, None], confidence)
+    weights = rates.weights / rates.weights.sum()
+    shares = [np.array([1 - weights @ labels, weights @ labels]) for labels in (selected, actual)]
+    return Judgement(
+        p_value=float(walked.p_values[0]),
+        disparity=float(walked.disparities[0]),
+        bound=float(walked.bounds[0]),
+        quality=float(weights @ (selected == actual)),
+        selection_rate=float(shares[0][1]),
+        is_constant=bool(is_nearly_constant(*shares)),
+        by_constraint=walked.reported(0),
     )
-    if has_newton and np.abs(data.X).max(initial=0.0) > _LARGEST:
-        free = make_pipeline(StandardScaler(), free)
-    decisions = FairDecisionClassifier(
-        free,
-        estimator.constraint,
-        estimator.max_disparity,
-        selection_rate=estimator.selection_rate,
-        group_aware=False,
-        sensitive=replace(estimator._sensitive, columns=None, keep=False, control_features=strata),
-        random_state=estimator.random_state,
-        certificate=estimator.certificate,
-        pos_label=positive,
-    )
-    units = None if data.units is None else data.units.codes
-    with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):  # have been given
-        return decisions.fit(data.X, data.y, weights, sensitive_features=groups, units=units)

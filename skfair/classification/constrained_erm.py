@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method, report_iterations
-from skfair.classification.certifying import certified, takes_parts
+from skfair.classification.certifying import certified
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.classes import (
@@ -319,7 +319,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         positive = positive_class(self.pos_label, classes, active, *limits)
         own = {"classes_": classes, "pos_label_": positive}
         if self.certificate is not None and (
-            shown := certified(self, data, classes, positive, active, X, metadata)
+            shown := certified(self, settings, data, classes, positive, active, X, metadata)
         ):
             return report.store(self, own | shown)
         task = classification_task(data, classes, positive, settings)
@@ -330,7 +330,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             solved = solve.solve(problem, settings, callback)
         return report.store(self, own | report.of_fit(data, task, problem, solved))
 
-    @available_if(takes_parts)
+    @available_if(solve.takes_parts)
     @fit_method
     @one_blas_thread
     def partial_fit(

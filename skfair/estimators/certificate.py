@@ -175,6 +175,11 @@ class Certified:
         asked = self.certificate
         return asked if isinstance(asked, Certificate) else Certificate(cast(float, asked))
 
+    def _promised(self) -> dict[str, Any]:
+        """Return what an estimator that predicts by this one says of the limits, too."""
+        names = "_limits", "changes_", "status_", "train_disparity_", "train_disparities_"
+        return {name: getattr(self, name) for name in (*self._CERTIFIED, *names)}
+
     def _forget(self, *names: str) -> None:
         """Forget the certificate of an earlier fit, and other fitted attributes."""
         for name in (*self._CERTIFIED, *names):

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method, report_iterations
 from skfair.estimators.certificate import Certificate
-from skfair.estimators.certified.judges import certified_means
 from skfair.estimators.erm import report, solve
 from skfair.estimators.erm.bind import active_constraints, bind
 from skfair.estimators.erm.settings import ConstraintChoice, LossChoice, SolverChoice
@@ -24,6 +23,7 @@ from skfair.estimators.erm.task import regression_task
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_rows
+from skfair.regression.certifying import certified_means
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
 

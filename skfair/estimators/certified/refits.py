@@ -5,21 +5,15 @@ is fitted under a limit that is far below the one asked for, then under larger o
 is judged on rows that it has not seen. As the order is fixed beforehand, each may be tested at the
 full level. The last one before the first failure is taken.
 
-Mostly one part of the rows is for the fit, and the other one judges. Linear regressors are fitted
-on folds, so that all rows judge and none is lost for the fit. The mean of the models of the folds
-is then returned. Its mean prediction for a group is the mean of the models' mean predictions, so
-evidence about the models on average is evidence about the mean. (Decisions have no such law: the
-rates of a mean of models are not the mean of their rates.) The mean of linear models is one, too.
-
-Limits only move the bounds of a problem. So each fold has one problem, and a solve under the next
-limit starts on the line through the last two solutions: for squared errors solutions lie on it,
-except where another pair of groups reaches its limit.
+What a model is judged by is up to its family, which brings ``judge(models) -> Judgement``. Mostly
+one part of the rows is for the fit, and the other one judges. Linear regressors are fitted on folds
+(:mod:`skfair.estimators.certified.linear_folds`), so that all rows judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,28 +22,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint, have_own_limits
 from skfair.estimators.certificate import SHARES, Certified
-from skfair.estimators.erm.report import model_attributes
-from skfair.estimators.erm.settings import Settings
-from skfair.estimators.erm.solve import choose_solver
-from skfair.estimators.erm.task import penalty_of, regression_task
 from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
 from skfair.groups.attributes import take_rows
 from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
-from skfair.losses import SquaredError
-from skfair.models.linear import LinearScore
-from skfair.models.units import product
-from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
-from skfair.solvers.base import Solver
-from skfair.solvers.erm.al_newton import ALNewton
-from skfair.solvers.erm.elastic_step import elastic_step, inverse_factor
 from skfair.utils.warn import unwanted, warn_user
 
-# With more rows, parts lose little against folds, and take a tenth of the time.
-MOST_ROWS_IN_FOLDS = 50_000
 # A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
 _FOR_POWER = 1.7
 
@@ -168,96 +149,6 @@ def scaled_limits(value: Any, share: float) -> Any:
     return value if value is None or isinstance(value, str) else value * share
 
 
-@dataclass(frozen=True, eq=False)
-class LinearFit:
-    """A linear regression."""
-
-    coef_: FloatArray  # (1, n_features)
-    intercept_: FloatArray  # (1,)
-
-    def predict(self, X: Any) -> FloatArray:
-        return np.asarray(product(X, self.coef_[0]) + self.intercept_[0])
-
-
-def linear_refits(
-    settings: Settings,  # of a linear regressor
-    data: TrainingData,
-    whole: ConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
-    spread: float,
-    rows: IntArray,  # the rows to fit on: the models learn nothing from the others
-) -> Iterator[LinearFit]:
-    """Yield a model of some rows for each share of the limits."""
-    task = regression_task(data.y[rows], None, settings)
-    problem = LinearConstrainedERM(
-        LinearScore(data.X[rows], fit_intercept=settings.fit_intercept),
-        task.loss,
-        task.targets,
-        [constraint.refitted(rows) for constraint in whole.constraints],
-        alpha=penalty_of(task),
-    )
-    solver = choose_solver(settings.solver, problem)
-    sizes = [share * spread / task.scale.spread for share in SHARES]
-    is_quadratic = isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton)
-    if is_quadratic and "products" not in problem.offers:
-        solutions = _of_squares(problem, sizes)
-    else:
-        solutions = _of_solver(problem, sizes, settings, solver)
-    for theta in solutions:
-        model = model_attributes(problem, task, theta)
-        yield LinearFit(model["coef_"], model["intercept_"])
-
-
-def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[FloatArray]:
-    """Yield the solutions of squared errors, of which one evaluation says all.
-
-    What is measured from a centre is compared pair by pair, for nothing says what a centre costs.
-    """
-    p, centers = problem.model.n_parameters, problem.constraint_rows.centers
-    at = problem.evaluate(np.zeros(problem.n_parameters))
-    gradient, slopes, values = at.gradient()[:p], at.jacobian()[:, :p], at.constraints
-    hessian = at.hessian(np.zeros(problem.n_constraints))[:p, :p]
-    hessian[np.diag_indices(p)] += 1e-12 * float(np.trace(hessian))
-    back = inverse_factor(hessian)
-    alone = np.flatnonzero(centers < 0)
-    high, low = np.nonzero(
-        (centers == centers[:, None]) & (centers >= 0) & ~np.eye(values.size, dtype=bool)
-    )
-    sides = np.vstack([slopes[alone], -slopes[alone], slopes[low] - slopes[high]])
-    for size in sizes:
-        lower, upper = size * problem.lower, size * problem.upper
-        below, above = lower[alone] - values[alone], values[alone] - upper[alone]
-        apart = values[high] - values[low] - (upper[high] - lower[low])
-        least = np.concatenate([below, above, apart])
-        yield elastic_step(hessian, gradient, sides, least, elastic=np.inf, back=back).d
-
-
-def _of_solver(
-    problem: ConstrainedERM, sizes: Sequence[float], settings: Settings, solver: Solver
-) -> Iterator[FloatArray]:
-    rng = check_random_state(settings.random_state)
-    options: Any = {"tol": settings.tol, "max_iter": settings.max_iter, "random_state": rng}
-    before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
-    for size in sizes:
-        (s0, theta0, lam0), (s1, theta1, lam1) = before, last
-        ahead = (size - s1) / (s1 - s0) if s1 > s0 > 0 else 0.0
-        result = solver.solve(
-            problem.bounded(size * problem.lower, size * problem.upper),
-            theta1 + ahead * (theta1 - theta0),
-            lam1 + ahead * (lam1 - lam0),
-            **options,
-        )
-        before, last = last, (size, result.theta, result.multipliers)
-        yield result.theta
-
-
-def deployed(models: Sequence[Any]) -> Any:
-    """Return what predicts: the model, or the mean of linear ones."""
-    if len(models) == 1:
-        return models[0]
-    coefs, intercepts = ([getattr(m, name) for m in models] for name in ("coef_", "intercept_"))
-    return LinearFit(np.mean(coefs, axis=0), np.mean(intercepts, axis=0))
-
-
 def certified_refit(
     estimator: Certified,
     rows: HeldOut,
@@ -265,6 +156,8 @@ def certified_refit(
     judge: Callable[[list[Any]], Judgement],  # by the rows that judge
     limits: Mapping[str, float],  # by constraint; "" for the only one
     quality: str = "accuracy",  # name of the score in ``path_``
+    # What predicts for all rows, of the models of each split: the model, if there is one split
+    deployed: Callable[[list[Any]], Any] = itemgetter(0),
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model before the first that is not certified."""
     confidence, steps = estimator._certificate().confidence, []

@@ -93,9 +93,8 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     def _settings(self) -> Settings:
         """Return the parameters, also those that ``get_params`` of a subclass does not know."""
         own = {k: v for k, v in vars(self).items() if k in Settings.__dataclass_fields__}
-        own["certificate"] = None if self.certificate is None else self._certificate()
-        own["model"] = read_model(self.model)
-        return Settings(is_classifier=is_classifier(self), **own)
+        own |= {"model": read_model(self.model), "is_classifier": is_classifier(self)}
+        return Settings(**own)
 
     @property
     def _used_weights(self) -> FloatArray:

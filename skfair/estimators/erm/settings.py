@@ -28,7 +28,7 @@ class Settings:
     constraint: ConstraintChoice
     max_disparity: Limit  # of constraints without a limit of their own, in the units of the user
     enforce: str
-    certificate: Certificate | None
+    certificate: float | Certificate | None
     model: ChosenModel  # how scores are made of columns
     loss: LossChoice
     alpha: float | None  # weight of the penalty

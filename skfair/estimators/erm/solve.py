@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray, Seed
+from skfair.constraints.base import make_constraints
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.erm.true_limits import StrictResult
 from skfair.enforcement.rounds import SolveOptions
@@ -92,6 +93,31 @@ def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> St
     if is_done or not any(map(is_budget, problem.constraints)):
         return solved
     return nearest_rate(solved, with_room, missed)
+
+
+def takes_parts(estimator: Any) -> bool:
+    """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
+    if estimator.certificate is not None:
+        raise AttributeError(
+            "certificate= is for fit, which sees all rows; partial_fit certifies nothing. Set "
+            "certificate=None, and test with skfair.metrics.disparity_test on rows kept apart."
+        )
+    try:
+        constraints = make_constraints(estimator.constraint, "classification")
+        solver = choose_solver(estimator.solver)
+    except (TypeError, ValueError):
+        return True  # the method says what is wrong
+    if any(constraint.within_strata for constraint in constraints):
+        raise AttributeError(
+            "A constraint within strata needs control_features in fit; partial_fit has none. Use "
+            f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
+        )
+    if not solver.can_advance:
+        raise AttributeError(
+            f"partial_fit needs a stochastic solver, got solver={estimator.solver!r}. Use 'auto' "
+            "or 'alm'."
+        )
+    return True
 
 
 @dataclass(frozen=True)

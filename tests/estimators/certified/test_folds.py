@@ -12,17 +12,13 @@ from skfair import Certificate, Sensitive, metrics
 from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.constraints.base import make_constraints
 from skfair.estimators.certificate import SHARES
-from skfair.estimators.certified.refits import (
-    MOST_ROWS_IN_FOLDS,
-    HeldOut,
-    deployed,
-    in_folds,
-    linear_refits,
-)
+from skfair.estimators.certified.linear_folds import linear_refits, mean_model
+from skfair.estimators.certified.refits import HeldOut, in_folds
 from skfair.estimators.erm.bind import bind
 from skfair.estimators.erm.task import regression_task
 from skfair.read import ROW_CHECKS, read_rows
 from skfair.regression import ConstrainedERMRegressor
+from skfair.regression.certifying import MOST_ROWS_IN_FOLDS
 from tests.seeds import generator
 
 
@@ -148,7 +144,7 @@ def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
     def difference(values):
         return values[groups == "a"].mean() - values[groups == "b"].mean()
 
-    of_mean = difference(deployed(models).predict(new))
+    of_mean = difference(mean_model(models).predict(new))
     assert of_mean == pytest.approx(np.mean([difference(m.predict(new)) for m in models]))
 
 
@@ -187,7 +183,7 @@ def test_the_seed_decides_the_folds():
 
 
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
-    monkeypatch.setattr("skfair.estimators.certified.judges.MOST_ROWS_IN_FOLDS", 399)
+    monkeypatch.setattr("skfair.regression.certifying.MOST_ROWS_IN_FOLDS", 399)
     fits = {
         certify: regressor(3.0, certify).fit(X, Y, sensitive_features=GROUPS).coef_
         for certify in ("auto", "cross", "split")

@@ -1,0 +1,151 @@
+"""Certificates of ConstrainedERMRegressor: limits on means, tested on rows that are kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skfair.constraints.base import Constraint
+from skfair.estimators.certificate import Certificate, Certified
+from skfair.estimators.certified.judges import one_limit, split_and_fits
+from skfair.estimators.certified.linear_folds import linear_refits, mean_model
+from skfair.estimators.certified.refits import HeldOut, Judgement, certified_refit, in_folds
+from skfair.estimators.erm.bind import bind
+from skfair.estimators.erm.report import changes, disparities, own_scores
+from skfair.estimators.erm.task import Task
+from skfair.groups.attributes import take_rows
+from skfair.groups.cohort import Cohort
+from skfair.groups.training_data import TrainingData
+from skfair.metrics.evidence import evidence_of_scores
+from skfair.utils.rounding import SUM_ROUNDING
+
+# With more rows, parts lose little against folds, and take a tenth of the time.
+MOST_ROWS_IN_FOLDS = 50_000
+
+
+def certified_means(
+    estimator: Certified,
+    data: TrainingData,
+    task: Task,
+    constraints: Sequence[Constraint],
+    X: Any,
+    metadata: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the fitted attributes of a regressor whose means certifiably satisfy limits.
+
+    Linear models of folds are judged. With many rows, and for other models, one model of a part of
+    the rows is judged.
+    """
+    by, is_linear = estimator._certificate().by, task.settings.model.is_linear
+    if by == "cross" and not is_linear:
+        raise ValueError(
+            "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
+            "Certificate(by='split')."
+        )
+    limits = _tested_limits(constraints, task.settings.max_disparity)
+    if data.sample_weight is not None:
+        raise ValueError("certificate= has no test of means of weighted rows. Pass no weights.")
+    if by == "auto":
+        by = "cross" if is_linear and data.y.size <= MOST_ROWS_IN_FOLDS else "split"
+    seed = task.settings.random_state
+    if by == "split":
+        kinds = data.groups.cells().codes
+        held_out, path = split_and_fits(estimator, X, data, kinds, metadata, seed)
+        return _certified(estimator, data, constraints, limits, held_out, path)
+    problem = bind(data, task, constraints)
+    held_out = HeldOut(data.X, data.y, in_folds(data, seed), data.units)
+    folds = [
+        linear_refits(task.settings, data, problem, task.scale.spread, rows)
+        for rows, _ in held_out.splits
+    ]
+    path = map(list, zip(*folds, strict=True))
+    shown = _certified(estimator, data, constraints, limits, held_out, path)
+    scores = own_scores(shown, data, task.scale)
+    shown["changes_"] = changes(data, task, problem, scores)
+    return shown | disparities(problem, problem.decide(scores), task.scale)
+
+
+def _tested_limits(constraints: Sequence[Constraint], max_disparity: Any) -> list[float]:
+    """Return the limit of each constraint; raise if it has no test."""
+    limits = []
+    for constraint in constraints:
+        if constraint.metric != "mean_score_difference" or constraint.compared().against_overall:
+            raise ValueError(
+                f"certificate= has no test of {constraint!r} for regressors: use "
+                "'mean_score_parity', which compares the groups with each other."
+            )
+        own = constraint.own_limit
+        limits.append(one_limit(max_disparity if own is None else own))
+    return limits
+
+
+def _certified(
+    estimator: Certified,
+    data: TrainingData,
+    constraints: Sequence[Constraint],
+    limits: Sequence[float],
+    held_out: HeldOut,
+    path: Iterator[list[Any]],
+) -> dict[str, Any]:
+    """Return the fitted attributes of the last model whose means the held-out rows certify."""
+    certificate, cohorts = estimator._certificate(), _cohorts(data, constraints, held_out)
+    y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
+    variation = float(np.sum((y - y.mean()) ** 2)) or 1.0
+    names = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
+
+    def judge(models: list[Any]) -> Judgement:
+        predicted = held_out.predictions(models)
+        of_limits = [
+            _judged(cohort.with_scores(predicted), limit, float(np.ptp(predicted)), certificate)
+            for cohort, limit in zip(cohorts, limits, strict=True)
+        ]
+        p_values, measured, bounds = zip(*of_limits, strict=True)
+        of_all = predicted if len(models) == 1 else mean_model(models).predict(held_out.X)
+        return Judgement(
+            p_value=max(p_values),
+            disparity=max(measured),
+            bound=max(bounds),
+            quality=1 - float(np.sum((y - predicted) ** 2)) / variation,
+            selection_rate=np.nan,
+            is_constant=bool(np.ptp(of_all) <= SUM_ROUNDING * np.abs(of_all).max()),
+            by_constraint={
+                "p_values_": dict(zip(names, p_values, strict=True)),
+                "certified_disparities_": dict(zip(names, bounds, strict=True)),
+            },
+        )
+
+    asked = dict(zip(names, limits, strict=True))
+    return certified_refit(
+        estimator, held_out, path, judge, asked, quality="r2", deployed=mean_model
+    )
+
+
+def _cohorts(
+    data: TrainingData, constraints: Sequence[Constraint], held_out: HeldOut
+) -> list[Cohort]:
+    """Return the rows that judge, in the groups and strata of each constraint."""
+    judging, strata, units = held_out.judging, None, held_out.judging_units
+    together = None if units is None else units.codes
+    groups = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
+    if data.strata is not None:
+        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
+    nothing = np.zeros(judging.size)
+    who = [(groups, strata if each.within_strata else None, None, False) for each in constraints]
+    return [Cohort.of_scores(nothing, None, *own, each_row=True, units=together) for own in who]
+
+
+def _judged(
+    cohort: Cohort,  # the rows that judge, with their predictions
+    limit: float,
+    spread: float,  # range of the predictions
+    certificate: Certificate,
+) -> tuple[float, float, float]:
+    """Return the p-value of a limit on means, the disparity, and the smallest limit shown."""
+    shift, evidence = certificate.shift, evidence_of_scores("mean_score_difference", cohort)
+    # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
+    now = (limit - shift * spread) / (1 - shift)
+    p_value = evidence.p_value(now) if now >= 0 else 1.0
+    bound = evidence.smallest_shown(certificate.confidence, spread)
+    return p_value, evidence.largest, shift * spread + (1 - shift) * bound
