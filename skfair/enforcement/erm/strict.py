@@ -120,8 +120,7 @@ def _from_sample(
     best = path.best()
     least = end.verdict.merit - OPTIMISM
     if not path.is_stopped and not (best.is_sound and best.verdict.merit > least):
-        path.candidates.clear()
-        return _walk(path, free, refine=refine)
+        return _walk(replace(path, candidates=[]), free, refine=refine)
     # The scale is that of the sample: all rows would be passed over at each of its steps.
     best = path.counted(scaled(few, best))
     return replace(best, n_solves=best.n_solves + end.n_solves)
@@ -145,6 +144,7 @@ def _gain_by_errors(sample: Path, others: OnRates) -> float:
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
+    """Go from the solution without constraints to rounds with the loss, and then with errors."""
     limits, problem = path.limits, path.limits.problem
     # Without the constraints first: this is the result if they do not bind.
     options: SolveOptions = {**path.options, "tol": min(path.options["tol"], path.step_tol)}
