@@ -282,7 +282,8 @@ class FairnessPath:
                 f"{self.estimators[0]!r}. FairnessPathDisplay draws paths of other models."
             )
         compared = _compared_metrics(limited)
-        candidates = [own._candidates(X, sensitive_features) for own in paths]
+        with keeping_models():  # the models of a path share those of the folds
+            candidates = [own._candidates(X, sensitive_features) for own in paths]
         if before is not None:
             if hasattr(before, "predict"):
                 before = get_response(before, X, "predict", sensitive_features=sensitive_features)
