@@ -23,6 +23,7 @@ from skfair.metrics import (
     mean_score_difference,
 )
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.two_rates import rest_of_peers
 from skfair.report import audit
 from tests.seeds import generator
 
@@ -169,3 +170,18 @@ def test_a_test_compares_with_the_reference_only(people):
     assert found.p_value <= every.p_value + 1e-12
     make_fairness_scorer(demographic_parity_difference, reference="overall")  # not signed
     make_fairness_scorer(demographic_parity_ratio, reference="m")  # nor is a ratio
+
+
+def test_the_others_are_worth_their_rows_or_as_many_as_their_rates_are_precise():
+    """With equal rates all rows of the others; with unequal weights the effective number."""
+    size, weight = np.array([30.0, 50, 20, 100]), generator(0).uniform(1, 3, 4)
+    rate = np.full(4, 0.3)
+    for of_group in (size, weight):
+        found, sizes, share = rest_of_peers(rate, size, of_group, lambda v: np.full(4, v.sum()))
+        others = of_group.sum() - of_group
+        squares = (of_group**2 / size).sum() - of_group**2 / size
+        assert found == pytest.approx(rate)
+        assert sizes == pytest.approx(others**2 / squares)
+        assert share == pytest.approx(others / of_group.sum())
+    apart = rest_of_peers(np.array([0.3, 0, 1, 1]), size, size, lambda v: np.full(4, v.sum()))
+    assert (apart[1] >= size.sum() - size - 1e-9).all()  # rates of 0 and 1 have no spread

@@ -106,8 +106,11 @@ def test_products_reach_the_optimum_of_slsqp(as_wide, constraints, loss):
     assert "products" in problem.offers
     found = solve(problem)
     assert found.status == "converged"
-    expected = twin(who, constraints, 0.05, loss=loss).slsqp()
-    assert problem.evaluate(found.theta).objective == pytest.approx(expected.fun, abs=1e-6)
+    expected, value = twin(who, constraints, 0.05, loss=loss).slsqp(), problem.evaluate(found.theta)
+    assert value.objective <= expected.fun + 1e-6
+    if constraints != ["equalized_odds"]:  # which has local optima: SLSQP may end at a worse one
+        assert value.objective == pytest.approx(expected.fun, abs=1e-6)
+    assert problem.violation(value) <= 1e-6
 
 
 def one_hot_people(n=1500, n_columns=900):
