@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skfair._version import __version__
 from skfair.utils.namesakes import warn_of_namesakes
 from skfair.utils.other_names import missing_attribute
+from skfair.utils.wings import PERHAPS, names_of_wings
 
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
@@ -37,10 +38,10 @@ __all__ = [
     "models",
     "monitoring",
     "preprocessing",
-    "ranking",
     "regression",
     "report",
     "solvers",
+    *names_of_wings(__name__),
 ]
 _SUBPACKAGES = tuple(__all__[6:])
 # Objects that several parts take, and the modules that they are in.
@@ -61,7 +62,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"skfair.{name}")
     if name in _OBJECTS:
         return getattr(import_module(_OBJECTS[name]), name)
-    raise missing_attribute(__name__, name, sys._getframe(1))
+    raise missing_attribute(__name__, name, sys._getframe(1), PERHAPS)
 
 
 def __dir__() -> list[str]:

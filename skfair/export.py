@@ -32,12 +32,12 @@ from skfair.classification import (
 )
 from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
-from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils.onnx_kinds import (
     Kind,
     labelled,
     linear_scores,
+    one_number,
     onnx_classes,
     refuse_groups,
 )
@@ -92,10 +92,6 @@ def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
     """Return the decisions with offsets that a certificate has put in the place of a model."""
     return [model.decisions_] if hasattr(model, "decisions_") else []
-
-
-def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    return (linear_scores(model, ops.number(inputs[0]), ops),)
 
 
 def _decision_models(model: BaseEstimator) -> list[Any]:
@@ -202,8 +198,7 @@ def _last_step(model: BaseEstimator) -> BaseEstimator:
 
 KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
-    ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
-    FairRanker: Kind(_one_number, ("scores",)),
+    ConstrainedERMRegressor: Kind(one_number, ("prediction",)),
     FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
     **{kind: own for wing in wings() if hasattr(wing, "onnx") for kind, own in wing.onnx().items()},
 }

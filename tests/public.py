@@ -10,6 +10,12 @@ from pathlib import Path
 from sklearn.base import BaseEstimator
 
 import skfair
+from skfair.utils.wings import names_of_wings
+
+# The public packages of the core that have estimators.
+ESTIMATORS = [
+    f"skfair.{name}" for name in ("classification", "cluster", "preprocessing", "regression")
+]
 
 
 def public_packages():
@@ -46,8 +52,9 @@ def option_objects():
 def discover_estimators():
     """Every public estimator class of the package, found through ``__all__``."""
     estimators = {}
-    for package in ("cluster", "classification", "preprocessing", "ranking", "regression"):
-        module = importlib.import_module(f"skfair.{package}")
+    of_wings = names_of_wings("skfair").values()
+    for package in (*ESTIMATORS, *of_wings):
+        module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)
             if inspect.isclass(thing) and issubclass(thing, BaseEstimator):

@@ -30,7 +30,6 @@ from skfair.cluster import FairAssignment
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import MissingGroupsWarning, PositiveClassWarning
 from skfair.preprocessing import Reweighing
-from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.contracts import COLUMNS, REFUSALS, SUPPORTED, TABLE
 from tests.families import by_families, rows_of_families
@@ -110,7 +109,7 @@ def ranked(y, scores, **given):
     return metrics.pair_error_gap(y, scores, query_id=QUERY, agg="worst", **given)
 
 
-def relevant():
+def relevant(make):
     """Draw relevances for which limits bind and can be kept: 120 rows of a query are few."""
     fits = (1.0, SEX, None), (0.1, SEX, None), (0.2, BOTH, None), (0.1, BOTH, APART)
     while True:
@@ -118,7 +117,7 @@ def relevant():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             free, *kept = (
-                FairRanker(limit, query_share=1.0, sensitive=sensitive, random_state=0)
+                make(limit, sensitive=sensitive, random_state=0)
                 .fit(X, y, QUERY, sensitive_features=groups)
                 .train_disparity_
                 for limit, groups, sensitive in fits
@@ -152,9 +151,10 @@ FAMILIES = {
     ),
     "FairDecisionRegressor": Family(predictions, *distances),
     "FairDecisionRegressor+": Family(partial(predictions, group_aware=True), *distances),
-    "FairRanker": Family(
-        partial(FairRanker, query_share=1.0), ranked, "predict", 0.1, 1, y=relevant()
-    ),
+    **{
+        name: Family(make, ranked, "predict", 0.1, 1, y=relevant(make))
+        for name, make in by_families("CONTRACTS_OF_RANKINGS").items()
+    },
 }
 FEATURES: dict[str, Callable[[Family], None]] = {}
 

@@ -29,12 +29,12 @@ print(len(package_modules()), len([*public_objects()]))
 
 def built_on(wing):
     """The wings that import it: algorithms of papers go with the family that they are for."""
-    words = re.compile(rf"\b{re.escape(wing)}\b")
+    imports = re.compile(rf"^\s*(from|import) {re.escape(wing)}\b", re.MULTILINE)
     return [
         other
         for other in WINGS
         if not other.startswith(wing)
-        and any(words.search(file.read_text()) for file in folder_of(other).rglob("*.py"))
+        and any(imports.search(file.read_text()) for file in folder_of(other).rglob("*.py"))
     ]
 
 

@@ -3,7 +3,7 @@
 Bounds on smooth values are moved by their difference from the true values, and every round starts
 from the last solution. The problems and the ends of rounds differ: trained scores go through them
 in :mod:`skfair.enforcement.erm.path`, decisions of any model in
-:mod:`skfair.enforcement.decisions.offsets` and rankings in :mod:`skfair.ranking.task`. Limits
+:mod:`skfair.enforcement.decisions.offsets`, and families beside them in files of their own. Limits
 within an interval have one tolerance, which is scaled.
 
 True rates are steps: they have no slope, and smooth stand-ins lead near a point within the bounds,

@@ -5,7 +5,6 @@ from skfair.models.checks import check_score_model
 from skfair.models.linear import LinearScore as LinearScore
 from skfair.models.mlp import MLPScore as MLPScore
 from skfair.models.mlp import mlp_scores as mlp_scores
-from skfair.models.pairs import PairScore as PairScore
 from skfair.models.plug_in import ScoreFunction
 from skfair.models.torch_score import TorchScore
 

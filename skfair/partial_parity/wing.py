@@ -7,8 +7,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 NAMES = {
     "skfair.classification": {
         "PairLoss": "pair_losses",
@@ -29,6 +27,8 @@ NAMES = {
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Fit within intervals of ranks: yield models, X, y and groups."""
+    import numpy as np
+
     from skfair.partial_parity.calibrator import PartialParityCalibrator
     from skfair.partial_parity.classifier import PartialParityClassifier
     from skfair.partial_parity.interval_constraint import IntervalConstraint

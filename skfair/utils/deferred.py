@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from skfair.utils.other_names import missing_attribute
-from skfair.utils.wings import names_of_wings
+from skfair.utils.wings import PERHAPS, names_of_wings
 
 
 def deferred(
@@ -31,8 +31,7 @@ def deferred(
     def get(name: str) -> Any:
         public = vars(sys.modules[package])["__all__"] if package in sys.modules else ()
         if name not in public:
-            more = " Perhaps it is of a part of skfair that is not installed." * takes_wings
-            raise missing_attribute(package, name, sys._getframe(1), more)
+            raise missing_attribute(package, name, sys._getframe(1), PERHAPS * takes_wings)
         module = names_of_wings(package).get(name, f"{package}._all")
         return getattr(import_module(module), name)
 

@@ -48,6 +48,11 @@ def linear_scores(model: BaseEstimator, rows: Any, ops: Any) -> Any:
     return rows
 
 
+def one_number(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, ...]:
+    """Convert a linear model or a network whose predictions are its scores."""
+    return (linear_scores(model, ops.number(inputs[0]), ops),)
+
+
 def labelled(model: BaseEstimator, scores: Any, ops: Any) -> tuple[Any, ...]:
     """Return the classes of scores that are positive, and of others; and the scores."""
     sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class

@@ -1,32 +1,46 @@
 """Wings: families that the rest of skfair works without, each in a folder that can be deleted.
 
-A wing has a file ``wing.py``, which imports nothing of the wing until it is asked to. There it says
-which names it adds to public packages, and what else it does for parts that serve all families.
-These parts ask for the wings here, and name none.
+A wing has a file ``wing.py``, which imports nothing but the standard library until it is asked to.
+There it says which names it adds to public packages, and what else it does for parts that serve all
+families. These parts ask for the wings here, and name none. A wing that is a public package itself
+adds its name to ``skfair``.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import cache
-from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 _ROOT = Path(__file__).parents[1]
+# What an error about an unknown name says where wings add names.
+PERHAPS = " Perhaps it is of a part of skfair that is not installed."
 
 
 @cache
 def wings() -> tuple[ModuleType, ...]:
     """Return the file ``wing.py`` of each wing that is there."""
     files = sorted([*_ROOT.glob("*/wing.py"), *_ROOT.glob("*/*/wing.py")])
-    return tuple(
-        import_module(".".join(("skfair", *file.relative_to(_ROOT).with_suffix("").parts)))
-        for file in files
-    )
+    return tuple(map(_run, files))
+
+
+def _run(file: Path) -> ModuleType:
+    """Run a file ``wing.py`` without the packages around it, which import much more."""
+    name = ".".join(("skfair", *file.relative_to(_ROOT).with_suffix("").parts))
+    spec = spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def names_of_wings(package: str) -> dict[str, str]:
     """Return the names that wings add to a public package, and the module of each.
+
+    A name in a wing without a module is that of the wing itself.
 
     Examples
     --------
@@ -35,7 +49,7 @@ def names_of_wings(package: str) -> dict[str, str]:
     'skfair.cluster.spectral.eigen.lanczos'
     """
     return {
-        name: f"{wing.__package__}.{module}"
+        name: f"{wing.__package__}.{module}".rstrip(".")
         for wing in wings()
         for name, module in wing.NAMES.get(package, {}).items()
     }

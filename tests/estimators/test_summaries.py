@@ -17,7 +17,6 @@ from skfair.classification import (
 from skfair.cluster import FairAssignment
 from skfair.constraints import DemographicParity
 from skfair.exceptions import SelectionRateWarning
-from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from skfair.report import Audit
 from tests.families import rows_of_families
@@ -84,7 +83,6 @@ CASES = [
         FairDecisionRegressor(max_disparity=EACH, group_aware=True, **APART),
         {f"Wasserstein of {k}": EACH[k] for k in EACH},
     ),
-    (FairRanker(0.2), {"pair_error_gap": 0.2}),
     (
         FairAssignment(**APART, min_balance=0.5),
         {

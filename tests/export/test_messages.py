@@ -15,7 +15,6 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.constraints import ConditionalOn
 from skfair.exceptions import MissingGroupsWarning
 from skfair.export import to_onnx, trusted_types
-from skfair.ranking import FairRanker
 from tests.families import by_families
 from tests.messages import messages
 from tests.seeds import generator
@@ -27,7 +26,7 @@ RNG = generator()
 SEX = RNG.choice(["f", "m"], N)
 X = RNG.normal(size=(N, 4)) + (SEX == "m")[:, None] * [1, 0, 0, 0]
 Y = X[:, 0] + RNG.normal(size=N) > 0.5
-WITH_SEX, WITH_QUERY = np.column_stack([X, SEX == "m"]), np.column_stack([np.arange(N) // 50, X])
+WITH_SEX = np.column_stack([X, SEX == "m"])
 
 
 @cache
@@ -38,11 +37,6 @@ def decisions(inner=None, constraint="demographic_parity", **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingGroupsWarning)  # of the model inside
         return model.fit(X, Y, sensitive_features=SEX, **strata)
-
-
-def ranker():
-    model = FairRanker(1.0, query_column=0, random_state=0)
-    return model.fit(WITH_QUERY, 1 * Y, sensitive_features=SEX)
 
 
 def nested():
@@ -58,7 +52,6 @@ TREE, BOOSTED = DecisionTreeClassifier(max_depth=3), HistGradientBoostingClassif
 
 RAW = {LogisticRegression: {"raw_scores": True}}
 AWARE = r"asks for the groups .* group_aware=False.*cv='prefit'"
-QUERY = r"X has 5 columns.*reads 4.*without the query column"
 
 test_what_has_no_graph_is_said = messages(
     (TypeError, "Got LogisticRegression", lambda: to_onnx(LogisticRegression().fit(X, Y), X)),
@@ -71,7 +64,6 @@ test_what_has_no_graph_is_said = messages(
         (ValueError, "without sensitive", lambda model=model: to_onnx(by_column(model), WITH_SEX))
         for model in by_families("ONNX").values()
     ),
-    (ValueError, QUERY, lambda: to_onnx(ranker(), WITH_QUERY)),
     (ValueError, "raw_scores=True", lambda: to_onnx(decisions(), X, options=RAW)),
     (NotFittedError, "not fitted", lambda: trusted_types(ConstrainedERMClassifier())),
 )

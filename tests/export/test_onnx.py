@@ -27,7 +27,6 @@ from skfair.classification import (
     FairDecisionClassifier,
 )
 from skfair.export import to_onnx
-from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests.families import by_families
 from tests.seeds import generator
@@ -86,8 +85,7 @@ MODELS = {
         WORDS,
     ),
     "``ConstrainedERMRegressor``": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
-    **{name: (model, np.array([0, 1])) for name, model in by_families("ONNX_CLASSIFIERS").items()},
-    "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
+    **{name: (model, np.array([0, 1])) for name, model in by_families("ONNX_SCORES").items()},
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
     "``FairDecisionClassifier`` of a pipeline": (clone(BLIND).set_params(estimator=SCALED), WORDS),
     "``FairDecisionClassifier`` with several sensitive attributes": (
@@ -368,12 +366,3 @@ def test_a_graph_for_rows_without_the_sensitive_column():
     found = run(to_onnx(model, X), X)
     np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(table), rtol=1e-5)
     assert model.n_features_in_ == X.shape[1] + 1  # the model is as it was
-
-
-def test_rows_of_a_ranker_come_without_the_query_column():
-    X, y, sex = people()
-    rows = np.column_stack([np.arange(300) // 50, X])
-    ranker = FairRanker(1.0, query_column=0, random_state=0)
-    ranker.fit(rows, y.astype(int), sensitive_features=sex)
-    found = run(to_onnx(ranker, X), X)
-    np.testing.assert_allclose(found.popitem()[1].ravel(), ranker.predict(rows))

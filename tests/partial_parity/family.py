@@ -104,7 +104,7 @@ WRAPPED = {
     "partial aware": CLASSIFIER(max_disparity=0.4, group_aware=True),
     "calibrator": CALIBRATOR(max_disparity=0.4),
 }
-ONNX_CLASSIFIERS = {
+ONNX_SCORES = {
     "``PartialParityClassifier(group_aware=False)``": CLASSIFIER((0.1, 0.5), max_disparity=0.2)
 }
 THREADS = {"partial": (CLASSIFIER(max_disparity=0.3), 600)}

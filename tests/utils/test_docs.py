@@ -5,6 +5,7 @@ import sys
 from inspect import getdoc
 
 from skfair.utils.docs import documented, documenter
+from tests.public import public_packages
 
 
 def test_what_a_docstring_says_itself_goes_first():
@@ -116,5 +117,5 @@ def test_a_thing_without_a_docstring_stays_without():
 
 def test_imports_where_python_strips_docstrings():
     """Paragraphs that are shared are docstrings, which -OO takes away."""
-    code = "import skfair.classification, skfair.cluster, skfair.inspection, skfair.ranking"
+    code = f"import {', '.join(f'skfair.{name}' for name in public_packages())}"
     subprocess.run([sys.executable, "-OO", "-c", code], check=True)

@@ -25,7 +25,6 @@ from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
 from skfair.models import units
 from skfair.problems.erm import problem as in_memory
-from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils import pieces
 from skfair.utils import threads as module
@@ -261,7 +260,6 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
     [
         *rows_of_families("ON_ONE_THREAD"),
         (ConstrainedERMClassifier(loss=LogLoss()), LogLoss, "parts"),
-        (FairRanker(loss=LogLoss()), LogLoss, "parts"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -399,7 +397,6 @@ def model_cases():
         yield name, model
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
-    yield "ranker", FairRanker(random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 NAMES = {
     "skfair.cluster": {
         "FairKMeans": "fair_kmeans",
@@ -20,6 +18,8 @@ _MANY_ROWS = 1 << 17  # from here on rows are summed in one pass
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Cluster: yield models, X, y and groups. Costs near zero are summed anew."""
+    import numpy as np
+
     from skfair.cluster.kmeans.fair_kmeans import FairKMeans
     from skfair.cluster.kmeans.pareto_fair_kmeans import ParetoFairKMeans
     from skfair.cluster.kmeans.solver import CLUSTERING_SOLVERS

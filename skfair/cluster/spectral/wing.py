@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 NAMES = {
     "skfair.cluster": {"FairSpectralClustering": "fair_spectral"},
     "skfair.cluster.affinities": {
@@ -26,6 +24,8 @@ NAMES = {
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Cut graphs of every kind: yield models, X, y and groups."""
+    import numpy as np
+
     from skfair.cluster.spectral.affinities.graphs import NeighborGraph
     from skfair.cluster.spectral.affinities.kernels import Kernel
     from skfair.cluster.spectral.affinities.landmarks import Landmark

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skfair.models import LinearScore, MLPScore, PairScore
+from skfair.models import LinearScore, MLPScore
+from skfair.ranking.pair_score import PairScore
 from tests.naive.soft import finite_differences
 
 

@@ -29,7 +29,8 @@ class PairScore(ScoreModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from skfair.models import LinearScore, PairScore
+    >>> from skfair.models import LinearScore
+    >>> from skfair.ranking.pair_score import PairScore
     >>> model = LinearScore(np.array([[1.0], [2.0], [4.0]]), fit_intercept=False)
     >>> pairs = PairScore(model, np.array([2, 1]), np.array([0, 0]))
     >>> scores, tape = pairs.forward(model.scale)  # scores of rows are their only column
