@@ -42,7 +42,7 @@ from skfair.utils.onnx_kinds import (
     refuse_groups,
 )
 from skfair.utils.rounding import TINY
-from skfair.utils.wings import wings
+from skfair.utils.wings import functions_of_wings
 
 __all__ = ["to_onnx", "trusted_types"]
 
@@ -200,7 +200,7 @@ KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(one_number, ("prediction",)),
     FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
-    **{kind: own for wing in wings() if hasattr(wing, "onnx") for kind, own in wing.onnx().items()},
+    **{kind: own for add in functions_of_wings("onnx") for kind, own in add().items()},
 }
 
 

@@ -33,7 +33,7 @@ from skfair.classification import (
     FairDecisionClassifier,
 )
 from skfair.utils.files import is_safe
-from skfair.utils.wings import wings
+from skfair.utils.wings import functions_of_wings
 
 Groups = NDArray[Any]
 Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # models, X, y and groups
@@ -162,5 +162,4 @@ def _measure(rows: FloatArray, groups: Groups) -> Fits:
 
 
 # Long ones first, so that all cores end at about the same time.
-_OF_WINGS = (wing.warm for wing in wings() if hasattr(wing, "warm"))
-TASKS: tuple[Task, ...] = (*_OF_WINGS, _measure, _classify, _decide)
+TASKS: tuple[Task, ...] = (*functions_of_wings("warm"), _measure, _classify, _decide)

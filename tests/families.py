@@ -9,6 +9,9 @@ The folder of a family's tests may have two such files. ``family.py`` may have t
 - ``SUMMARIES``: (estimator, the limits by name that its summary says),
 - ``THREADS``: the model and the number of rows that it is fitted to with several threads, by name,
 - ``WARNINGS``: (words of a warning, call that makes it said),
+- ``READERS_OF_LABELS``: what reads true and predicted labels and ``sensitive_features``, by name,
+- ``READERS_OF_DECISIONS``: (what reads decisions and ``sensitive_features``, whether from Dask),
+- ``RESULTS``: public classes of results that no package lists,
 - ``FIRST_FITS``: what is compiled in a first fit, and how many functions and seconds it may take.
 
 ``fuzz_cases.py`` may have the dicts ``FITS`` (functions that draw hard fits, by estimator),

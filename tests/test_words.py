@@ -8,7 +8,7 @@ import pytest
 
 from skfair import __main__ as shell
 from skfair.model_selection import FairnessPath
-from skfair.report import Audit, DataAudit
+from tests.families import rows_of_families
 from tests.public import option_objects, public_objects
 
 PAGE = Path(__file__).parent.parent / "doc" / "developer" / "words.rst"
@@ -52,7 +52,7 @@ def calls():
 def attributes():
     """Yield public classes, and those of results, with the attributes that they document."""
     things = [*dict(public_objects()).values(), *dict(option_objects()).values()]
-    for thing in [*filter(inspect.isclass, things), Audit, DataAudit, FairnessPath]:
+    for thing in [*filter(inspect.isclass, things), FairnessPath, *rows_of_families("RESULTS")]:
         said = (inspect.getdoc(thing) or "").partition("\nAttributes\n")[2]
         yield thing.__name__, set(re.findall(r"^(\w+?)_? : ", said, re.M))
 
@@ -88,7 +88,12 @@ def test_attributes_have_no_other_words():
 
 
 def test_options_of_the_shell_are_arguments_or_words():
-    options = {name for own in shell._OPTIONS.values() for title in own.values() for name in title}
+    options = {
+        name
+        for command in shell.commands().values()
+        for of_title in command.options.values()
+        for name in of_title
+    }
     known = {option for _, option in WORDS.values()}
     assert options >= known - {""}
     said = {"--" + word.replace("_", "-") for word in WORDS}

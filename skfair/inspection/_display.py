@@ -21,7 +21,7 @@ from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of
 from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
 from skfair.utils.docs import PARAGRAPHS, described, documenter
-from skfair.utils.response import get_response, layers, response_method_of
+from skfair.utils.response import SCORE_METHODS, get_response, layers, response_method_of
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_numbers
 
@@ -32,7 +32,6 @@ _Checked = TypeVar("_Checked")
 
 AxesOrNone: TypeAlias = "Axes | None"
 OneOrMoreAxes: TypeAlias = "Axes | Sequence[Axes] | NDArray[Any] | None"
-SCORE_METHODS = ("decision_function", "predict_proba")
 
 
 class Display:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.inspection._display import SCORE_METHODS, AxesOrNone, Display, documented
+from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look
 from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
-from skfair.utils.response import get_response
+from skfair.utils.response import SCORE_METHODS, get_response
 from skfair.utils.validation import check_number, check_scores
 
 Gap = Literal["pair_error", "exposure", "rank"]

@@ -13,7 +13,7 @@ from functools import partial
 from numbers import Real
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,9 +45,7 @@ from skfair.utils.response import GroupsInHand, get_response, positive_class
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
 from skfair.utils.warn import unwanted
-
-if TYPE_CHECKING:
-    from skfair.report.choice import Choice
+from skfair.utils.wings import functions_of_wings
 
 # Rows of each random split that models are measured on, as of train_test_split: with half as many
 # the band shows the noise of few test rows, with twice as many models of few training rows.
@@ -254,7 +252,8 @@ class FairnessPath:
         rows |= {"sample_weight": sample_weight, "units": units}
         options = {"confidence": confidence, "suppress_below": suppress_below}
         choice = self._choice(rows, before, rate_held, options)
-        return choice.to_html(path, title=title, decided=decided)
+        text: str = choice.to_html(path, title=title, decided=decided)
+        return text
 
     def _choice(
         self,
@@ -263,11 +262,9 @@ class FairnessPath:
         rate_held: FairnessPath | None = None,
         options: Mapping[str, Any] = MappingProxyType({}),
         command: dict[str, Any] | None = None,  # the options of choose, if it fitted the models
-    ) -> Choice:
+    ) -> Any:
         """Return what :meth:`to_html` shows."""
-        from skfair.report.choice import Candidate, Choice, Judged
-        from skfair.report.reading import RawRows
-
+        pages = _pages()
         X, y, sensitive_features = (rows[name] for name in ("X", "y", "sensitive_features"))
         paths = [self] if rate_held is None else [self, rate_held]
         if not np.array_equal(paths[0].max_disparities, paths[-1].max_disparities):
@@ -287,10 +284,10 @@ class FairnessPath:
         if before is not None:
             if hasattr(before, "predict"):
                 before = get_response(before, X, "predict", sensitive_features=sensitive_features)
-            candidates = [[Candidate("none", before), *own] for own in candidates]
-        judged = Judged(
+            candidates = [[pages.Candidate("none", before), *own] for own in candidates]
+        judged = pages.Judged(
             X,
-            RawRows(y, None, None, None, rows.get("sample_weight"), rows.get("units")),
+            pages.RawRows(y, None, None, None, rows.get("sample_weight"), rows.get("units")),
             sensitive_features,
             positive,
             compared,
@@ -298,13 +295,11 @@ class FairnessPath:
             sensitive_of(limited).intersectional,
             dict(options),
         )
-        return Choice.of(candidates, judged, command)
+        return pages.Choice.of(candidates, judged, command)
 
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
         """Return the decisions of each model, and what its fit says of itself."""
-        from skfair.report.choice import Candidate
-
-        candidates = []
+        pages, candidates = _pages(), []
         for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
             limited, _ = _limited(model)
             asked, own = limited.max_disparity, sensitive_of(limited)
@@ -312,7 +307,7 @@ class FairnessPath:
             names = names if len(names) == 1 or not own.intersectional else ("",)
             by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(names, float(asked))
             certificate = getattr(limited, "certificate", None)
-            candidate = Candidate(
+            candidate = pages.Candidate(
                 f"{100 * bound:g}%"
                 if self.limits is None
                 else f"\N{MULTIPLICATION SIGN} {bound:g}",
@@ -329,6 +324,13 @@ class FairnessPath:
             )
             candidates.append(candidate)
         return candidates
+
+
+def _pages() -> Any:
+    """Return the module of the wing that makes pages."""
+    for choices in functions_of_wings("choices"):
+        return choices()
+    raise ImportError("to_html makes a page of audits, a part of skfair that is not installed.")
 
 
 def _training_rates(limited: Any) -> tuple[float, float, float] | None:

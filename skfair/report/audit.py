@@ -21,7 +21,6 @@ from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import warn_of_group_columns
-from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render
@@ -37,7 +36,7 @@ from skfair.report.views import find_gaps, rates_table, score_report, signed_tab
 from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
 from skfair.utils.keywords import groups_by_name
-from skfair.utils.response import get_response, positive_class
+from skfair.utils.response import SCORE_METHODS, get_response, positive_class
 from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_scores
 

@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skfair._typing import ClassLabel, ColumnsLike, MatrixLike
 
+SCORE_METHODS = ("decision_function", "predict_proba")
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 
 

@@ -9,10 +9,12 @@ adds its name to ``skfair``.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _ROOT = Path(__file__).parents[1]
 # What an error about an unknown name says where wings add names.
@@ -35,6 +37,11 @@ def _run(file: Path) -> ModuleType:
     sys.modules[name] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def functions_of_wings(name: str) -> list[Callable[..., Any]]:
+    """Return the functions of this name in files ``wing.py``."""
+    return [getattr(wing, name) for wing in wings() if hasattr(wing, name)]
 
 
 def names_of_wings(package: str) -> dict[str, str]:

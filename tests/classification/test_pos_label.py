@@ -21,7 +21,6 @@ from skfair.classification import (
 from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds, LossParity
 from skfair.constraints.rates import RateParity
 from skfair.exceptions import PositiveClassWarning
-from skfair.inspection import GroupRatesDisplay
 from skfair.metrics import (
     disparity_bounds,
     disparity_upper_bound,
@@ -35,9 +34,7 @@ from skfair.metrics import (
     make_group_metric,
 )
 from skfair.model_selection import fairness_path
-from skfair.monitoring import DisparityMonitor
-from skfair.report import Audit, audit
-from tests.families import rows_of_families
+from tests.families import by_families, rows_of_families
 from tests.seeds import generator
 
 RNG = generator(0)
@@ -355,14 +352,15 @@ def test_grids_choose_among_limits_of_the_positive_class():
 
 
 def test_displays_audits_and_paths_ask_the_model():
+    inspection, report = map(pytest.importorskip, ("skfair.inspection", "skfair.report"))
     model = ConstrainedERMClassifier("equal_opportunity", 0.02, pos_label="approved")
     piped = make_pipeline(StandardScaler(), model)
     piped.fit(X, FIRST, constrainedermclassifier__sensitive_features=SEX)
     rates = true_positive_rates(piped, FIRST, "approved")
-    shown = GroupRatesDisplay.from_estimator(piped, X, FIRST, sensitive_features=SEX)
+    shown = inspection.GroupRatesDisplay.from_estimator(piped, X, FIRST, sensitive_features=SEX)
     at = [str(rate) for rate in shown.rates].index("true_positive_rate")
     assert shown.values[at].tolist() == pytest.approx(rates)
-    found = Audit.from_estimator(piped, X, FIRST, sensitive_features=SEX).rates
+    found = report.Audit.from_estimator(piped, X, FIRST, sensitive_features=SEX).rates
     of_groups = (found["measure"] == "true_positive_rate") & found["group"].isin(["f", "m"])
     assert found["value"][of_groups].tolist() == pytest.approx(rates)
     path = fairness_path(
@@ -370,16 +368,6 @@ def test_displays_audits_and_paths_ask_the_model():
     )
     first = true_positive_rates(path.estimators[0], FIRST, "approved")
     assert path.train_disparities[0] == pytest.approx(abs(first[0] - first[1]))
-
-
-def rates_watched(y, p, **options):
-    monitor = DisparityMonitor("equal_opportunity", **options)
-    monitor.update(y, p, sensitive_features=SEX)
-    return monitor.rates_
-
-
-def audited(y, p, **options):
-    return audit(y, p, sensitive_features=SEX, n_simulations=20, **options).to_dict()["rates"]
 
 
 GROUPS = {"sensitive_features": SEX}
@@ -398,9 +386,7 @@ READERS = {
     "bounds": partial(
         disparity_bounds, "equal_opportunity", accuracy=0.9, random_state=0, **GROUPS
     ),
-    "audit": audited,
-    "display": lambda y, p, **o: GroupRatesDisplay.from_predictions(y, p, **GROUPS, **o).values,
-    "monitor": rates_watched,
+    **{name: partial(read, **GROUPS) for name, read in by_families("READERS_OF_LABELS").items()},
 }
 
 
@@ -423,6 +409,7 @@ def test_labels_say_which_class_is_positive_or_it_is_asked_for(name):
 @pytest.mark.parametrize("pos_label", [None, 1, 2])
 def test_a_model_of_one_and_two_is_measured_as_it_was_limited(pos_label):
     """German credit is coded like this."""
+    inspection, report = map(pytest.importorskip, ("skfair.inspection", "skfair.report"))
     y, table = Y + 1, np.column_stack([X, SEX == "m"])
     fair = FairDecisionClassifier(
         LogisticRegression(), "equal_opportunity", 0.02, group_aware=True, pos_label=pos_label,
@@ -448,25 +435,11 @@ def test_a_model_of_one_and_two_is_measured_as_it_was_limited(pos_label):
         f1 = make_fairness_scorer(f1_score, greater_is_better=True, sensitive=[4], **named)
         assert f1(model, table, y) == f1_score(y, found, pos_label=positive)
         rates = [np.mean(found[group == SEX] == positive) for group in ("f", "m")]
-        of_model = Audit.from_estimator(model, table, y, **GROUPS, n_simulations=20, **named)
+        of_model = report.Audit.from_estimator(model, table, y, **GROUPS, n_simulations=20, **named)
         assert of_model.value("equal_opportunity_difference") == pytest.approx(gap)
         shown = of_model.rates.query("measure == 'selection_rate' and view != ''")
         assert shown["value"].tolist() == pytest.approx(rates)
-        drawn = GroupRatesDisplay.from_estimator(
+        drawn = inspection.GroupRatesDisplay.from_estimator(
             model, table, y, **GROUPS, rates="selection_rate", **named
         )
         assert drawn.values[0] == pytest.approx(rates)
-
-
-def test_targets_may_have_other_words_than_decisions():
-    decided = (X[:, 0] > 0.4).astype(int)
-    repaid, granted = np.array(["nein", "ja"])[Y], np.array(["abgelehnt", "genehmigt"])[decided]
-    words = {"pos_label": "genehmigt", "pos_label_true": "ja"}
-    assert audited(repaid, granted, **words) == audited(Y, decided)
-    assert audited(repaid, decided, pos_label_true="ja") == audited(Y, decided)
-    with pytest.raises(ValueError, match="none in common"):
-        audited(repaid, granted, pos_label="genehmigt")
-    with pytest.raises(ValueError, match="pos_label_true='Ja' is not one .* mean 'ja'"):
-        audited(repaid, granted, pos_label="genehmigt", pos_label_true="Ja")
-    with pytest.raises(ValueError, match="'ja' is a class of y_true, got None"):
-        audited(None, granted, **words)

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import (
     make_constraint,
 )
 
-from skfair import inspection, metrics, model_selection, report
+from skfair import metrics, model_selection
 from skfair.classification import ConstrainedERMClassifier
 from skfair.regression import ConstrainedERMRegressor
 from tests.families import by_families
@@ -132,10 +132,6 @@ def used(result, sample):
     if isinstance(result, metrics.Report):
         result.compact()
         result.to_html()
-    elif isinstance(result, report.Audit | report.DataAudit):
-        result.to_html()
-        result.to_markdown()
-        return type(result).from_dict(result.to_dict())
     elif isinstance(result, SCORER):
         model = parameters.fitted(sample)
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)
@@ -302,6 +298,10 @@ def registry_case(draw, name: str, registry) -> Case:
     return Case(f"{name}[{wanted!r}]", {"solver", "constraint"}, [], lambda: registry[wanted])
 
 
+def is_display(thing: Any) -> bool:
+    return inspect.isclass(thing) and thing.__module__.startswith("skfair.inspection.")
+
+
 def find_builder(name: str, thing: Any) -> Callable | None:
     """Return the function that draws cases of a public object."""
     short = name.rpartition(".")[2]
@@ -310,7 +310,7 @@ def find_builder(name: str, thing: Any) -> Callable | None:
     if not callable(thing):
         return registry_case
     if inspect.isclass(thing):
-        if thing in vars(inspection).values():
+        if is_display(thing):
             return display_case
         if hasattr(thing, "split"):
             return splitter_case
@@ -354,7 +354,7 @@ def uncovered() -> list[str]:
             callables = [(one, getattr(thing, one)) for one in ["fit", *method_names(thing)]]
         elif find_builder(name, thing) is None:
             found.append(name)
-        elif thing in vars(inspection).values():
+        elif is_display(thing):
             methods = [one for one in dir(thing) if one.startswith("from_") or one == "plot"]
             callables += [(f"{short}.{one}", getattr(thing, one)) for one in methods]
         else:

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import permutation_test_score
 
 from skfair import metrics
@@ -24,7 +23,6 @@ from skfair.metrics import demographic_parity_difference, get_scorer, ndcg
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.preprocessing import Reweighing
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
-from skfair.report import Audit, audit
 from tests.families import by_families, rows_of_families
 from tests.messages import messages
 from tests.seeds import generator
@@ -50,27 +48,10 @@ def fitted(kind):
     return kind().fit(X, Y, sensitive_features=SEX)
 
 
-def audited(name):
-    given = {"y_pred": Y, "y_score": SCORE, "before": Y, "sample_weight": SCORE}
-    audit(Y, **given | {name: mixed(given[name])}, sensitive_features=SEX)
-
-
-def audited_model(y, sex):
-    Audit.from_estimator(LogisticRegression().fit(X, Y), X, y, sensitive_features=sex)
-
-
 QUERIES = f"^query_id and the data have the {OTHER_ORDER}"
 MIXED = {"sample_weight": mixed(SCORE)}
 test_columns_in_another_order = messages(
     (ValueError, QUERIES, lambda: ndcg(Y, SCORE, query_id=mixed(QUERY))),
-    *(
-        (ValueError, f"^{name} and the data have the {OTHER_ORDER}", partial(audited, name))
-        for name in ("y_pred", "y_score", "before", "sample_weight")
-    ),
-    (ValueError, OTHER_ORDER, lambda: audited_model(mixed(Y), SEX)),
-    (ValueError, OTHER_ORDER, lambda: audited_model(Y.to_numpy(), mixed(SEX))),
-    # Lists have a method ``index``, and hide nothing.
-    (ValueError, OTHER_ORDER, lambda: audit(Y.tolist(), Y, sensitive_features=mixed(SEX))),
     (
         *(ValueError, OTHER_ORDER),
         lambda: next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX))),
@@ -215,6 +196,7 @@ def test_parts_and_splits_of_a_shuffled_target():
 
 # --- labels of other rows ------------------------------------------------------------------------
 
+AUDITS = {read.__name__: read for read, _ in rows_of_families("READERS_OF_DECISIONS")}
 # Labels of the rows, those of their groups, and what is said of them.
 LABELS = {
     "both are parts of a table": (range(N, 2 * N), range(2 * N, 3 * N), "only 0 of 240 index"),
@@ -238,14 +220,14 @@ LABELS = {
 
 
 @pytest.mark.parametrize(("labels", "of_groups", "said"), LABELS.values(), ids=LABELS)
-@pytest.mark.parametrize("use", ["fit", "metric", "audit", "predict"])
+@pytest.mark.parametrize("use", ["fit", "metric", "predict", *AUDITS])
 def test_labels_of_other_rows(use, labels, of_groups, said):
     """A limit was satisfied for other people. An index that counts rows says nothing by itself."""
     sex, rows, y = SEX.set_axis(of_groups), X.set_axis(labels), Y.set_axis(labels)
     calls = {
         "fit": lambda: FAST.fit(rows, y, sensitive_features=sex),
         "metric": lambda: demographic_parity_difference(y, y, sensitive_features=sex),
-        "audit": lambda: audit(y, y, sensitive_features=sex, n_simulations=5),
+        **{name: partial(read, y, sensitive_features=sex) for name, read in AUDITS.items()},
         "predict": lambda: AWARE.predict(rows, sensitive_features=sex),
     }
     if said == "":

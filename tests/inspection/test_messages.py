@@ -29,7 +29,6 @@ from skfair.inspection import (
 from skfair.inspection._display import fitted_attribute as attribute
 from skfair.metrics import group_report
 from skfair.model_selection import FairnessPath
-from skfair.monitoring import DisparityMonitor
 from tests.messages import messages
 
 GROUPS = np.repeat(["a", "b", "c"], 20)
@@ -87,16 +86,7 @@ test_ccdf = messages(
 )
 
 
-@cache
-def monitor_of_two():
-    monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
-    monitor.update(
-        None, np.arange(400) % 2, sensitive_features={"sex": [*"fm"] * 200, "age": [*"on"] * 200}
-    )
-    return monitor
-
-
-of_model, of_monitor = CertificateDisplay.from_estimator, MonitorDisplay.from_monitor
+of_model = CertificateDisplay.from_estimator
 
 
 def certificate(n_certified=1, **options):
@@ -114,9 +104,7 @@ test_certificates_and_monitors = messages(
     (ValueError, "n_certified must be an integer from 0 to 1", lambda: certificate(2)),
     (ValueError, "max_disparity must be a number", lambda: stream(max_disparity={"sex": 0.1})),
     (ValueError, "alarm_at must be an integer from 0 to 1", lambda: stream(alarm_at=2)),
-    (ValueError, "not read a batch", lambda: of_monitor(DisparityMonitor())),
-    (TypeError, "DisparityMonitor", lambda: of_monitor(3)),
-    (ValueError, "with a limit, 'sex', 'age'", lambda: of_monitor(monitor_of_two())),
+    (TypeError, "DisparityMonitor", lambda: MonitorDisplay.from_monitor(3)),
 )
 
 

@@ -21,7 +21,6 @@ from skfair.groups import score_bins, weighted_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import LazyRows
 from skfair.model_selection import StratifiedSensitiveKFold
-from skfair.monitoring import DisparityMonitor
 from skfair.utils.history import bytes_exchanged
 from tests.seeds import generator
 
@@ -493,7 +492,7 @@ def test_intervals_are_listed_in_the_order_of_rows_in_memory():
     assert_allclose(here["gap"], there["gap"], atol=1e-12)
 
 
-def test_tests_of_scores_and_monitors_say_that_they_need_rows_in_memory():
+def test_tests_of_scores_say_that_they_need_rows_in_memory():
     frame = people()
     lazy = dd.from_pandas(frame, npartitions=3)
     for scores, groups in ((lazy.score, lazy.sex), (lazy.score.values, (lazy.w > 1).values)):
@@ -501,8 +500,6 @@ def test_tests_of_scores_and_monitors_say_that_they_need_rows_in_memory():
             limit = {} if test is metrics.disparity_upper_bound else {"max_disparity": 0.1}
             with pytest.raises(TypeError, match="compute"):
                 test("mean_score_difference", None, scores, sensitive_features=groups, **limit)
-        with pytest.raises(TypeError, match="compute"):
-            DisparityMonitor().update(None, scores, sensitive_features=groups)
     columns = {"sensitive_features": lazy.sex}
     for read in (
         lambda: next(StratifiedSensitiveKFold(3).split(lazy, lazy.y, **columns)),

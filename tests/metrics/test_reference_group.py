@@ -24,7 +24,6 @@ from skfair.metrics import (
 )
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.two_rates import rest_of_peers
-from skfair.report import audit
 from tests.seeds import generator
 
 
@@ -126,6 +125,7 @@ def test_several_attributes_and_strata(people):
 
 
 def test_the_report_has_the_differences_of_the_audit(people):
+    audit = pytest.importorskip("skfair.report").audit
     rows = {"sensitive_features": people[["sex"]]}
     report = group_report(people["y"], people["p"], reference="m", **rows)
     signed = audit(people["y"], people["p"], n_simulations=20, reference="m", **rows).signed

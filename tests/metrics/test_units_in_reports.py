@@ -7,7 +7,6 @@ from scipy.stats import binom
 from sklearn.metrics import accuracy_score
 
 from skfair import GroupProbabilities
-from skfair.inspection import GroupCalibrationDisplay, GroupRatesDisplay
 from skfair.metrics import (
     demographic_parity_difference,
     disparity_bounds,
@@ -259,15 +258,16 @@ def test_so_many_people_as_are_said_show_the_limit():
 
 def test_pictures_pass_units_on():
     pytest.importorskip("matplotlib")
+    inspection = pytest.importorskip("skfair.inspection")
     true, predicted, groups, scores, person = people(k=6)
     report = group_report(true, predicted, sensitive_features=groups, units=person)
-    rates = GroupRatesDisplay.from_predictions(
+    rates = inspection.GroupRatesDisplay.from_predictions(
         true, predicted, sensitive_features=groups, units=person, rates="selection_rate"
     )
     np.testing.assert_allclose(rates.low.ravel(), report["selection_rate_low"][:-1])
     chances = 1 / (1 + np.exp(-scores))
     by_row, by_person = (
-        GroupCalibrationDisplay.from_predictions(
+        inspection.GroupCalibrationDisplay.from_predictions(
             true, chances, sensitive_features=groups, units=units
         )
         for units in (None, person)

@@ -9,7 +9,6 @@ from skfair.classification import (
     FairDecisionClassifier,
 )
 from skfair.constraints import FalsePositiveParity
-from skfair.inspection import FairnessPathDisplay
 from skfair.model_selection import fairness_path
 from tests.seeds import generator
 
@@ -64,7 +63,8 @@ def test_each_step_multiplies_all_limits(data, limits):
         assert share <= step + 1e-9
         tested = largest_share(model.predict(X_test) == 1, groups_test, limits)
         assert path.test_disparities[k] == pytest.approx(tested)
-    display = FairnessPathDisplay.from_path(path, X_test, sensitive_features=groups_test)
+    inspection = pytest.importorskip("skfair.inspection")
+    display = inspection.FairnessPathDisplay.from_path(path, X_test, sensitive_features=groups_test)
     title, reached = display.ax_[0].get_title(loc="left").split("\n")
     assert title == "limit 3 times the limits"
     assert not reached  # the groups of two attributes overlap: they have no gap in common

@@ -427,3 +427,12 @@ def test_models_of_folds_are_fitted_once_and_are_those_of_separate_fits(make, sc
         assert one.keys() == other.keys()
         for name in ("train_predictions_", "train_disparity_"):
             assert np.array_equal(one[name], other[name])
+
+
+def test_a_page_where_audits_are_not_installed_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr("skfair.model_selection.path.functions_of_wings", lambda name: [])
+    path = FairnessPath(np.array([0.1]), [None], np.zeros(1), np.zeros(1))
+    with pytest.raises(
+        ImportError, match=r"^to_html makes a page of audits, a part .* installed\.$"
+    ):
+        path.to_html(X=np.zeros((2, 1)), y=[0, 1], sensitive_features=["f", "m"])

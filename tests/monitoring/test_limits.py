@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from skfair.inspection import MonitorDisplay
 from skfair.monitoring import DisparityMonitor
 from tests.monitoring.streams import stream
 from tests.seeds import generator
@@ -131,13 +130,14 @@ def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
         DisparityMonitor.load(tmp_path / "none.json")
 
 
-def test_signed_disparities_and_ratios_are_drawn():
-    signed = stream({"f": 0.3, "m": 0.4}, 20, reference="m", max_disparity=0.2)
-    display = MonitorDisplay.from_monitor(signed)
-    assert display.ax_.get_ylabel() == "Difference from m (0 is parity)"
-    assert display.line_.get_ydata()[-1] < 0
-    lines = [line.get_ydata()[0] for line in display.ax_.lines if line is not display.line_]
-    assert lines == [0.2, -0.2]
-    ratio = MonitorDisplay.from_monitor(stream({"f": 0.38, "m": 0.4}, 20, min_ratio=0.8))
-    assert ratio.ax_.get_ylabel() == "Ratio to highest rate (1 is parity)"
-    assert ratio.ax_.lines[1].get_ydata()[0] == 0.8
+def test_a_misspelt_constraint_is_named():
+    with pytest.raises(ValueError, match="Did you mean 'equalized_odds'"):
+        DisparityMonitor("equalised_odds")
+
+
+def test_rows_have_to_be_in_memory():
+    da = pytest.importorskip("dask.array")
+    scores = da.from_array(np.arange(30) / 30, chunks=10)
+    groups = da.from_array(np.arange(30) % 2, chunks=10)
+    with pytest.raises(TypeError, match="compute"):
+        DisparityMonitor().update(None, scores, sensitive_features=groups)

@@ -81,6 +81,7 @@ CERTIFIED_BY_HALVES = {
     ),
     "calibrated": CALIBRATOR(interval=(0.0, 0.8), max_disparity=0.9, certificate=0.9),
 }
+WITHOUT_PAGES = [CLASSIFIER((0.1, 0.6), "demographic_parity")]
 OWN_LIMITS = [(CLASSIFIER((0.1, 0.5)), StatisticalParity(0.2))]
 LIMITED = [partial(CLASSIFIER, group_aware=True), partial(CALIBRATOR, cv=2)]
 BY_POSITIVE_CLASS = [

@@ -21,7 +21,6 @@ from skfair.classification import (
 from skfair.constraints import FalsePositiveParity
 from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import load_local
-from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.solvers import ALLBFGS
 from tests import naive
 from tests.naive.partial import step
@@ -463,6 +462,7 @@ def test_small_groups_share_weights():
 @pytest.mark.parametrize("mode", ["repair", "al_lbfgs blind"])
 def test_displays(mode):
     plt = pytest.importorskip("matplotlib.pyplot")
+    inspection = pytest.importorskip("skfair.inspection")
     plt.switch_backend("Agg")
     X, y, group = people()
     model = fit((0.1, 0.6), max_disparity=0.2, **MODES[mode])
@@ -470,11 +470,11 @@ def test_displays(mode):
         scores_of(model, X, group),
         {"sensitive_features": group, "interval": (0.1, 0.6)},
     )
-    densities = GroupScoreDisplay.from_estimator(model, X, y, **given)
+    densities = inspection.GroupScoreDisplay.from_estimator(model, X, y, **given)
     for name, shown in zip(densities.group_names, densities.scores, strict=True):
         np.testing.assert_array_equal(np.sort(shown), np.sort(scores[group == name]))
-    curves = CCDFCurveDisplay.from_estimator(model, X, y, **given)
-    expected = CCDFCurveDisplay.from_predictions(y, scores, **given)
+    curves = inspection.CCDFCurveDisplay.from_estimator(model, X, y, **given)
+    expected = inspection.CCDFCurveDisplay.from_predictions(y, scores, **given)
     np.testing.assert_array_equal(curves.group_rates, expected.group_rates)
     assert len(curves.bands_) == 2
     plt.close("all")

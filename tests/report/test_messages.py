@@ -21,6 +21,7 @@ from skfair.report import (
     search_alternatives,
 )
 from skfair.report.checks import read_condition
+from tests.families import rows_of_families
 from tests.messages import messages
 
 NAME = "demographic_parity_difference"
@@ -58,6 +59,8 @@ def read(**change):
 
 RESIDUALS = "mean_residual_difference"
 test_audits = messages(
+    (TypeError, "Pass the groups as sensitive_features=", lambda: audit(TURNS, TURNS, SEX)),
+    (ValueError, "by these as y_pred", lambda: scored(threshold={"f": 0.4, "m": 0.5})),
     (ValueError, "neither", lambda: judge(y_pred=None)),
     (ValueError, "look like scores", lambda: judge(y_pred=X["score"])),
     (ValueError, "pass task='numbers'", lambda: judge(np.arange(60), X["score"])),
@@ -208,6 +211,10 @@ test_pages_of_choices = messages(
             ConditionalOn("demographic_parity", "job"),
             None,
         )
+    ),
+    *(
+        (ValueError, ON_DIFFERENCES, lambda own=own: page(own))
+        for own in rows_of_families("WITHOUT_PAGES")
     ),
 )
 

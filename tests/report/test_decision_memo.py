@@ -8,9 +8,10 @@ import pytest
 
 from skfair.__main__ import main
 from skfair.groups.decision_memo import checksum
-from skfair.monitoring import DisparityMonitor
 from skfair.report import audit
 from tests.seeds import generator
+
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
 
 METRIC = "demographic_parity_difference"
 

@@ -1,0 +1,3 @@
+"""Pictures as a wing: a public package."""
+
+NAMES = {"skfair": {"inspection": ""}}

@@ -1,0 +1,3 @@
+"""Monitors as a wing: a public package."""
+
+NAMES = {"skfair": {"monitoring": ""}}

@@ -1,0 +1,254 @@
+"""Audits as a wing: a public package, its commands in a shell, and the page of a committee."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
+
+    from skfair.utils.command_line import Command, Options
+
+NAMES = {"skfair": {"report": ""}}
+
+_AUDIT_EXAMPLES = """\
+  python -m skfair audit decisions.csv --target repaid --prediction approved --sensitive sex,age \\
+      --bins age=25,45,65 --out report.html
+  python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 \\
+      --sensitive sex
+  python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
+      --sensitive sex --out report.json --fail-if "demographic_parity_difference > 0.1"
+  python -m skfair audit applicants.csv --prediction hired --sensitive sex,race --preset ugesp \\
+      --reference "sex=male,race=White" --min-ratio 0.8
+
+Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
+disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
+group cannot be compared (--allow-undefined). 2: the audit could not be made.
+"""
+_AUDIT_DATA_EXAMPLES = """\
+  python -m skfair audit-data applicants.csv --sensitive sex --target hired --out data.html
+  python -m skfair audit-data applicants.csv --sensitive sex,age --bins age=25,45,65 \\
+      --reference-shares population.csv --earlier applicants_2025.csv
+"""
+_CHOOSE_EXAMPLES = """\
+  python -m skfair choose loans.csv --target repaid --sensitive sex --out choice.html
+  python -m skfair choose loans.csv --target repaid --score score --before granted \\
+      --sensitive sex,age --bins age=25,45,65 --limits 0.2,0.1,0.05 --decided granted \\
+      --out choice.html
+"""
+_DECIDE_EXAMPLES = """\
+  python -m skfair decide applicants.csv --memo decision.json --fitted-on loans.csv \\
+      --out decided.csv
+  python -m skfair audit decided.csv --prediction decision --sensitive sex --fail-if decision.json
+"""
+_TASKS = ["auto", "binary", "classes", "numbers"]
+_ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
+_LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
+
+
+def _decimal(text: str) -> float:
+    """Read a number such as 0.05, 0,05 or 5%."""
+    import argparse
+
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number.replace(",", ".")) / (1 if number == text.strip() else 100)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number. Write it as 0.05 or 5%."
+        ) from error
+
+
+def _decimals(text: str) -> list[float]:
+    """Read numbers such as 0.2,0.1 or 20%,10%."""
+    return [_decimal(part) for part in text.split(",")]
+
+
+_WHOLE = {"type": int}
+_NUMBER = {"type": _decimal, "metavar": "NUMBER"}
+# The arguments of the commands, as in :class:`skfair.utils.command_line.Command`. Numbers without a
+# default have that of skfair.report.audit.
+_FILE: Options = {
+    "": {"file": ("CSV (also compressed) or parquet file; people with several rows: --units", {})}
+}
+_AUDIT_OPTIONS: Options = {
+    **_FILE,
+    "columns": {
+        "--target": ("true labels or numbers", {}),
+        "--prediction": ("predicted labels or numbers", {}),
+        "--score": ("scores, larger for the positive class", {}),
+        "--sensitive": ("sensitive attributes: sex,age", {"required": True}),
+        "--before": ("predictions of an earlier model", {}),
+        "--control": ("what may explain a difference, such as a department", {}),
+        "--weight": ("weights of the rows", {}),
+        "--units": ("which rows belong together; without it each is another person", {}),
+    },
+    "reading": {
+        "--pos-label": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
+        "--pos-label-true": ("that of --target, if it has labels of its own", _LABEL),
+        "--threshold": ("scores above it are positive decisions", _NUMBER),
+        "--bins": (
+            "make groups of a number: age=25,45,65; may be repeated",
+            {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
+        ),
+        "--date-format": ("of dates in bins that are not like 2026-12-31: %%d.%%m.%%Y", {}),
+        "--drop-missing": (
+            "drop rows without a value of it, and count them in the head; may be repeated",
+            {"action": "append", "default": [], "choices": _ROLES},
+        ),
+        "--missing": ("name of the group of rows without an attribute", {}),
+        "--unknown": ("levels that mean not known, not compared, as that of --missing", {}),
+        "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
+        "--block-rows": ("rows read at a time", {"type": int, "default": 500_000}),
+        "--encoding": ("of a CSV file, such as cp1252", {"default": "utf-8"}),
+        "--decimal": (
+            "mark before decimals, for numbers such as 1.234,5 or 55,5 %%: --decimal ,",
+            {"choices": [",", "."]},
+        ),
+    },
+    "result": {
+        "--out": ("file to write: .html, .md or .json; default: none", {}),
+        "--profile": ("file for a row for each group and measure: .csv or .json", {}),
+        "--title": ("title of the report", {}),
+        "--model": ("name and version of the model, for the head of the report", _TEXT),
+        "--source": ("where the rows come from", _TEXT),
+        "--period": ("when they were decided, such as 2026-01 to 2026-06", _TEXT),
+        "--prepared-by": ("who answers for the report", _TEXT),
+        "--metrics": ("names of metrics to report, separated by commas", {}),
+        "--depth": ("attributes that a subgroup may fix", _WHOLE),
+        "--min-group-size": ("smaller groups are not compared; default 30", _WHOLE),
+        "--suppress-below": ("smaller groups are not shown; default 10", _WHOLE),
+        "--confidence": ("coverage of intervals", _NUMBER),
+        "--random-state": ("of the simulations; default 0", {"type": int, "default": 0}),
+        "--fail-if": (
+            'exit with 1 if the interval shows it: "sex: equal_opportunity_difference > 0.05", or '
+            'of any attribute "demographic_parity_difference > 0.1"; or exceeds the limit in the '
+            "memo of a committee, decision.json; may be repeated",
+            {"action": "append", "default": [], "metavar": "CONDITION"},
+        ),
+        "--min-ratio": ("limit on the impact ratio, 0.8 for the four-fifths rule", _NUMBER),
+        "--max-disparity": ("limit on the difference of selection rates, such as 5%%", _NUMBER),
+        "--inconclusive": (
+            "what an interval with values on both sides of a limit counts as; default: exit code 3",
+            {"choices": ["pass", "fail"]},
+        ),
+        "--allow-undefined": (
+            "leave out groups that cannot be compared; default: with them no check passes (code 3)",
+            {"action": "store_true"},
+        ),
+        "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
+    },
+    "tables of rules of law (no advice)": {
+        "--preset": (
+            "ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
+            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
+            {"choices": ["ll144", "ugesp", "ecoa"]},
+        ),
+        "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
+    },
+}
+
+
+def _same(*names: str) -> dict[str, Any]:
+    """Return options that mean what they do in an audit."""
+    known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
+    return {name: known[name] for name in names}
+
+
+_READING = _same(
+    *("--pos-label", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
+    *("--encoding", "--decimal"),
+)
+_COLUMNS: tuple[str, dict[str, Any]] = ("columns that are read; default: all others", {})
+_AUDIT_DATA_OPTIONS: Options = {
+    **_FILE,
+    "columns": {
+        "--target": ("labels or numbers that a model will learn", {}),
+        "--columns": _COLUMNS,
+        **_same("--sensitive", "--units"),
+    },
+    "comparing": {
+        "--reference-shares": ("population: CSV with attribute, group, share; or JSON", {}),
+        "--earlier": ("earlier data with the same columns", {}),
+    },
+    "reading": _READING | _same("--unknown"),
+    "result": _same(
+        *("--out", "--title", "--source", "--period", "--prepared-by", "--min-group-size"),
+        *("--suppress-below", "--confidence", "--random-state"),
+    ),
+}
+_CHOOSE_OPTIONS: Options = {
+    **_FILE,
+    "columns": {
+        "--target": ("labels that the models learn, such as repaid", {"required": True}),
+        "--columns": _COLUMNS,
+        "--score": (
+            "scores of your own model, which decide; --columns beside it tell the group",
+            {},
+        ),
+        "--before": ("decisions of today; default: those with the largest limit", {}),
+        **_same("--sensitive", "--units"),
+    },
+    "limits": {
+        "--limits": (
+            "limits to choose from; default: 100%%,20%%,10%%,5%%,2%%; 100%% limits nothing, and is "
+            "always there without --before",
+            {"type": _decimals, "default": "100%,20%,10%,5%,2%", "metavar": "NUMBER,NUMBER"},
+        ),
+        "--constraint": ("what is limited", {"default": "demographic_parity"}),
+        "--group-aware": (
+            "let decisions use the group, which may be disparate treatment under the law",
+            {"action": "store_true"},
+        ),
+    },
+    "reading": _READING | _same("--pos-label-true"),
+    "result": {
+        "--out": ("page to write, .html", {"required": True}),
+        "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
+        **_same("--title", "--suppress-below", "--confidence", "--random-state"),
+    },
+}
+_DECIDE_OPTIONS: Options = {
+    **_FILE,
+    "model": {
+        "--memo": ("memo of the decision, as the page of choose writes it", {"required": True}),
+        "--fitted-on": ("the file that the page was made of, unchanged", {"required": True}),
+    },
+    "reading": {
+        "--decimal": ("of the new rows, if it is not that of --fitted-on", {"choices": [",", "."]}),
+        "--encoding": ("of the new rows, if it is not that of --fitted-on", {}),
+        **_same("--block-rows"),
+    },
+    "result": {"--out": ("the new rows with their decisions, .csv", {"required": True})},
+}
+
+
+def commands() -> dict[str, Command]:
+    """Return the commands by name."""
+    from skfair.utils.command_line import Command
+
+    def run(options: argparse.Namespace) -> int:
+        """Run a command, which imports what it needs only then."""
+        kind = "choose" if options.command in ("choose", "decide") else "audit"
+        module = import_module(f"skfair.report.command_{kind}")
+        code: int = getattr(module, f"run_{options.command.replace('-', '_')}")(options)
+        return code
+
+    about_data = "audit a data set: shares of groups, labels, missing values, "
+    about_data += "columns that tell the group"
+    choose = "make the page on which a committee chooses a limit"
+    decide = "decide about new rows by the model that a committee chose"
+    audit = "audit predictions in a CSV or parquet file"
+    return {
+        "audit": Command(audit, _AUDIT_EXAMPLES, run, _AUDIT_OPTIONS),
+        "audit-data": Command(about_data, _AUDIT_DATA_EXAMPLES, run, _AUDIT_DATA_OPTIONS),
+        "choose": Command(choose, _CHOOSE_EXAMPLES, run, _CHOOSE_OPTIONS),
+        "decide": Command(decide, _DECIDE_EXAMPLES, run, _DECIDE_OPTIONS),
+    }
+
+
+def choices() -> ModuleType:
+    """Return what makes the page on which a committee chooses a limit."""
+    return import_module("skfair.report.choice")
