@@ -421,7 +421,7 @@ def missing_values(f):
     rows = np.where(generator(1).random(X.shape) < 0.1, np.nan, X)
     is_numeric = is_regressor(f.unfitted())
     boosted = HistGradientBoostingRegressor if is_numeric else HistGradientBoostingClassifier
-    trees = boosted(max_iter=30, min_samples_leaf=5)  # few rows share a score
+    trees = boosted(max_iter=60, min_samples_leaf=2)  # few rows share a score
     assert f.keeps(f.found(f.fit(rows, settings=around(f, trees)), rows))
 
 
