@@ -9,7 +9,7 @@ the check of the true disparity, are our own.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -300,17 +300,16 @@ class PartialParityClassifier(
         loss_rows = replace(promise, weights=data.sample_weight)
         problem = fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = fitting.make_solver(self.solver, promise, problem, maps)
-        how: Any = {"enforce": self.enforce, "is_repaired": maps}
         state = partial(fitting.model_state, model, classes, self.group_aware)
         options: SolveOptions = {} if self.max_iter is None else {"max_iter": self.max_iter}
         options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             options["callback"] = callback
-            how["freely"] = cache(partial(fitting.fit_freely, problem, options))
-            solved = fitting.solve(promise, problem, solver, options, **how)
+            fit = fitting.IntervalFit(promise, problem, self.enforce, maps, options)
+            solved = fitting.solve(fit, solver)
         attributes = state(solved.result.theta)
         scores = model_scores(attributes, data.X, data.groups.codes[0])
-        attributes |= fitting.report(promise, solved, scores, tol=self.tol, **how)
+        attributes |= fitting.report(fit, solved, scores)
         return store(self, attributes)
 
     def __sklearn_tags__(self) -> Any:

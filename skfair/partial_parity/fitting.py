@@ -6,8 +6,8 @@ model, its problem and a solver are chosen, the problem is solved, and fitted at
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -41,7 +41,7 @@ from skfair.partial_parity.strict_rounds import (
     solve_partially,
     stated,
 )
-from skfair.partial_parity.surrogates import make_surrogate
+from skfair.partial_parity.surrogates import Surrogate, make_surrogate
 from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
@@ -168,65 +168,117 @@ def make_solver(
     return made
 
 
-def solve(
-    promise: Promise,
-    free: PartialParityProblem,
-    solver: Solver | None,
-    options: SolveOptions,
-    *,
-    enforce: str,
-    is_repaired: bool,  # whether maps of the groups follow
-    freely: Callable[[], SolverResult],  # without the constraint
-) -> PartialResult:
+@dataclass(frozen=True, eq=False)
+class IntervalFit:
+    """A limit within an interval, the problem without it, and how the limit is enforced."""
+
+    promise: Promise
+    free: PartialParityProblem  # the problem without its constraint
+    enforce: str
+    is_repaired: bool  # whether the scores of the groups are mapped afterwards
+    options: SolveOptions  # of the solver
+
+    @cached_property
+    def unlimited(self) -> SolverResult:
+        """The model without the limit."""
+        return fit_freely(self.free, self.options)
+
+    @cached_property
+    def target(self) -> Target:
+        """The numbers by which solutions are compared."""
+        promise, objective = self.promise, self.free.objective
+        weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
+        # Some constraints and losses need rows of one class only, and these have no AUC.
+        has_both = np.ptp(promise.targets) > 0
+        auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
+        decides = not isinstance(objective, PairwiseLoss)
+        quality, bound = objective.share_right, promise.bound
+        return Target(promise.load, quality, decides, auc, bound, promise.weights)
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the constraint has the form in which the paper prints it."""
+        return self.enforce == "paper"
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the true disparity counts, and not that of the smooth constraint."""
+        return self.enforce == "strict"
+
+
+def solve(fit: IntervalFit, solver: Solver | None) -> PartialResult:
     """Return the fitted model, under the smooth constraint if there is a solver for it."""
     if solver is None:
-        return PartialResult(free, freely(), Verdict())
-    shape, is_printed = promise.constraint.surrogate, enforce == "paper"
+        return PartialResult(fit.free, fit.unlimited, Verdict())
     if isinstance(solver, IntervalSolver):
-        return solver.fit_within(promise, free, options, printed=is_printed)
-    weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
-    has_both = np.ptp(promise.targets) > 0  # some constraints and losses need no more than a class
-    auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
-    decides, quality = not isinstance(free.objective, PairwiseLoss), free.objective.share_right
-    target = Target(promise.load, quality, decides, auc, promise.bound, promise.weights)
+        return solver.fit_within(fit.promise, fit.free, fit.options, printed=fit.is_printed)
+    return ENFORCED[fit.enforce](fit, solver)
 
-    def run(
-        problem: PartialParityProblem, start: FloatArray, spread: float, **how: Any
-    ) -> PartialResult:
-        surrogate = make_surrogate(shape, spread=spread / SPREAD, is_rounded=solver.is_precise)
-        forms = stated(promise, problem, surrogate, printed=is_printed, last=is_printed)
-        for form in forms:  # what they offer depends on their constraints
-            check_needs(solver, form)
-        return solve_partially(forms, solver, start, surrogate, target, **{**options, **how})
 
-    def in_rounds(
-        problem: PartialParityProblem,
-        start: FloatArray | None = None,  # None for the free model, if that exceeds the limit
-    ) -> PartialResult:
-        unlimited = None
-        if start is None:
-            fitted = freely() if problem is free else fit_freely(problem, options)
-            solved = measured(problem, fitted, target)
-            if solved.verdict.is_feasible:
-                return solved
-            start, unlimited = fitted.theta, None if is_repaired else fitted
-        n_rounds = ROUNDS_BEFORE_REPAIR if unlimited is None else MAX_ROUNDS
-        tol, max_iter = max(options["tol"], ROUND_TOL), options.get("max_iter", ROUND_ITERATIONS)
-        how = {"tol": tol, "max_iter": max_iter, "n_rounds": n_rounds, "unlimited": unlimited}
-        return run(problem, start, target.spread(problem.model.forward(start)[0]), **how)
+def _strictly(fit: IntervalFit, solver: Solver) -> PartialResult:
+    """Solve in rounds until the true disparity is within the limit.
 
-    if enforce == "strict":
-        if not free.objective.uses_interval:
-            return in_rounds(free)
-        unlimited = measured(free, freely(), target)
-        if unlimited.verdict.is_feasible:
-            return unlimited
-        return _go_on(in_rounds(_with_log_loss(free)), free, in_rounds)
+    An objective with kinks is not solved from the start, but from a solution under a smooth loss.
+    """
+    solved = measured(fit.free, fit.unlimited, fit.target)
+    if solved.verdict.is_feasible:
+        return solved
+    if not fit.free.objective.uses_interval:
+        return _in_rounds(fit, solver, fit.free, fit.unlimited.theta, fit.unlimited)
+    smooth = _with_log_loss(fit.free)
+    unlimited = fit_freely(smooth, fit.options)
+    first = measured(smooth, unlimited, fit.target)
+    if not first.verdict.is_feasible:
+        first = _in_rounds(fit, solver, smooth, unlimited.theta, unlimited)
+    return _go_on(fit, solver, first)
+
+
+def _as_stated(fit: IntervalFit, solver: Solver) -> PartialResult:
+    """Solve the smooth problem once, whatever the true disparity is."""
     # Zeros for linear scores, as in the paper.
-    start = free.model.start(check_random_state(options["random_state"]))
+    start = fit.free.model.start(check_random_state(fit.options["random_state"]))
     if solver.is_precise:
-        start = freely().theta
-    return run(free, start, SPREAD, n_rounds=1)
+        start = fit.unlimited.theta
+    forms, surrogate = _forms(fit, solver, fit.free, SPREAD)
+    return solve_partially(forms, solver, start, surrogate, fit.target, n_rounds=1, **fit.options)
+
+
+# By ``enforce``. The smooth problem of the paper differs in its form alone, see ``is_printed``.
+ENFORCED = {"strict": _strictly, "surrogate": _as_stated, "paper": _as_stated}
+
+
+def _in_rounds(
+    fit: IntervalFit,
+    solver: Solver,
+    problem: PartialParityProblem,
+    start: FloatArray,
+    unlimited: SolverResult | None = None,  # if solutions are compared with it
+) -> PartialResult:
+    """Solve a problem in rounds; in a few if maps of the groups make the promise exact."""
+    forms, surrogate = _forms(
+        fit, solver, problem, fit.target.spread(problem.model.forward(start)[0])
+    )
+    options: SolveOptions = {"max_iter": ROUND_ITERATIONS, **fit.options}
+    options["tol"] = max(options["tol"], ROUND_TOL)
+    unlimited = None if fit.is_repaired else unlimited
+    n_rounds = ROUNDS_BEFORE_REPAIR if unlimited is None else MAX_ROUNDS
+    own = forms, solver, start, surrogate, fit.target
+    return solve_partially(*own, n_rounds=n_rounds, unlimited=unlimited, **options)
+
+
+def _forms(
+    fit: IntervalFit, solver: Solver, problem: PartialParityProblem, spread: float
+) -> tuple[list[PartialParityProblem], Surrogate]:
+    """Return a problem with its limit, in each form that it has, and the steps of the forms.
+
+    The steps are those for scores of this standard deviation.
+    """
+    shape, is_printed = fit.promise.constraint.surrogate, fit.is_printed
+    surrogate = make_surrogate(shape, spread=spread / SPREAD, is_rounded=solver.is_precise)
+    forms = stated(fit.promise, problem, surrogate, printed=is_printed, last=is_printed)
+    for form in forms:  # what they offer depends on their constraints
+        check_needs(solver, form)
+    return forms, surrogate
 
 
 def model_state(
@@ -242,34 +294,28 @@ def model_state(
 
 
 def report(
-    promise: Promise,
+    fit: IntervalFit,
     solved: PartialResult,
     scores: FloatArray,  # of the model, before maps
-    *,
-    tol: float,
-    enforce: str,
-    is_repaired: bool,
-    freely: Callable[[], SolverResult],
 ) -> dict[str, Any]:
     """Return the fitted attributes; warn where the limit is exceeded or the solver stopped."""
-    problem, result, is_strict = solved.problem, solved.result, enforce == "strict"
+    problem, result = solved.problem, solved.result
     model, at = problem.model, problem.evaluate(result.theta)
     residual = max(problem.kkt_residual(at, result.multipliers).values())
     # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
     # may a user's model.
-    is_final = not (is_strict and problem.moments)
+    is_final = not (fit.is_strict and problem.moments)
     is_smooth = problem.objective.is_smooth and model.has_curvature
     if result.status == "max_iter" and is_final and solved.is_precise and is_smooth:
         warn_user(
             f"The solver stopped after {result.n_iter} steps with a residual of {residual:.2g} "
-            f"(tol={tol:g}). Raise max_iter, or standardise the columns.",
+            f"(tol={fit.options['tol']:g}). Raise max_iter, or standardise the columns.",
             ConvergenceWarning,
         )
     min_gap = model.rounding(problem.model_part(result.theta))
-    free = model.forward(freely().theta)[0] if is_strict else None
-    attributes = settled(
-        promise, scores, free, is_strict=is_strict, is_repaired=is_repaired, min_gap=min_gap
-    )
+    free = model.forward(fit.unlimited.theta)[0] if fit.is_strict else None
+    how: Any = {"is_strict": fit.is_strict, "is_repaired": fit.is_repaired}
+    attributes = settled(fit.promise, scores, free, **how, min_gap=min_gap)
     names = [name for moment in problem.moments for name in moment.row_names]
     percentiles = [moment.percentiles for moment in problem.moments]
     return {
@@ -283,7 +329,7 @@ def report(
         "n_iter_": int(result.n_iter),
         "n_solves_": solved.n_solves,
         "status_": "infeasible"
-        if is_strict and not attributes["is_within_limit_"]
+        if fit.is_strict and not attributes["is_within_limit_"]
         else result.status,
         "history_": result.history,
     }
@@ -315,17 +361,15 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
     )
 
 
-def _go_on(
-    first: PartialResult, free: PartialParityProblem, in_rounds: Callable[..., PartialResult]
-) -> PartialResult:
+def _go_on(fit: IntervalFit, solver: Solver, first: PartialResult) -> PartialResult:
     """Go on from the solution under a smooth loss; return the better of both.
 
     Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
     are multiplied rank the same, and a factor makes them no worse than constant ones.
     """
-    form = first.problem.with_objective(free.objective)
+    form = first.problem.with_objective(fit.free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
-    smoothed = in_rounds(free, start)
+    smoothed = _in_rounds(fit, solver, fit.free, start)
     best = min(replace(first, problem=form), smoothed, key=lambda candidate: candidate.verdict.rank)
     factor = best_factor(best.problem, best.result.theta)
     return replace(
