@@ -32,14 +32,14 @@ from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.certificate import Certificate, Certified
 from skfair.estimators.certified.paths import certify
 from skfair.estimators.classes import PositiveClass, accuracy_in_blocks
-from skfair.estimators.decisions.bind import bind
+from skfair.estimators.decisions.bind import DecisionSpec, bind
+from skfair.estimators.decisions.fits import fit_classes, read_folds
 from skfair.estimators.decisions.prediction import (
     Decider,
     linear_of,
     strata_of_new_rows,
 )
-from skfair.estimators.decisions.solve import fit_classes, read_folds, search
-from skfair.estimators.group_probabilities import fit_groups
+from skfair.estimators.decisions.solve import search
 from skfair.estimators.objective import Measure, Objective
 from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
@@ -356,16 +356,18 @@ class FairDecisionClassifier(
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         X, data = read_for_wrapped(self, X, y, units, sample_weight=sample_weight, **others)
         self._keep(data.reading)
-        problem = bind(
-            data,
-            self.constraint,
+        spec = DecisionSpec(
+            constraint=self.constraint,
             max_disparity=self.max_disparity,
+            objective=self.objective,
             min_rate=self.min_rate,
             selection_rate=self.selection_rate,
-            objective=self.objective,
             pos_label=self.pos_label,
             certificate=None if self.certificate is None else self._certificate(),
+            group_aware=self.group_aware,
+            random_state=self.random_state,
         )
+        problem = bind(data, spec)
         check_unseen(self, data)
         params = self._row_params((data.passed or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
@@ -374,8 +376,7 @@ class FairDecisionClassifier(
         folds = read_folds(self.cv, X, data, units, problem, of_folds)
         fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
-        group_fits = partial(fit_groups, self)
-        solved = solve(problem, data, fits, group_fits, self.group_aware, draws, self.random_state)
+        solved = solve(problem, data, fits, draws)
         if self.group_aware and data.groups.has_group is not None:
             rows = np.flatnonzero(~data.groups.has_group)
             strata = None if problem.rows.strata is None else problem.rows.strata.codes[rows]

@@ -36,7 +36,7 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state, gen_batches
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.offset_path import (
     full_step,
@@ -59,8 +59,8 @@ from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.enforcement.strict_evaluation import StrictEvaluation
 from skfair.estimators.certificate import SHARES
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
+from skfair.estimators.decisions.fits import ClassFits
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.decisions.solve import ClassFits
 from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.limits import (
     disparity_attributes,
@@ -144,15 +144,11 @@ def certify(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    # Fits models of groups on the folds; called if decisions may not use the groups
-    fit_groups: Callable[..., tuple[GroupModels, FloatArray]],
-    group_aware: bool | str,
     draws: Callable[[Any], FloatArray],
-    random_state: Seed,
 ) -> dict[str, Any]:
     """Search decisions whose limits are certified for the population; return fitted attributes."""
-    rows, goal, splits = problem.rows, problem.goal, fits.splits()
-    certificate = problem.certificate
+    rows, goal, spec, splits = problem.rows, problem.goal, problem.spec, fits.splits()
+    certificate = spec.certificate
     assert certificate is not None
     assert goal.utility is not None
     strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
@@ -162,12 +158,12 @@ def certify(
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     groups = joint = None
-    if not group_aware:
-        groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
+    if not spec.group_aware:
+        groups, joint = fits.fit_groups(fits.chances)
     shares, weights = rows.shares(fits.chances, joint), rows.weights
     free = decided(fits.chances @ goal.utility)
-    share, room = kept_rate(problem.selection_rate, fits.own == 1, weights), 0.0
-    if isinstance(problem.selection_rate, str):  # another sample would differ by as much
+    share, room = kept_rate(spec.selection_rate, fits.own == 1, weights), 0.0
+    if isinstance(spec.selection_rate, str):  # another sample would differ by as much
         room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
     wanted = None if share is None else selection_range(share, float(weights.max()))
     models, chances, confidence = fits.models, fits.chances, certificate.confidence
@@ -175,7 +171,7 @@ def certify(
         *(data.X, rows, splits, models, chances, shares, groups, strict, rates, confidence),
         *(wanted, room),
     )
-    attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
+    attributes, offsets, predicted = _last_certified(folds, check_random_state(spec.random_state))
     changes = rows.changes(fits.own, free, predicted, first_rows=data.first_rows)
     if attributes["status_"] == "certified" and wanted is None:
         warn_of_changes(changes, rows.codes, rows.weights, objective=goal.name)

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import ClassLabel, FloatArray, IntArray
+from skfair._typing import ClassLabel, FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
@@ -42,12 +43,24 @@ from skfair.losses import LogLoss
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import listed
 
-# Probabilities are searched with this many digits. Those of rows in another order differ by up to
-# 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
-_DIGITS = 9
 # If weights count copies, the lightest row has fewer. Five or more random whole numbers are hardly
 # ever taken for copies (.3% of 2,000 draws from 20 to 200).
 _MOST_COPIES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionSpec:
+    """The parameters of FairDecisionClassifier that say what decisions must be, and may use."""
+
+    constraint: Any
+    max_disparity: Any
+    objective: Measure | Objective
+    min_rate: Any
+    selection_rate: Any
+    pos_label: ClassLabel
+    certificate: Certificate | None  # None for limits on the training rows only
+    group_aware: bool | str
+    random_state: Seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,24 +151,29 @@ class Before:
 
 @dataclass(frozen=True, eq=False)
 class DecisionProblem:
-    """Rows, what decisions about them must satisfy, and what these are to be best in."""
+    """Rows, what is asked of decisions about them, and what these are to be best in."""
 
     rows: LabelledRows
+    spec: DecisionSpec
     constraints: Sequence[Constraint]
     limit: Any  # of the constraints without a limit of their own
     goal: Goal
-    min_rate: Any
-    selection_rate: Any
-    certificate: Certificate | None  # None for limits on these rows only
-    fair: list[ClassConstraint] = field(init=False)  # the constraints, bound to the rows
-    n_fair: int = field(init=False)  # how many of them compare rates of these rows
-    is_certified: bool = field(init=False)  # False, too, if the constraints limit nothing
 
-    def __post_init__(self) -> None:
-        fair = class_constraints(self.constraints, self.rows, self.limit)
-        n_fair = sum(bool(c.bound.compared_sets.size) for c in fair)
-        is_certified = self.certificate is not None and any(c.limits_something for c in fair)
-        vars(self).update(fair=fair, n_fair=n_fair, is_certified=is_certified)
+    @cached_property
+    def fair(self) -> list[ClassConstraint]:
+        """The constraints, bound to the rows."""
+        return class_constraints(self.constraints, self.rows, self.limit)
+
+    @property
+    def n_fair(self) -> int:
+        """How many of the constraints compare rates of these rows."""
+        return sum(bool(limited.bound.compared_sets.size) for limited in self.fair)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether a certificate is asked for, and the constraints limit something."""
+        is_limited = any(limited.limits_something for limited in self.fair)
+        return is_limited and self.spec.certificate is not None
 
     def before(self, own: IntArray, chances: FloatArray) -> Before:
         """Return the decisions before limits, given probabilities of the classes."""
@@ -172,10 +190,10 @@ class DecisionProblem:
         ``room`` is the share of the rows by which the selection rate may be missed.
         """
         rows, limits = self.rows, []
-        for label, floor in _by_class(self.min_rate, "min_rate", rows):
+        for label, floor in _by_class(self.spec.min_rate, "min_rate", rows):
             columns = rows.against_rest(label), floor, before.own == label
             limits += [(bound, label) for bound in floors(self.constraints, *columns)]
-        for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
+        for label, wanted in _by_class(self.spec.selection_rate, "selection_rate", rows):
             columns = rows.against_rest(label), wanted, before.own == label
             both = budget(*columns, rows.heaviest)
             limits += [(widened(bound, room), label) for bound in both]
@@ -196,31 +214,25 @@ class DecisionProblem:
         return StrictEvaluation.of(limits, rows.codes, rows.counts, before.utility)
 
 
-def bind(
-    data: TrainingData,
-    constraint: Any,
-    *,
-    max_disparity: Any,
-    min_rate: Any,
-    selection_rate: Any,
-    objective: Measure | Objective,
-    pos_label: ClassLabel,
-    certificate: Certificate | None,
-) -> DecisionProblem:
+def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
     """Return what is asked for, bound to the rows; raise if no certificate of it can be given.
 
     Warns if the positive class is a mere guess.
     """
-    constraints = active_constraints(constraint, "classification", data, max_disparity)
+    min_rate, selection_rate, max_disparity = spec.min_rate, spec.selection_rate, spec.max_disparity
+    constraints = active_constraints(spec.constraint, "classification", data, max_disparity)
+    objective = spec.objective
     best = objective if isinstance(objective, Objective) else Objective(objective)
     classes, codes = encode_classes(data.y)
     if classes.size == 2:
         others = () if best.is_symmetric else ("objective",)
-        positive = positive_class(pos_label, classes, constraints, min_rate, selection_rate, others)
+        positive = positive_class(
+            spec.pos_label, classes, constraints, min_rate, selection_rate, others
+        )
         if positive == classes.tolist()[0]:
             classes, codes = classes[::-1], 1 - codes
     else:
-        positive = _positive_of_several(pos_label, classes, min_rate, selection_rate)
+        positive = _positive_of_several(spec.pos_label, classes, min_rate, selection_rate)
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
     codes, weights = codes.astype(np.int64), data.groups.rate_weight(data.sample_weight)
     weights = None if weights is None else _without_unit(weights)
@@ -229,7 +241,7 @@ def bind(
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
     limit = 0.0 if goal.at_least is not None else max_disparity
-    problem = DecisionProblem(rows, constraints, limit, goal, min_rate, selection_rate, certificate)
+    problem = DecisionProblem(rows, spec, constraints, limit, goal)
     if problem.is_certified:
         check_no_floors(min_rate, selection_rate, classes.size == 2)
         if goal.utility is None or goal.at_least is not None:
@@ -269,49 +281,6 @@ def _positive_of_several(
             "which then holds for this class."
         )
     return positive
-
-
-def in_order(
-    rows: LabelledRows, own: IntArray, chances: FloatArray, joint: FloatArray
-) -> tuple[LabelledRows, IntArray, FloatArray, FloatArray, IntArray, IntArray]:
-    """Return the distinct rows, in an order that names and the order of rows say nothing of.
-
-    Searches for decisions are chaotic: rounding errors alone change what is found. Copies of a row
-    become one with their weight. The place of each row and of each group is returned, too.
-    """
-    chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
-    places = rows.groups.places(chances[:, -1], rows.sample_weight)
-    by_place = np.argsort(places)
-    joint = joint[:, by_place]
-    keys = [own, chances.T, joint.reshape(rows.codes.size, -1).T]
-    keys += [rows.codes, places[rows.groups.codes]]
-    keys += [] if rows.strata is None else [rows.strata.codes]
-    table = np.vstack(keys)
-    order = np.lexsort(table)
-    is_new = np.ones(order.size, bool)
-    is_new[1:] = (np.diff(table[:, order]) != 0).any(axis=0)
-    first, kind = order[is_new], np.empty_like(order)
-    kind[order] = np.cumsum(is_new) - 1
-    groups, strata, people = rows.groups, rows.strata, rows.groups.people
-    names = tuple(groups.names[group] for group in by_place)
-    groups = replace(
-        groups,
-        codes=np.ascontiguousarray(places[groups.codes][:, first]),
-        counts=groups.counts[by_place],
-        levels=replace(groups.levels, names=names),
-        people=None if people is None else np.bincount(kind, people).astype(np.float64),
-        has_group=None,  # which the weights say
-    )
-    is_weighted = rows.sample_weight is not None or first.size < kind.size
-    weights = np.bincount(kind, rows.counts, first.size).astype(np.float64)
-    distinct = replace(
-        rows,
-        groups=groups,
-        codes=rows.codes[first],
-        sample_weight=weights if is_weighted else None,
-        strata=None if strata is None else strata._replace(codes=strata.codes[first]),
-    )
-    return distinct, own[first], chances[first], joint[first], kind, places
 
 
 def class_constraints(
@@ -360,7 +329,7 @@ def _by_class(limits: Any, name: str, rows: LabelledRows) -> list[tuple[int, Any
 
 def clash(problem: DecisionProblem) -> str:
     """Return a sentence on how far a floor and a budget contradict each other, if they do."""
-    min_rate, selection_rate = problem.min_rate, problem.selection_rate
+    min_rate, selection_rate = problem.spec.min_rate, problem.spec.selection_rate
     if not isinstance(min_rate, Real) or isinstance(
         floor_constraint(problem.constraints), BoundedFalseNegativeRate
     ):

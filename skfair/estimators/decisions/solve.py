@@ -1,7 +1,7 @@
-"""The solve and the report of FairDecisionClassifier.
+"""The solve and the report of FairDecisionClassifier, given the fitted models of the classes.
 
-The models of the classes are cross-fitted first. If decisions may not use the group, the models of
-the groups follow. Then offsets are searched on the rows.
+Offsets are searched on the rows. If the limits bind and decisions may not use the group, models of
+the groups are fitted first, and the rows are put in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
+from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.levels import best_of_levels, best_ratio, shares_of
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
@@ -27,10 +27,11 @@ from skfair.enforcement.decisions.search import (
 )
 from skfair.enforcement.decisions.shares import Shares
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Verdict
-from skfair.estimators.decisions.bind import Before, DecisionProblem, LabelledRows, clash, in_order
+from skfair.estimators.decisions.bind import Before, DecisionProblem, clash
+from skfair.estimators.decisions.distinct_rows import DistinctRows
+from skfair.estimators.decisions.fits import ClassFits
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.group_corrections import fit_corrections
-from skfair.estimators.group_probabilities import GroupModels
+from skfair.estimators.group_corrections import GroupCorrections, fit_corrections
 from skfair.estimators.limits import (
     below_one_person,
     disparity_attributes,
@@ -42,21 +43,8 @@ from skfair.estimators.limits import (
     warn_of_changes,
 )
 from skfair.estimators.objective import utility_at
-from skfair.estimators.wrapped_estimator import WrapsEstimator, read_parts, values_unseen
-from skfair.estimators.wrapped_scores import (
-    FEW_ROWS,
-    FOLDS,
-    FOLDS_OF_FEW,
-    Split,
-    check_prefit,
-    fewest_to_fit,
-    known_folds,
-    make_splits,
-    own_and_chances_of,
-    with_probabilities,
-)
-from skfair.groups.row_units import n_people
-from skfair.groups.training_data import PassedRows, TrainingData
+from skfair.estimators.wrapped_estimator import read_parts
+from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
@@ -68,133 +56,37 @@ _CLOSE = 5e-4
 MUCH_MIXED = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class ClassFits:
-    """Models of the classes, what they say of rows that they have not seen, and the folds."""
-
-    models: list[Any]
-    own: IntArray  # (n_samples,): the classes that they predict themselves, by number
-    chances: FloatArray  # (n_samples, n_classes)
-    splits: Callable[[], list[Split]]  # of these rows
-
-
-def read_folds(
-    cv: Any,
-    X: MatrixLike,  # as it was passed
-    data: TrainingData,
-    units: ColumnLike | None,
-    problem: DecisionProblem,
-    key: int,  # of the hash that deals rows to folds
-) -> Any:
-    """Return the folds that are asked for, or how many there are to be.
-
-    A fitted model needs none, but a certificate does; raise if folds cannot judge each other.
-    """
-    rows, is_said = problem.rows, not isinstance(cv, str)
-    if not is_said:
-        cv = FOLDS
-        if problem.certificate is not None and n_people(rows.codes.size, data.units) < FEW_ROWS:
-            cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
-    if is_said:
-        cv = known_folds(cv, X, (data.passed or data).y, rows.groups, units)
-    if not problem.is_certified:
-        return cv
-    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    splits = make_splits(cv, data, kinds, key=key)
-    if sum(test.size for _, test in splits) > rows.codes.size:
-        raise ValueError(
-            "With certificate= each row must be in one test part of cv, not in several."
-        )
-    if len(splits) < 3:
-        raise ValueError(
-            f"certificate= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
-        )
-    return splits
-
-
-def fit_classes(
-    estimator: WrapsEstimator,
-    data: TrainingData,
-    rows: LabelledRows,
-    params: dict[str, Any],  # of the fit of the estimator inside, by row
-    folds: Any,
-    key: int,  # of the hash that deals rows to folds
-) -> ClassFits:
-    """Fit the models of the classes on folds, or take the fitted one."""
-    passed, inner = data.passed, estimator._inner()
-    once: TrainingData | PassedRows = passed or data  # each row once
-    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    kinds = kinds if passed is None else rows.codes[passed.first]
-    splits = cache(partial(make_splits, folds, once, kinds, key=key))
-    if estimator._is_prefit:
-        inner = check_prefit(inner)
-    else:
-        needed = 1 if hasattr(inner, "predict_proba") else 2  # calibration has folds of its own
-        inner = with_probabilities(inner, fewest_to_fit(once.y, splits(), needed))
-    is_calibrated = not hasattr(estimator._inner(), "predict_proba")
-    read = partial(own_and_chances_of, classes=rows.classes, is_calibrated=is_calibrated)
-    models, answers = values_unseen(estimator, inner, read, once.X, once.y, params, splits)
-    own, chances = answers[:, 0].astype(np.int64), np.ascontiguousarray(answers[:, 1:])
-    if passed is None:
-        return ClassFits(models, own, chances, splits)
-    of_rows = own[passed.owners], chances[passed.owners]
-    return ClassFits(models, *of_rows, lambda: passed.spread(splits()))
-
-
 def search(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    # Fits models of groups on the folds; called if limits bind and decisions may not use groups
-    fit_groups: Callable[..., tuple[GroupModels, FloatArray]],
-    group_aware: bool | str,
     draws: Callable[[Any], FloatArray],  # of a number between 0 and 1 for each row
-    random_state: Seed,
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
-    rows, chances, models = problem.rows, fits.chances, None
-    is_by_group = bool(group_aware) and rows.groups.n_attributes == 1
-    codes, n_groups = (rows.groups.codes[0], rows.groups.n_groups) if is_by_group else (None, 1)
-    rng = check_random_state(random_state)
-    corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
+    rows, goal, group_aware = problem.rows, problem.goal, problem.spec.group_aware
     # What is known of the rows, or of each group, counts without limits too.
-    chances = chances if corrections is None else corrections(chances, codes)
-    before = problem.before(fits.own, chances)
-    strict = problem.evaluation(before)
+    corrections, chances = _corrected(problem, fits.chances)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
-    decisions = whole = DecisionSearch(
-        problem, before, chances, bool(group_aware), drawn, random_state
-    )
-    order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
-    if not (group_aware or rows.groups.is_vacuous or strict(before.predicted).is_feasible):
-        models, joint = fit_groups(fits.models, data, rows.codes, chances, fits.splits())
-        distinct, own, chances, joint, order, places = in_order(rows, fits.own, chances, joint)
-        problem = replace(problem, rows=distinct)
-        before = problem.before(own, chances)
-        strict = problem.evaluation(before)
-        decisions = replace(whole, problem=problem, before=before, chances=chances, joint=joint)
-    if problem.goal.at_least is None:
-        solution = decisions.best(strict)
-        if problem.selection_rate is not None and not strict(solution.predicted).is_feasible:
-            solution = decisions.nearest_rate(strict, solution)
-    else:
-        strict, solution = decisions.smallest()
-    offsets = solution.offsets.reshape(places.size, -1)[places]
-    predicted = solution.predicted[order]
-    without_limits = predicted if solution.method == "none" else whole.without_limits()
-    free = problem.goal.of(rows.codes, rows.weights, without_limits)
-    attributes = report(problem, strict, solution, free)
-    changes = rows.changes(fits.own, without_limits, predicted, first_rows=data.first_rows)
+    free = limited = DecisionSearch(problem, fits.own, chances, drawn)
+    group_models = None
+    if not (group_aware or rows.groups.is_vacuous or free.is_satisfied(free.before.predicted)):
+        group_models, joint = fits.fit_groups(chances)
+        limited = free.on_distinct_rows(joint)
+    strict, solution = limited.within_limits()
+    passed = limited.as_passed(solution)
+    without_limits = passed.predicted if passed.method == "none" else free.without_limits()
+    value = goal.of(rows.codes, rows.weights, without_limits)
+    attributes = report(limited.problem, strict, solution, value)
+    changes = rows.changes(fits.own, without_limits, passed.predicted, first_rows=data.first_rows)
     if attributes["status_"] == "converged" and len(strict.rates.bounds) == problem.n_fair:
         warn_of_changes(
             changes,
             rows.codes,
             rows.sample_weight,
-            objective=problem.goal.name,
+            objective=goal.name,
             is_capped=any(bound.comparison.is_cap for bound in strict.rates.bounds),
             one_person=below_one_person(strict.rates.bounds),
-            smallest_limit=lambda: decisions.smallest_limit(strict),
+            smallest_limit=lambda: limited.smallest_limit(strict),
         )
     return {
         **attributes,
@@ -202,16 +94,28 @@ def search(
         **decider_attributes(
             rows,
             fits.models,
-            models,
-            solution.utility,
-            offsets,
+            group_models,
+            passed.utility,
+            passed.offsets,
             draws,
-            tie_weight=solution.tie_weight,
+            tie_weight=passed.tie_weight,
             corrections=corrections,
-            mixture=solution.mixture,
+            mixture=passed.mixture,
         ),
-        "train_predictions_": rows.classes[predicted[data.first_rows]],
+        "train_predictions_": rows.classes[passed.predicted[data.first_rows]],
     }
+
+
+def _corrected(
+    problem: DecisionProblem, chances: FloatArray
+) -> tuple[GroupCorrections | None, FloatArray]:
+    """Return corrections of probabilities, by group if decisions may use it, and what they make."""
+    rows, codes, n_groups = problem.rows, None, 1
+    if problem.spec.group_aware and rows.groups.n_attributes == 1:
+        codes, n_groups = rows.groups.codes[0], rows.groups.n_groups
+    rng = check_random_state(problem.spec.random_state)
+    corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
+    return corrections, chances if corrections is None else corrections(chances, codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,14 +123,70 @@ class DecisionSearch:
     """Searches decisions of some rows under changing limits; models stay as they are."""
 
     problem: DecisionProblem
-    before: Before
+    own: IntArray  # (n_samples,): the decisions of the model itself
     chances: FloatArray  # (n_samples, n_classes)
-    is_aware: bool  # whether decisions use the groups
     # Returns a number between 0 and 1 for each row, if thresholds may be mixed
     drawn: Callable[[], FloatArray] | None
-    random_state: Seed
-    # P(group and class | row), (n_samples, n_groups, n_classes), if groups are estimated
-    joint: FloatArray | None = None
+    # If groups are estimated: the distinct rows, which ``problem`` is about
+    distinct: DistinctRows | None = None
+
+    def on_distinct_rows(self, joint: FloatArray) -> DecisionSearch:
+        """Return the search for decisions that do not use groups, given P(group and class | row).
+
+        The result does not depend on the order in which the rows were passed.
+        """
+        distinct = DistinctRows.of(self.problem.rows, self.own, self.chances, joint)
+        problem = replace(self.problem, rows=distinct.rows)
+        return DecisionSearch(problem, distinct.own, distinct.chances, self.drawn, distinct)
+
+    def as_passed(self, solution: Solution) -> Solution:
+        """Return a solution for the rows and groups that were passed, in their order."""
+        if self.distinct is None:
+            return solution
+        offsets, predicted = self.distinct.as_passed(solution.offsets, solution.predicted)
+        return solution._replace(offsets=offsets, predicted=predicted)
+
+    @cached_property
+    def before(self) -> Before:
+        """The decisions before limits."""
+        return self.problem.before(self.own, self.chances)
+
+    @cached_property
+    def strict(self) -> StrictEvaluation:
+        """The evaluation of decisions under all limits that were asked for."""
+        return self.problem.evaluation(self.before)
+
+    @cached_property
+    def features(self) -> Features:
+        """The groups in an order that their names say nothing of, with strata and classes."""
+        rows, groups = self.problem.rows, self.problem.rows.groups
+        order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
+        everyone = np.arange(groups.offsets[0], groups.offsets[1])
+        return Features(groups.n_groups, rows.n_strata, rows.classes.size, everyone, order)
+
+    @cached_property
+    def shares(self) -> Shares:
+        """What rows are expected to add to rates."""
+        joint = None if self.distinct is None else self.distinct.joint
+        return self.problem.rows.shares(self.chances, joint)
+
+    def is_satisfied(self, predicted: IntArray) -> bool:
+        """Whether decisions satisfy all limits that were asked for."""
+        return self.strict(predicted).is_feasible
+
+    def without_limits(self) -> IntArray:
+        """Return the best decisions if nothing is limited."""
+        return self.best(self.problem.evaluation_without_limits(self.before)).predicted
+
+    def within_limits(self) -> tuple[StrictEvaluation, Solution]:
+        """Return the decisions that are asked for, after the evaluation under their limits."""
+        if self.problem.goal.at_least is not None:
+            return self.smallest()
+        solution = self.best(self.strict)
+        wanted = self.problem.spec.selection_rate
+        if wanted is not None and not self.is_satisfied(solution.predicted):
+            solution = self.nearest_rate(self.strict, solution)
+        return self.strict, solution
 
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
@@ -234,46 +194,40 @@ class DecisionSearch:
         With known groups decisions are compared by expected shares, too, which overfits less; but
         not where a value must be reached, which is counted.
         """
-        goal, rows, groups = self.problem.goal, self.problem.rows, self.problem.rows.groups
-        order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
-        everyone = np.arange(groups.offsets[0], groups.offsets[1])
-        features = Features(groups.n_groups, rows.n_strata, strict.n_classes, everyone, order)
-        is_partition = self.is_aware and groups.n_attributes == 1 and rows.n_strata == 1
-        codes = groups.codes[0] if is_partition else None
-        chances = self.chances if self.is_aware and goal.at_least is None else None
+        goal, is_aware = self.problem.goal, bool(self.problem.spec.group_aware)
+        chances = self.chances if is_aware and goal.at_least is None else None
         expecting = replace(strict, chances=chances)
-
-        def value(evaluation: StrictEvaluation, predicted: IntArray) -> float:
-            return goal.rank(shares_of(evaluation.class_shares, strict.weights, predicted))
-
-        def search(utility: FloatArray) -> Solution:
-            values, rng = self.chances @ utility, check_random_state(self.random_state)
-            own = replace(expecting, utility=utility)
-            offsets = OffsetSearch(own, features, rows.kinds, values, self.shares, rng)
-            solution = search_decisions(offsets, codes, self.drawn)
-            offsets = replace(offsets, strict=replace(own, chances=None))
-            solution = no_worse_than_simple(offsets, solution, partial(value, strict))
-            excess = solution.verdict.excess
-            return solution._replace(verdict=Verdict(value(expecting, solution.predicted), excess))
-
+        search = partial(self._best_for, strict, expecting)
         if goal.utility is not None:
             return search(goal.utility)
-        if not self.is_aware and strict(self.before.predicted).is_feasible:
+        if not is_aware and strict(self.before.predicted).is_feasible:
             return search(self.before.utility)
         if goal.ratio is not None:
-            ratio = value(expecting, self.before.predicted)
+            ratio = self._value(expecting, self.before.predicted)
             return best_ratio(search, goal.ratio.utility, ratio if np.isfinite(ratio) else 0.5)
         free = self.before.utility
         return best_of_levels(search, utility_at, free[0, 0] / free.sum())
 
-    @cached_property
-    def shares(self) -> Shares:
-        """What rows are expected to add to rates."""
-        return self.problem.rows.shares(self.chances, self.joint)
+    def _best_for(
+        self, strict: StrictEvaluation, expecting: StrictEvaluation, utility: FloatArray
+    ) -> Solution:
+        """Return the best decisions for a utility, and the value that is expected of them."""
+        rows, groups, spec = self.problem.rows, self.problem.rows.groups, self.problem.spec
+        is_partition = bool(spec.group_aware) and groups.n_attributes == 1 and rows.n_strata == 1
+        codes = groups.codes[0] if is_partition else None
+        values, rng = self.chances @ utility, check_random_state(spec.random_state)
+        own = replace(expecting, utility=utility)
+        offsets = OffsetSearch(own, self.features, rows.kinds, values, self.shares, rng)
+        solution = search_decisions(offsets, codes, self.drawn)
+        offsets = replace(offsets, strict=replace(own, chances=None))
+        solution = no_worse_than_simple(offsets, solution, partial(self._value, strict))
+        merit, excess = self._value(expecting, solution.predicted), solution.verdict.excess
+        return solution._replace(verdict=Verdict(merit, excess))
 
-    def without_limits(self) -> IntArray:
-        """Return the best decisions if nothing is limited."""
-        return self.best(self.problem.evaluation_without_limits(self.before)).predicted
+    def _value(self, evaluation: StrictEvaluation, predicted: IntArray) -> float:
+        """Return the value of decisions in the objective, by the shares that rows count in."""
+        shares = shares_of(evaluation.class_shares, evaluation.weights, predicted)
+        return self.problem.goal.rank(shares)
 
     def nearest_rate(self, strict: StrictEvaluation, solution: Solution) -> Solution:
         """Return decisions that keep the limits and miss the selection rate least, if there are."""

@@ -1,0 +1,115 @@
+"""The models of FairDecisionClassifier, fitted on folds: of the classes, and of the groups.
+
+Decisions are chosen on what the models of the classes say of rows that they have not seen. The
+groups have models if decisions must not use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
+from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
+from skfair.estimators.group_probabilities import GroupModels, fit_groups
+from skfair.estimators.wrapped_estimator import WrapsEstimator, values_unseen
+from skfair.estimators.wrapped_scores import (
+    FEW_ROWS,
+    FOLDS,
+    FOLDS_OF_FEW,
+    Split,
+    check_prefit,
+    fewest_to_fit,
+    known_folds,
+    make_splits,
+    own_and_chances_of,
+    with_probabilities,
+)
+from skfair.groups.row_units import n_people
+from skfair.groups.training_data import PassedRows, TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFits:
+    """Models of the classes, what they say of rows that they have not seen, and the folds."""
+
+    models: list[Any]
+    own: IntArray  # (n_samples,): the classes that they predict themselves, by number
+    chances: FloatArray  # (n_samples, n_classes)
+    splits: Callable[[], list[Split]]  # of these rows
+    # Fits models of the groups on the same folds, given probabilities of the classes. It is called
+    # if limits bind and decisions may not use the groups
+    fit_groups: Callable[[FloatArray], tuple[GroupModels, FloatArray]]
+
+
+def read_folds(
+    cv: Any,
+    X: MatrixLike,  # as it was passed
+    data: TrainingData,
+    units: ColumnLike | None,
+    problem: DecisionProblem,
+    key: int,  # of the hash that deals rows to folds
+) -> Any:
+    """Return the folds that are asked for, or how many there are to be.
+
+    A fitted model needs none, but a certificate does; raise if folds cannot judge each other.
+    """
+    rows, certificate = problem.rows, problem.spec.certificate
+    if not isinstance(cv, str):
+        cv = known_folds(cv, X, (data.passed or data).y, rows.groups, units)
+    elif certificate is not None and n_people(rows.codes.size, data.units) < FEW_ROWS:
+        cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
+    else:
+        cv = FOLDS
+    if not problem.is_certified:
+        return cv
+    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
+    splits = make_splits(cv, data, kinds, key=key)
+    if sum(test.size for _, test in splits) > rows.codes.size:
+        raise ValueError(
+            "With certificate= each row must be in one test part of cv, not in several."
+        )
+    if len(splits) < 3:
+        raise ValueError(
+            f"certificate= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
+            "path is found on are scored by a model of just those that judge it."
+        )
+    return splits
+
+
+def fit_classes(
+    estimator: WrapsEstimator,
+    data: TrainingData,
+    rows: LabelledRows,
+    params: dict[str, Any],  # of the fit of the estimator inside, by row
+    folds: Any,
+    key: int,  # of the hash that deals rows to folds
+) -> ClassFits:
+    """Fit the models of the classes on folds, or take the fitted one."""
+    passed, inner = data.passed, estimator._inner()
+    once: TrainingData | PassedRows = passed or data  # each row once
+    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
+    kinds = kinds if passed is None else rows.codes[passed.first]
+    splits = cache(partial(make_splits, folds, once, kinds, key=key))
+    if estimator._is_prefit:
+        inner = check_prefit(inner)
+    else:
+        needed = 1 if hasattr(inner, "predict_proba") else 2  # calibration has folds of its own
+        inner = with_probabilities(inner, fewest_to_fit(once.y, splits(), needed))
+    is_calibrated = not hasattr(estimator._inner(), "predict_proba")
+    read = partial(own_and_chances_of, classes=rows.classes, is_calibrated=is_calibrated)
+    models, answers = values_unseen(estimator, inner, read, once.X, once.y, params, splits)
+    own, chances = answers[:, 0].astype(np.int64), np.ascontiguousarray(answers[:, 1:])
+    spread = splits
+    if passed is not None:
+        own, chances = own[passed.owners], chances[passed.owners]
+        spread = cache(lambda: passed.spread(splits()))
+
+    def group_models(chances: FloatArray) -> tuple[GroupModels, FloatArray]:
+        return fit_groups(estimator, models, data, rows.codes, chances, spread())
+
+    return ClassFits(models, own, chances, spread, group_models)
