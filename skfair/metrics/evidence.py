@@ -23,10 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special, stats
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
@@ -94,52 +96,116 @@ def evidence_of_labels(
     spec: LabelSpec, rows: Cohort, method: str, reference: Reference
 ) -> Evidence:
     """Return the comparisons of a metric of labels, for rows whose values are its outcomes."""
-    table = rows.table()
+    table, is_ratio = rows.table(), spec.kind == "ratio"
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
         table.checked_rate(rate, of_cells)  # raises where it is undefined
     if spec.kind == "largest":
         return _caps(table, *spec.rates)
-    is_ratio = spec.kind == "ratio"
-    is_whole = rows.counts_each_once and rows.units is None
     if is_ratio and not is_group(reference) and reference == "overall":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    sides = [_sides(table, rate, reference) for rate in spec.rates]
-    k1, n1, k0, n0, share = np.concatenate([numbers for *_, numbers in sides], axis=1)
+    of_rates = [_pairs(table, rate, reference) for rate in spec.rates]
+    pairs = _Pairs(*map(np.concatenate, zip(*of_rates, strict=True)))
+    method = _chosen(method, pairs, are_independent=rows.counts_each_once and rows.units is None)
+    p_values = partial(pairs.p_values, method, is_ratio)
+    return Evidence(pairs.columns(), pairs.disparities(is_ratio), p_values, method)
+
+
+def _chosen(method: str, pairs: _Pairs, *, are_independent: bool) -> str:
+    """Return the test of pairs; "auto" counts all tables if rows are few and independent."""
     if method == "auto":
-        few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
-        method = "exact" if is_whole and few else "melded"
-    if method == "exact" and not is_whole:
+        n_tables = (pairs.n1 + 1) * (pairs.n0 + 1)
+        are_few = n_tables.size > 0 and float(n_tables.max()) <= _FEW_ROWS**2
+        return "exact" if are_independent and are_few else "melded"
+    if method == "exact" and not are_independent:
         raise ValueError(
             "method='exact' counts independent rows, not weights or rows that belong together "
             "(units=). Use method='melded'."
         )
-    r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
-    measured = share * np.abs(r1 - r0)
-    if is_ratio:
-        measured = np.nan_to_num(1 - ratios(r1, r0))
-    columns = {
-        "rate": np.repeat(spec.rates, [len(first) for first, *_ in sides]),
-        "first": np.concatenate([first for first, *_ in sides]),
-        "second": np.concatenate([second for _, second, _ in sides]),
-        "n_first": n1,
-        "n_second": n0,
-        "rate_first": r1,
-        "rate_second": r0,
-    }
+    return method
 
-    def p_values(limit: float) -> FloatArray:
+
+class _Pairs(NamedTuple):
+    """Comparisons of two rates, of which each array has one entry."""
+
+    rate: NDArray[Any]  # its name
+    first: NDArray[Any]  # names of both sides
+    second: NDArray[Any]
+    k1: FloatArray  # hits of the first side, and its rows
+    n1: FloatArray
+    k0: FloatArray  # the same of the second side
+    n0: FloatArray
+    share: FloatArray  # by what the difference is multiplied
+
+    def rates(self) -> tuple[FloatArray, FloatArray]:
+        return self.k1 / np.maximum(self.n1, TINY), self.k0 / np.maximum(self.n0, TINY)
+
+    def disparities(self, is_ratio: bool) -> FloatArray:
+        first, second = self.rates()
+        if is_ratio:
+            return np.nan_to_num(1 - ratios(first, second))
+        return self.share * np.abs(first - second)
+
+    def p_values(self, method: str, is_ratio: bool, limit: float) -> FloatArray:
+        """Return how unlikely each comparison is if it exceeds a limit."""
         if limit <= 0:  # every difference is as large as that
-            return np.ones(k1.size)
-        p, at = np.zeros(k1.size), share > limit  # others cannot be so far apart
-        p[at] = both_ways(method, k1[at], n1[at], k0[at], n0[at], limit / share[at], is_ratio)
+            return np.ones(self.share.size)
+        p, at = np.zeros(self.share.size), self.share > limit  # others cannot be so far apart
+        k1, n1, k0, n0, share = (own[at] for own in self[3:])
+        p[at] = both_ways(method, k1, n1, k0, n0, limit / share, is_ratio)
         return p
 
-    return Evidence(columns, measured, p_values, method)
+    def columns(self) -> dict[str, Any]:
+        rate_first, rate_second = self.rates()
+        return {
+            "rate": self.rate,
+            "first": self.first,
+            "second": self.second,
+            "n_first": self.n1,
+            "n_second": self.n0,
+            "rate_first": rate_first,
+            "rate_second": rate_second,
+        }
+
+
+def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
+    """Return the comparisons of the groups in a rate.
+
+    The distance of a group to the overall rate of its stratum is a share of that to the other
+    groups, which is their share of the sample.
+    """
+    groups = table.groups
+    names = np.array(groups.cells.names, dtype=object)
+    hits, sizes = _hits_and_sizes(table, rate)
+    if is_group(reference) or reference != "overall":
+        first, second = groups.pairs_with(reference)
+        other, k0, n0, share = names[second], hits[second], sizes[second], np.ones(first.size)
+    else:
+        rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
+        rest_rate, rest_size, shares = rest_of_peers(rates, sizes, weights, groups.peer_sums)
+        first = groups.compared[rest_size[groups.compared] > 0]
+        other, share = np.full(first.size, "rest", dtype=object), shares[first]
+        k0, n0 = (rest_rate * rest_size)[first], rest_size[first]
+    return _Pairs(
+        rate=np.full(first.size, rate),
+        first=names[first],
+        second=other,
+        k1=hits[first],
+        n1=sizes[first],
+        k0=k0,
+        n0=n0,
+        share=share,
+    )
+
+
+def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return the numbers of hits and of rows that a rate of each cell is worth."""
+    means = table.means(rate)
+    return np.nan_to_num(means.means) * means.n_effective, means.n_effective
 
 
 def _caps(table: GroupTable, rate: str) -> Evidence:
@@ -149,35 +215,6 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
     names = np.array(table.groups.cells.names, dtype=object)[cells]
     columns = {"rate": rate, "first": names, "second": "limit", "n_first": n, "rate_first": k / n}
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
-
-
-def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of hits and of rows that a rate of each cell is worth."""
-    means = table.means(rate)
-    return np.nan_to_num(means.means) * means.n_effective, means.n_effective
-
-
-def _sides(
-    table: GroupTable, rate: str, reference: Reference
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the names of both sides of every comparison, and numbers of shape (5, n_comparisons).
-
-    These are successes and rows of both sides, and by what their difference is multiplied: the
-    distance of a group to the overall rate of its stratum is a share of that to the other groups,
-    which is their share of the sample.
-    """
-    groups = table.groups
-    names = np.array(groups.cells.names, dtype=object)
-    hits, sizes = _hits_and_sizes(table, rate)
-    if is_group(reference) or reference != "overall":
-        first, second = groups.pairs_with(reference)
-        sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
-        return names[first], names[second], np.stack(sides)
-    rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
-    rest_rate, rest_size, share = rest_of_peers(rates, sizes, weights, groups.peer_sums)
-    cells = groups.compared[rest_size[groups.compared] > 0]
-    numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])
-    return names[cells], np.full(cells.size, "rest", dtype=object), numbers[:, cells]
 
 
 def evidence_of_scores(
