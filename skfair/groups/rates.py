@@ -25,6 +25,18 @@ from skfair.groups.score_bins import bincount
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 
+class Moments(NamedTuple):
+    """Sums of the powers 0, 1 and 2 of a value, each with a weight.
+
+    Over rows with squared weights, and over units, they are the sums of a squared weight, of its
+    product with the weighted value, and of that squared.
+    """
+
+    weight: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+
 class CellMeans(NamedTuple):
     """Sums of one value by cell."""
 
@@ -127,7 +139,7 @@ class CellMeans(NamedTuple):
     @property
     def n_effective(self) -> FloatArray:
         """How many rows of equal weight, each of its own unit, would be as informative."""
-        return effective_size(self.sums, self.is_share)
+        return effective_size(*(Moments(*own) for own in self.sums), is_share=self.is_share)
 
     @property
     def variances(self) -> FloatArray:
@@ -156,44 +168,44 @@ def added(parts: list[CellMeans]) -> CellMeans:
     return first._replace(sums=np.concatenate(sums, axis=-1), unit_sums=None)
 
 
-def effective_size(sums: FloatArray, is_share: bool = True) -> FloatArray:
-    """Return the number of rows that weighted ones are worth, given sums of shape (2, 3, ...).
+def effective_size(
+    rows: Moments,
+    squares: Moments,  # the same with squared weights
+    of_units: Moments | None = None,  # the squares over units, if rows belong together
+    *,
+    is_share: bool = True,
+) -> FloatArray:
+    """Return how many rows of equal weight, each of its own unit, would be as informative.
 
     The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
     on the value: its variance over the linearised variance of the mean. Rows that count once are
-    worth themselves. With units, sums of shape (3, 3, ...), it is at most what they are worth.
-    What is a whole number but for rounding is one: ten people copied are not fewer than ten, and
-    simulations of them draw the same numbers.
+    worth themselves. With units it is at most what these are worth. What is a whole number but for
+    rounding is one: ten people copied are not fewer than ten, and simulations of them draw the same
+    numbers.
     """
-    (weight, first, second), (squares, of_first, of_second) = sums[:2]
-    mean = first / np.where(weight > 0, weight, 1.0)
-    if np.array_equal(*sums[:2]):
-        rows = np.asarray(weight)
+    weight = rows.weight
+    mean = rows.first / np.where(weight > 0, weight, 1.0)
+    if all(map(np.array_equal, rows, squares)):
+        size = np.asarray(weight)
     else:
-        kish = weight**2 / np.where(squares > 0, squares, 1.0)
-        linear = _over_variance(weight, mean, second, (squares, of_first, of_second))
-        rows = np.minimum(kish, linear)
-    if len(sums) > 2:
-        rows = np.minimum(rows, _size_of_units(weight, mean, second, sums[2], is_share))
-    whole = np.rint(rows)
-    return np.asarray(np.where(np.abs(rows - whole) <= SUM_ROUNDING * whole, whole, rows))
+        kish = weight**2 / np.where(squares.weight > 0, squares.weight, 1.0)
+        size = np.minimum(kish, _over_variance(rows, mean, squares))
+    if of_units is not None:
+        size = np.minimum(size, _size_of_units(rows, mean, of_units, is_share))
+    whole = np.rint(size)
+    return np.asarray(np.where(np.abs(size - whole) <= SUM_ROUNDING * whole, whole, size))
 
 
-def _over_variance(
-    weight: FloatArray, mean: FloatArray, second: FloatArray, squares: Any
-) -> FloatArray:
+def _over_variance(rows: Moments, mean: FloatArray, squares: Moments) -> FloatArray:
     """Return the variance of values over that of their mean; infinite where either is 0."""
-    of_weight, of_first, of_second = squares
-    safe = np.where(weight > 0, weight, 1.0)
-    variance = (of_second - 2 * mean * of_first + mean**2 * of_weight) / safe**2
-    spread = second / safe - mean**2
-    is_spread = (spread > ROUNDING * second / safe) & (variance > 0)
+    safe = np.where(rows.weight > 0, rows.weight, 1.0)
+    variance = (squares.second - 2 * mean * squares.first + mean**2 * squares.weight) / safe**2
+    spread = rows.second / safe - mean**2
+    is_spread = (spread > ROUNDING * rows.second / safe) & (variance > 0)
     return np.asarray(np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf))
 
 
-def _size_of_units(
-    weight: FloatArray, mean: FloatArray, second: FloatArray, squares: FloatArray, is_share: bool
-) -> FloatArray:
+def _size_of_units(rows: Moments, mean: FloatArray, squares: Moments, is_share: bool) -> FloatArray:
     """Return the number of rows of different units that are as informative as those of some units.
 
     The cluster-robust variance says it, made larger as Korn and Graubard (1998) do: by the quantile
@@ -205,16 +217,16 @@ def _size_of_units(
     (rates of .05, .2 and .5; equal, correlated or independent) intervals cover the rate in 95.5%,
     91% at least, and limits are passed wrongly in 5.4% at most.
     """
-    of_weight, of_first, of_second = squares
-    kish = weight**2 / np.where(of_weight > 0, of_weight, 1.0)
-    linear = _over_variance(weight, mean, second, squares)
+    weight = rows.weight
+    kish = weight**2 / np.where(squares.weight > 0, squares.weight, 1.0)
+    linear = _over_variance(rows, mean, squares)
     linear = np.where(np.isinf(linear), kish, linear)
     informative = kish
     if is_share:
         hits, misses = weight * mean, weight * (1 - mean)
-        of_misses = of_weight - 2 * of_first + of_second
+        of_misses = squares.weight - 2 * squares.first + squares.second
         with np.errstate(invalid="ignore", divide="ignore"):
-            fewer = np.fmin(hits**2 / of_second, misses**2 / of_misses)
+            fewer = np.fmin(hits**2 / squares.second, misses**2 / of_misses)
         informative = np.minimum(kish, 2 * np.nan_to_num(fewer))
     shrunk = linear * share_of_few(kish, informative)
     return np.asarray(np.maximum(shrunk, np.minimum(linear, kish)))

@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
+from skfair.groups.rates import RATES, CellMeans, Moments, added, hits_and_rows, rates_of
 from skfair.groups.row_units import UnitParts, share_of_few
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import in_order
@@ -194,11 +194,12 @@ class GroupTable:
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
         parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
-        sums = [(rows, hits, hits) for hits, rows in parts]
+        sums = [Moments(rows, hits, hits) for hits, rows in parts]  # a hit is its own square
         if self.has_units:
             with_hits, with_rows = hits_and_rows(self.sums["products"], rate)
-            squared, both = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
-            sums.append((hits_and_rows(with_rows.reshape(-1, 2, 2), rate)[1], both, squared))
+            squared_hits, hits_by_rows = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
+            _, squared_rows = hits_and_rows(with_rows.reshape(-1, 2, 2), rate)
+            sums.append(Moments(squared_rows, hits_by_rows, squared_hits))
         return CellMeans(np.array(sums), is_share=True)
 
     def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:

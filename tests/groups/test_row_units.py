@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 from skfair.groups.cohort import Cohort
-from skfair.groups.rates import CellMeans, effective_size
+from skfair.groups.rates import CellMeans, Moments, effective_size
 from skfair.groups.row_units import read_units
 from skfair.metrics import disparity_test, disparity_upper_bound
 from tests.messages import messages
@@ -149,7 +149,8 @@ def test_merged_cells_are_on_the_safe_side():
 
 
 def test_a_rate_that_nobody_varies_counts_people():
-    assert effective_size(np.array([[[30.0], [0], [0]]] * 2 + [[[90.0], [0], [0]]])) == 10
+    rows, nothing = Moments(np.array([30.0]), *np.zeros((2, 1))), np.zeros((2, 1))
+    assert effective_size(rows, rows, Moments(np.array([90.0]), *nothing)) == 10
 
 
 def judged(units, columns=(0, 1, 0, 1)):

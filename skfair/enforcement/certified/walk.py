@@ -11,7 +11,7 @@ pass, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 from scipy.optimize.elementwise import find_root
+from sklearn.utils import gen_batches
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.enforcement.strict_evaluation import ClassConstraint
-from skfair.groups.rates import effective_size
+from skfair.groups.rates import Moments, effective_size
 from skfair.groups.row_units import RowUnits, n_people
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
@@ -57,18 +58,18 @@ class RateSums(NamedTuple):
     hits: FloatArray  # the weights of those that count in it
     squared_mass: FloatArray  # the same of squared weights
     squared_hits: FloatArray
-    # (3, n_rates, n_steps): over units, the squares of their mass, its products with their hits,
-    # and the squares of these; None where each row is a unit of its own
-    of_units: FloatArray | None
+    of_units: Moments | None  # squares over units; None where each row is a unit of its own
 
     def shares(self) -> FloatArray:
         """Return the rates. Sums of rows in another order may be larger by a rounding error."""
         return np.clip(self.hits / np.where(self.mass > 0, self.mass, 1.0), 0.0, 1.0)
 
-    def moments(self) -> FloatArray:
-        """Return the sums as :func:`effective_size` reads them: a hit is its own square."""
-        rows = [self.mass, self.hits, self.hits], [self.squared_mass] + 2 * [self.squared_hits]
-        return np.array([*rows] if self.of_units is None else [*rows, self.of_units])
+    def sizes(self) -> FloatArray:
+        """Return the effective numbers of rows."""
+        # A hit is its own square.
+        rows = Moments(self.mass, self.hits, self.hits)
+        squares = Moments(self.squared_mass, self.squared_hits, self.squared_hits)
+        return effective_size(rows, squares, self.of_units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,51 +148,48 @@ class RowRates:
     def shares_and_sizes(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
         sums = self.sums(decisions)
-        return sums.shares(), self.precision * effective_size(sums.moments())
+        return sums.shares(), self.precision * sums.sizes()
 
     def sums(self, decisions: NDArray[Any]) -> RateSums:
         """Return what the rows add to each rate under each decision."""
-        blocks, shape = self._blocks(), (self.labels.size, decisions.shape[1])
+        shape = self.labels.size, decisions.shape[1]
         hits, squared_hits, of_units = np.zeros(shape), np.zeros(shape), np.zeros((3, *shape))
         is_equal = bool((self.weights == self.weights[0]).all())
-        for rows in blocks:
-            is_all = len(blocks) == 1
-            part, own = (self, decisions) if is_all else (self.part(rows), decisions[rows])
-            if self.units is not None:
-                of_units += part._squares_of_units(own)
+        for part, own in self._blocks(decisions):
             hits += part._hits(own, part.weights)
             if not is_equal:
                 squared_hits += part._hits(own, part.weights**2)
+            if part.units is not None:
+                of_units += part._squares_of_units(own, part.units)
         if is_equal:
             squared_hits = self.weights[0] * hits
-        squared = np.asarray(self.members @ self.weights**2)
-        mass, squared_mass = (
-            np.broadcast_to(values[:, None], shape) for values in (self.totals(), squared)
-        )
-        by_units = None if self.units is None else of_units
-        return RateSums(mass, hits, squared_mass, squared_hits, by_units)
+        totals = self.totals(), np.asarray(self.members @ self.weights**2)
+        mass, squared_mass = (np.broadcast_to(own[:, None], shape) for own in totals)
+        squares = None if self.units is None else Moments(*of_units)
+        return RateSums(mass, hits, squared_mass, squared_hits, squares)
 
     def _hits(self, decisions: NDArray[Any], weights: FloatArray) -> FloatArray:
         """Return the weights of the rows that each rate counts, (n_rates, n_steps)."""
         return np.asarray((self.counted[0] @ weights)[:, None] + self.gained(decisions, weights))
 
-    def _blocks(self) -> list[IntArray | slice]:
-        """Return parts of the rows, to be counted one after the other, in which units are whole."""
+    def _blocks(self, decisions: NDArray[Any]) -> Iterator[tuple[RowRates, NDArray[Any]]]:
+        """Yield parts of the rows in which units are whole, and the decisions on them."""
         if self.units is None:
-            n = self.weights.size
-            return [slice(k, k + _ROWS_AT_ONCE) for k in range(0, n, _ROWS_AT_ONCE)]
-        order = np.argsort(self.units.codes, kind="stable")
-        first = np.flatnonzero(np.diff(self.units.codes[order], prepend=-1))
-        starts = first[np.unique(first // _ROWS_AT_ONCE, return_index=True)[1]]
-        return [*np.split(order, starts[1:])]
+            blocks: list[Any] = list(gen_batches(self.weights.size, _ROWS_AT_ONCE))
+        else:
+            order = np.argsort(self.units.codes, kind="stable")
+            first = np.flatnonzero(np.diff(self.units.codes[order], prepend=-1))
+            starts = first[np.unique(first // _ROWS_AT_ONCE, return_index=True)[1]]
+            blocks = np.split(order, starts[1:])
+        if len(blocks) == 1:
+            yield self, decisions
+            return
+        for rows in blocks:
+            yield self.part(rows), decisions[rows]
 
-    def _squares_of_units(self, decisions: NDArray[Any]) -> FloatArray:
-        """Add up squares over units, as effective sizes read them, (3, n_rates, n_steps).
-
-        They are those of its weight in a rate, the products with its hits, and those of its hits.
-        """
-        assert self.units is not None
-        sums, codes = np.zeros((3, self.labels.size, decisions.shape[1])), self.units.codes
+    def _squares_of_units(self, decisions: NDArray[Any], units: RowUnits) -> FloatArray:
+        """Return the :class:`Moments` of the units as one array, (3, n_rates, n_steps)."""
+        sums, codes = np.zeros((3, self.labels.size, decisions.shape[1])), units.codes
         for r, label in enumerate(self.labels.tolist()):
             rows = self.members[[r]].indices
             rows = rows[np.argsort(codes[rows], kind="stable")]
