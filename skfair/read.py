@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,17 @@ ROW_CHECKS: dict[str, Any] = {
 }
 
 
+class _Columns(NamedTuple):
+    """The arguments of ``fit`` that have an entry for each row; None for those not passed."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+    control_features: Any
+    sample_weight: Any
+    units: Any
+
+
 def read_rows(
     estimator: SensitiveFeaturesMixin,
     X: MatrixLike,
@@ -92,77 +103,85 @@ def read_rows(
 
     With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
     """
+    passed = _Columns(X, y, sensitive_features, control_features, sample_weight, units)
+    is_parted = is_lazy(*passed[:-1])  # units= are read in memory
+    _refuse_clashes(estimator, passed, is_parted)
+    read = _read_partitions if estimator._takes_partitions and is_parted else _read_in_memory
+    used, rows = read(estimator, passed, supervised, check_params)
+    n_samples = _num_samples(rows.X)
+    weights = None if rows.sample_weight is None else check_weights(rows.sample_weight, n_samples)
+    strata = None
+    if rows.control_features is not None:
+        strata = read_strata(rows.control_features, n_samples=n_samples)
+    together = None if units is None else _read_units(estimator, units, n_samples)
+    if needs_groups and rows.sensitive_features is None:
+        _warn_without_groups(estimator)
+    groups = _encode_groups(estimator, n_samples, rows.sensitive_features)
+    data = TrainingData.of(rows.X, rows.y, weights, groups, strata, together)
+    data.groups.warn_small()
+    if supervised and n_samples >= _FEWEST_COMPARED:
+        _warn_of_columns(estimator, rows, used["model_features_"], groups)
+    n_units = None if together is None else together.n_units
+    n_without = 0 if data.groups.has_group is None else int((~data.groups.has_group).sum())
+    of_groups = {
+        "groups_": np.array(data.groups.names, dtype=object),
+        "_group_levels": data.groups.levels,
+        "_n_rows": (n_samples, n_units, n_without),
+    }
+    return replace(data, reading=used | of_groups)
+
+
+def _refuse_clashes(estimator: SensitiveFeaturesMixin, passed: _Columns, is_parted: bool) -> None:
+    """Raise if the arguments of ``fit`` do not go with ``sensitive`` of the estimator."""
     asked = estimator._sensitive
-    is_parted = is_lazy(X, y, sensitive_features, control_features, sample_weight)
     if asked.missing == "loss" and (is_parted or not estimator._learns_without_group):
         raise ValueError(
             f"{type(estimator).__name__} does not take Sensitive(missing='loss'), or not with Dask "
             "collections. Drop the rows without a group, and leave missing= out."
         )
-    _check_columns("sensitive_features", sensitive_features, asked.columns)
-    _check_columns("control_features", control_features, asked.control_features)
-    both = {"sensitive_features": sensitive_features, "control_features": control_features}
-    metadata = {**both, "sample_weight": sample_weight}
-    if estimator._takes_partitions and is_parted:
-        beside = {"y": y, **metadata}
-        reading, rows, columns = _read_partitions(estimator, X, beside, **check_params)
-        y, sensitive_features, control_features, sample_weight = columns
-        y = _check_y(y, estimator=estimator) if supervised else y
-    else:
-        refuse_lazy(estimator, X, y, *metadata.values(), units)
-        check_aligned(X=X, **metadata, units=units)
-        if asked.columns is None:
-            names = _get_feature_names(X)  # those of other types are an error
-            checked = _check_rows(estimator, X, y, supervised, check_params)
-            reading = columns_of_model(X, asked, names)
-        else:
-            reading = columns_of_model(X, asked, _get_feature_names(X))
-            sensitive_features = take_columns(X, asked.columns)
-            rest = keep_columns(X, reading["_model_positions"])
-            checked = _check_rows(estimator, rest, y, supervised, check_params)
-        rows, y = checked if supervised else (checked, y)
-        if asked.control_features is not None:
-            control_features = take_columns(X, asked.control_features, "control_features")
-    n_samples, inside = _num_samples(rows), control_features
-    weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
-    strata = None if inside is None else read_strata(inside, n_samples=n_samples)
-    together = None if units is None else _read_units(estimator, units, n_samples)
-    if needs_groups and sensitive_features is None:
-        _warn_without_groups(estimator)
-    encoded = _encode_groups(estimator, asked, n_samples, sensitive_features)
-    data = TrainingData.of(rows, y, weights, encoded, strata, together)
-    data.groups.warn_small()
-    n_without = 0 if (known := data.groups.has_group) is None else int(np.count_nonzero(~known))
-    counts = n_samples, None if together is None else together.n_units, n_without
-    reading |= {"groups_": np.array(data.groups.names, dtype=object), "_n_rows": counts}
-    reading["_group_levels"] = data.groups.levels
-    if supervised and n_samples >= _FEWEST_COMPARED:
-        seen = np.asarray(y), rows, reading["model_features_"], encoded
-        _warn_of_target(*seen)
-        is_aware = asked.keep or getattr(estimator, "group_aware", False)
-        if estimator._names_group_columns and sensitive_features is not None and not is_aware:
-            warn_of_group_columns(rows, sensitive_features, reading["model_features_"])
-        if units is None and getattr(estimator, "certificate", None) is not None:
-            _warn_of_repeats(*seen, sensitive_features)
-    return replace(data, reading=reading)
+    _check_columns("sensitive_features", passed.sensitive_features, asked.columns)
+    _check_columns("control_features", passed.control_features, asked.control_features)
+
+
+def _read_in_memory(
+    estimator: SensitiveFeaturesMixin,
+    passed: _Columns,
+    supervised: bool,
+    check_params: dict[str, Any],  # of scikit-learn's checks of X and y
+) -> tuple[dict[str, Any], _Columns]:
+    """Return which columns of X the model uses, and the rows: these columns, and those beside X."""
+    X, asked = passed.X, estimator._sensitive
+    refuse_lazy(estimator, *passed)
+    check_aligned(**{name: own for name, own in passed._asdict().items() if name != "y"})
+    used = columns_of_model(X, asked, _get_feature_names(X))  # names of other types are an error
+    inside = {}
+    if asked.columns is not None:
+        inside["sensitive_features"] = take_columns(X, asked.columns)
+    of_model = X if asked.columns is None else keep_columns(X, used["_model_positions"])
+    of_model, y = _check_rows(estimator, of_model, passed.y, supervised, check_params)
+    if asked.control_features is not None:
+        inside["control_features"] = take_columns(X, asked.control_features, "control_features")
+    return used, passed._replace(X=of_model, y=y, **inside)
 
 
 def _read_partitions(
     estimator: SensitiveFeaturesMixin,
-    X: Any,  # a Dask collection
-    columns: dict[str, Any],  # y, groups, strata and weights; None for those that were not passed
-    **check_params: Any,  # of scikit-learn's checks of X
-) -> tuple[dict[str, Any], PartitionedRows, list[Any]]:
+    passed: _Columns,
+    supervised: bool,
+    check_params: dict[str, Any],  # of scikit-learn's checks of X
+) -> tuple[dict[str, Any], _Columns]:
     """Return which columns of X the model uses, these where they are, and the others here."""
+    X, columns = passed.X, passed._asdict()
+    del columns["X"], columns["units"]
     if not is_lazy(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
             "collection. Pass X as one too, or compute() the others."
         )
     meta, asked = meta_of(X), estimator._sensitive
-    reading = columns_of_model(meta, asked, _get_feature_names(meta))
+    used = columns_of_model(meta, asked, _get_feature_names(meta))
     inside = {"sensitive_features": asked.columns, "control_features": asked.control_features}
-    names, positions = reading["model_features_"], reading["_model_positions"]
+    names, positions = used["model_features_"], used["_model_positions"]
     read = {k: own for k, own in columns.items() if isinstance(own, GroupProbabilities)}
     aligned = align(X=X, **{k: own for k, own in columns.items() if k not in read})
     checked = aligned.then(_check_block, positions, inside, names, check_params).hold()
@@ -174,7 +193,9 @@ def _read_partitions(
     rows = PartitionedRows(checked.then(itemgetter(0)).pack(), sizes, dtype, len(names))
     for name in columns.keys() - read.keys():
         read[name] = _stacked([beside[i].get(name) for i in filled])
-    return reading, rows, [read[name] for name in columns]
+    if supervised:
+        read["y"] = _check_y(read["y"], estimator=estimator)
+    return used, passed._replace(X=rows, **read)
 
 
 def _check_block(
@@ -213,6 +234,22 @@ def _stacked(parts: list[Any]) -> Any:
     from dask.dataframe.dispatch import concat  # unites categories, too
 
     return concat(parts)
+
+
+def _warn_of_columns(
+    estimator: SensitiveFeaturesMixin,
+    rows: _Columns,
+    names: NDArray[Any],  # of the columns of X
+    groups: GroupEncoding | GroupProbabilities,
+) -> None:
+    """Warn if columns tell the target or the group, or if people seem to have several rows."""
+    y, is_certified = np.asarray(rows.y), getattr(estimator, "certificate", None) is not None
+    _warn_of_target(y, rows.X, names, groups)
+    is_aware = estimator._sensitive.keep or getattr(estimator, "group_aware", False)
+    if estimator._names_group_columns and rows.sensitive_features is not None and not is_aware:
+        warn_of_group_columns(rows.X, rows.sensitive_features, names)
+    if is_certified and rows.units is None:
+        _warn_of_repeats(y, rows.X, names, groups, rows.sensitive_features)
 
 
 def _warn_of_target(
@@ -320,10 +357,10 @@ def columns_of_model(
     table: MatrixLike, asked: Sensitive, names: NDArray[Any] | None
 ) -> dict[str, Any]:
     """Return the columns of a table, and those that the model uses: all but the sensitive ones."""
-    reading: dict[str, Any] = {} if names is None else {"feature_names_in_": names}
-    with suppress(TypeError):  # texts have no columns
-        reading["n_features_in_"] = _num_features(table)
-    features = np.arange(reading.get("n_features_in_", 0)) if names is None else names
+    used: dict[str, Any] = {} if names is None else {"feature_names_in_": names}
+    with suppress(TypeError, LookupError):  # texts have no columns, and empty lists no first row
+        used["n_features_in_"] = _num_features(table)
+    features = np.arange(used.get("n_features_in_", 0)) if names is None else names
     positions = None
     if asked.columns is not None:
         positions = np.arange(len(features))
@@ -335,29 +372,31 @@ def columns_of_model(
                 "to learn from. Sensitive(..., keep=True) passes them on."
             )
         features = features[positions]
-    return reading | {"_model_positions": positions, "model_features_": features}
+    return used | {"_model_positions": positions, "model_features_": features}
 
 
 def _check_rows(
     estimator: SensitiveFeaturesMixin,
-    rest: Any,
+    X: Any,
     y: ColumnLike | None,
     supervised: bool,
     check_params: dict[str, Any],
-) -> Any:
-    """Return the checked columns that the model uses, and y with them if it is needed."""
+) -> tuple[Any, Any]:
+    """Return the columns that the model uses, checked, and y, which is checked if it is needed."""
     if check_params.get("skip_check_array"):
-        check_consistent_length(rest, y)
-        return (rest, y) if supervised else rest
+        check_consistent_length(X, y)
+        return X, y
     if supervised:
-        return check_X_y(rest, y, estimator=estimator, **check_params)
-    return check_array(rest, estimator=estimator, input_name="X", **check_params)
+        X, y = check_X_y(X, y, estimator=estimator, **check_params)
+        return X, y
+    return check_array(X, estimator=estimator, input_name="X", **check_params), y
 
 
 def _encode_groups(
-    estimator: SensitiveFeaturesMixin, asked: Sensitive, n_samples: int, passed: ColumnsLike | None
+    estimator: SensitiveFeaturesMixin, n_samples: int, passed: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
     """Return the groups; without any, all rows are one group."""
+    asked = estimator._sensitive
     if passed is None:
         return one_group(n_samples)
     table = read_probabilities(estimator, asked, passed, n_samples)
@@ -397,7 +436,7 @@ def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_para
         if not _lacks_groups(estimator, X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             X = keep_columns(X, estimator._model_positions)
-        return _check_rows(estimator, X, None, False, check_params)
+        return _check_rows(estimator, X, None, False, check_params)[0]
 
 
 def read_part(
