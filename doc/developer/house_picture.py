@@ -1,4 +1,4 @@
-"""Draw the layers of the package, from the contract that ``make lint`` compares imports with."""
+"""Draw the layers of the package and its wings, from the contracts that ``make lint`` checks."""
 
 import configparser
 import re
@@ -11,13 +11,14 @@ from skfair.inspection._style import PALETTE
 
 SETTINGS = Path(skfair.__file__).parents[1] / "setup.cfg"
 LEFT, WIDE = 0.24, 0.76  # of what is drawn of the parts
+MOST = 6  # parts in a row
 # What each layer is for, from the top.
 TEXTS = (
     "run from a shell",
-    "choose, compile, export",
+    "audit, compile, export",
     "algorithms of papers",
     "what users fit and watch",
-    "what estimators share, audits",
+    "what estimators share",
     "limits enforced, rows read",
     "how it is solved or measured",
     "what a solver may ask",
@@ -29,26 +30,46 @@ TEXTS = (
 )
 
 
-def layers():
-    """Return the parts on each layer, from the top; names without code are left out."""
+def contract(name, key):
+    """Return the lines of a contract of import-linter."""
     settings = configparser.ConfigParser()
     settings.read(SETTINGS)
-    lines = settings["importlinter:contract:layers"]["layers"].strip().splitlines()
-    return [re.split(r"\s*[|:]\s*", line) for line in lines[:-1]]
+    return settings[f"importlinter:contract:{name}"][key].strip().splitlines()
+
+
+def layers():
+    """Return the parts on each layer, from the top; names without code are left out."""
+    return [re.split(r"\s*[|:]\s*", line) for line in contract("layers", "layers")[:-1]]
+
+
+def rows():
+    """Return a text and the parts of each row, from the top: a wide layer has its wings apart."""
+    for text, names in zip(TEXTS, layers(), strict=True):
+        if len(names) <= MOST:
+            yield text, names
+        else:
+            yield text, [name for name in names if name not in wings()]
+            yield "the same, in wings", [name for name in names if name in wings()]
+
+
+def wings():
+    """Return the parts that may be missing, or hold families that may be."""
+    return {"papers", *(name.split(".")[1] for name in contract("wings", "protected_modules"))}
 
 
 def draw():
     """Draw layers from the ground up; none imports from a higher one."""
     figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
-    parts = layers()
-    for height, (text, names) in enumerate(reversed([*zip(TEXTS, parts, strict=True)])):
+    every = [*rows()]
+    for height, (text, names) in enumerate(reversed(every)):
         axes.text(0, height, text, va="center", fontsize=10)
         letters = [3 + len(name) for name in names]
         left, unit = LEFT, WIDE / sum(letters)
         for name, size in zip(names, letters, strict=True):
-            put(axes, left, height, size * unit - 0.01, name, PALETTE[0] if height else "0.45")
+            color = PALETTE[1] if name in wings() else PALETTE[0] if height else "0.45"
+            put(axes, left, height, size * unit - 0.01, name, color)
             left += size * unit
-    axes.set(xlim=(0, 1), ylim=(-0.5, len(parts) - 0.5))
+    axes.set(xlim=(0, 1), ylim=(-0.5, len(every) - 0.5))
     axes.axis("off")
     return figure
 
