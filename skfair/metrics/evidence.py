@@ -62,7 +62,7 @@ _SINGLE = {"group_auc_gap"}  # one area, compared with a half
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
 _DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
 _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
-SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
+SCORE_METRICS = (*sorted(_DISTRIBUTIONS | _SINGLE | _OF_CLASSES), "mean_score_difference")
 
 
 class Evidence(NamedTuple):

@@ -82,6 +82,7 @@ def test_exact_odds_are_as_accurate_as_the_randomised_ones_of_a_peer(is_swapped)
     assert np.mean(gains) >= -np.sqrt(0.25 / 4000)
 
 
+@pytest.mark.filterwarnings("ignore:A hash of the row chooses between two thresholds")
 @pytest.mark.parametrize("group_aware", [True, "mixed"])
 def test_weights_have_no_unit(group_aware):
     rng = generator(0)

