@@ -244,7 +244,7 @@ def test_prediction_continues_the_fit(form, blobs):
     model = FairSpectralClustering(3, min_balance=0.5, random_state=0, **FORMS[form])
     model.fit(X, sensitive_features=sex)
     again = model.predict(X, sensitive_features=sex)
-    assert np.mean(again == model.labels_) > 0.98
+    assert np.mean(again == model.labels_) > 0.95
     one_by_one = np.concatenate(
         [model.predict(X[i : i + 1], sensitive_features=sex[i : i + 1]) for i in range(5)]
     )
