@@ -145,7 +145,7 @@ def test_the_order_of_rows_and_the_names_of_persons_change_nothing():
 @pytest.mark.parametrize("is_alike", [True, False])
 def test_a_view_is_worth_what_its_rows_are(is_alike):
     """Also of persons who have rows in several groups, as if only this attribute were audited."""
-    frame = visits(is_alike=is_alike)
+    frame = visits(n=400, is_alike=is_alike)  # many enough for groups of both attributes
     both = audited(frame, frame["person"]).rates
     for name in ("sex", "age"):
         decided = frame["score"] > 0.5
