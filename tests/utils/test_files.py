@@ -24,19 +24,21 @@ def test_a_file_takes_its_place_when_it_is_complete(tmp_path, before, anew):
 
 
 def test_a_failure_leaves_what_was_there(tmp_path):
-    place = tmp_path / "page.html"
+    def write(place, text):
+        with replacing(place) as beside:
+            beside.write_text(text)
+            if text == "half of":
+                raise KeyboardInterrupt
+
+    place, nowhere = tmp_path / "page.html", tmp_path / "no" / "page.html"
     place.write_text("old")
-    with pytest.raises(KeyboardInterrupt), replacing(place) as beside:
-        beside.write_text("half of")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        write(place, "half of")
     assert place.read_text() == "old"
     assert [*tmp_path.iterdir()] == [place]
-    with (
-        pytest.raises(FileNotFoundError) as caught,
-        replacing(tmp_path / "no" / "page.html") as one,
-    ):
-        one.write_text("new")
-    assert caught.value.filename == str(one)
+    with pytest.raises(FileNotFoundError) as caught:
+        write(nowhere, "new")
+    assert caught.value.filename == str(nowhere)  # not the file beside it
 
 
 @pytest.mark.parametrize("anew", [False, True])
