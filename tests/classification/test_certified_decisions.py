@@ -323,6 +323,7 @@ def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
     assert disparity < 0.035
 
 
+@pytest.mark.filterwarnings("ignore:The inner solver of NewtonCholeskySolver")  # of such weights
 @pytest.mark.parametrize("certify", ["cross", "split"])
 def test_rows_of_huge_weight_are_as_few_as_they_are(certify):
     X, y, groups = people(1000)
