@@ -1,8 +1,15 @@
 """Costs of rows in clusters, and the sums over rows that the price method needs.
 
-A solver never sees a row. It asks a table for sums at given prices and for short lists of the
-cheapest moves between clusters. The rows are visited in blocks that fit into the cache. Where
-points are in partitions, the same methods run there (``points_in_partitions.py``).
+``by_prices.py`` and ``placement.py`` never see a row. They ask a :class:`CostTable` for sums at
+given prices (``soft_counts`` in the search for prices, ``assigned`` at its end) and for short lists
+of the cheapest moves between clusters (``near_moves``, ``cheapest_moves``: :class:`Moves`). Rows
+are visited in blocks that fit into the cache. If points are in partitions, the same methods run
+there (``kmeans/points_in_partitions.py``).
+
+A problem (:class:`CostedRows`) makes its table: ``distances(target)``. For points the target is
+centres (``points.py``). For :class:`CostProblem` it is the costs themselves, from
+:class:`FairAssignment` and spectral clustering. A price is an array (n_cells, n_clusters): what the
+rows of a cell pay in a cluster on top of their cost.
 """
 
 from __future__ import annotations
@@ -23,19 +30,25 @@ from skfair.utils.pieces import NUMBERS, piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
+# What ``CostTable.soft_counts`` returns: value, counts and curvature.
 SoftCounts = tuple[float, FloatArray, FloatArray]
 
-# How many entries a list of cheapest moves has at most. With 8 costs are the same (140 fits of 2 to
-# 40 groups), but labels that are far from their limits are not repaired.
+# How many entries a list of cheapest moves has at most. With 8 the costs are the same (140 fits of
+# 2 to 40 groups), but labels that are far from their limits are not repaired.
 _LONGEST_LIST = 24
-# How many times longer they are than lists of moves that are tried first. A tenth of their entries
-# is used: 20,000 rows of 16 groups take .74 of the time, at the same labels, and 200,000 lists of
-# one move (100 clusters, 20 groups) .7 of what lists of five take.
+# How many times longer these lists are than the lists that are tried first (``near_moves``): only
+# a tenth of the entries is used. With short lists first, 20,000 rows of 16 groups take 0.74 of the
+# time, at the same labels, and 200,000 lists of one move (100 clusters, 20 groups) take 0.7 of the
+# time of lists of five.
 _LONGER = 6
 
 
 class Moves:
-    """The cheapest moves of rows, by (cluster, target, cell), in order of cost."""
+    """The cheapest moves of rows, in order of cost: a list for each (cluster, target, cell).
+
+    Each list holds at most ``n_kept`` rows of the cell that are in the cluster, and what they cost
+    more in the target.
+    """
 
     def __init__(self, rows: GroupedRows, n_kept: int) -> None:
         shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
@@ -52,14 +65,14 @@ class Moves:
         return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
 
     def empty_twin(self) -> Moves:
-        """Return empty lists of the same length, of other rows."""
+        """Return empty lists of the same shape, for another thread to fill."""
         twin = copy.copy(self)
         twin.row, twin.cost = np.empty_like(self.row), np.empty_like(self.cost)
         twin.size = np.zeros_like(self.size)
         return twin
 
     def take(self, other: Moves) -> None:
-        """Keep what is cheapest of these lists and others, of equal costs the first row."""
+        """Merge other lists into these and keep the cheapest moves, the first row if costs tie."""
         n_kept = self.row.shape[3]
         cost, row = (
             np.concatenate([mine, theirs], axis=3)
@@ -73,11 +86,11 @@ class Moves:
 
 
 class CostTable(ABC):
-    """The costs of rows in each cluster."""
+    """The costs of rows in each cluster. A subclass writes ``costs``."""
 
-    step: int  # rows per block: those that are computed at a time, by one thread
-    unit = 1.0  # what a row pays, roughly
-    surplus = 0.0  # what the table adds to what rows pay, in the mean
+    step: int  # rows per block, which one thread computes at a time
+    unit = 1.0  # typical cost of a row, in which gains are compared
+    surplus = 0.0  # mean cost minus the true mean cost, if a table shifts costs (``Costs``)
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
@@ -88,7 +101,7 @@ class CostTable(ABC):
         """Return what some rows pay in all clusters."""
 
     def each(self, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
-        """Return ``function(rows, costs)`` for each block, one at least, on allowed threads."""
+        """Return ``function(rows, costs)`` for each block, by threads; for one block if n = 0."""
 
         def of_block(start: int, stop: int) -> R:
             rows = slice(start, stop)
@@ -99,8 +112,11 @@ class CostTable(ABC):
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
         """Return the sum of soft minima of cost plus price, the soft counts and their curvature.
 
-        The counts are by cluster and cell. For each cell the curvature holds minus the derivatives
-        of its counts by its prices, times the temperature.
+        The soft minimum of a row, ``-T log sum_k exp(-v_k / T)`` with v_k cost plus price, is
+        weighted with the weight of the row. Its derivatives by the prices are the shares of the row
+        in the clusters, and the soft counts (n_clusters, n_cells) are their sums. The curvature
+        (n_cells, n_clusters, n_clusters) is minus the derivatives of the counts of a cell by its
+        prices, times the temperature.
         """
         from skfair.cluster.assignment._kernels.prices import soft_assign
 
@@ -117,7 +133,7 @@ class CostTable(ABC):
         return total
 
     def mean_nearest(self) -> float:
-        """Return the mean cost of the cheapest clusters: the unit of prices."""
+        """Return the mean cost of the cheapest clusters: the unit of prices in ``by_prices.py``."""
         no_price = np.zeros((self.rows.n_cells, self.rows.n_clusters))
         return CostTable.assigned(self, no_price)[2] / self.rows.total_weight
 
@@ -133,16 +149,18 @@ class CostTable(ABC):
 
     def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        labels, _, _, counts, paid = self.told_apart(price, -np.inf)
+        labels, _, _, counts, paid = self.told_apart(price, -np.inf)  # gives all rows labels
         return labels, counts, paid + float((counts.T * price).sum())
 
     def told_apart(
         self, price: FloatArray, reach: float
     ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
-        """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
+        """Give labels to the rows that are cheaper in one cluster than in all others by ``reach``.
 
-        The result has the labels, then the numbers and the costs of all other rows, then the counts
-        by cell and the sum of the costs of the rows with labels.
+        Returns ``(labels, number, costs, counts, paid)``: the labels (n_samples,), which are not
+        set for the other rows, the numbers (n_near,) and costs (n_near, n_clusters) of the others,
+        and the counts by cluster and cell and the sum of costs, without prices, of the rows that
+        have labels.
         """
         from skfair.cluster.assignment._kernels.prices import tell_apart
 
@@ -161,12 +179,16 @@ class CostTable(ABC):
         return labels, *near, np.sum(counts, axis=0), sum(paid)
 
     def cheapest_moves(self, labels: IntArray, n_kept: int | None = None) -> Moves:
+        """List the cheapest moves of all rows; if ``n_kept`` is None, ``list_length`` of them."""
         moves = Moves(self.rows, n_kept or self.list_length())
         self.list_moves(labels, moves)
         return moves
 
     def near_moves(self, labels: IntArray) -> Moves:
-        """List moves that may help first, and cost less to find than those of all rows."""
+        """List fewer moves, which take less time to find and are tried first.
+
+        Here they are short lists. A ``LargeTable`` looks at the rows near a tie only.
+        """
         return self.cheapest_moves(labels, self.short_length())
 
     def list_length(self, longest: int = _LONGEST_LIST) -> int:
@@ -179,11 +201,11 @@ class CostTable(ABC):
         return max(1, self.list_length() // _LONGER)
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
-        """Enter moves into lists.
+        """Enter the moves of all rows into ``moves``.
 
-        Each thread fills lists of its own. What they keep together does not depend on which rows
-        it saw: the cheapest, and of equally cheap ones the first. To put the lists together takes a
-        millisecond, in which one thread lists the moves of few rows.
+        Each thread fills lists of its own, which are merged at the end. The result does not depend
+        on which thread saw which rows. Merging takes a millisecond, so few rows are left to the
+        thread that calls.
         """
         from skfair.cluster.assignment._kernels.moves import cheapest_moves
 
@@ -219,22 +241,22 @@ class CostTable(ABC):
 
 
 class CostedRows(GroupedRows, ABC):
-    """Grouped rows that pay a cost to join a cluster; the target of a table sets the costs."""
+    """Grouped rows that pay a cost to join a cluster, which a ``target`` such as centres sets."""
 
     @abstractmethod
     def distances(self, target: NDArray[Any]) -> CostTable:
-        """Return what each row pays in each cluster."""
+        """Return the table of what each row pays in each cluster."""
 
     def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
-        """Return what ``distances`` of the problem on some of the rows takes."""
+        """Return the target for the problem on some of the rows; centres stay the same."""
         return target
 
 
 class CostProblem(CostedRows):
-    """Rows that pay a given cost, (n_samples, n_clusters), to join a cluster."""
+    """Rows that pay a given cost to join a cluster. The target is (n_samples, n_clusters)."""
 
     def distances(self, target: NDArray[Any]) -> Costs:
-        """Return the costs in the form in which solvers read distances."""
+        """Return the table of these costs."""
         return Costs(self, target)
 
     def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
@@ -242,7 +264,7 @@ class CostProblem(CostedRows):
 
 
 class GivenCosts(CostTable):
-    """A table of costs that are known."""
+    """A table of costs that are kept as they are, for the few rows of ``NearTies``."""
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
         super().__init__(rows)
@@ -254,10 +276,11 @@ class GivenCosts(CostTable):
 
 
 class Costs(GivenCosts):
-    """A table of costs that looks like distances to a solver.
+    """A table of costs of any sign, shifted so that they can be treated like distances.
 
-    Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
-    of what the others cost more: solvers take the mean of the cheapest as their unit.
+    The search for prices takes the mean cost of the cheapest clusters as its unit, so that must be
+    positive. Each row is shifted by a constant, which changes no labels, so that its cheapest
+    cluster costs ``unit``: the mean, over rows and clusters, of the costs above the cheapest.
     """
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
@@ -273,6 +296,6 @@ class Costs(GivenCosts):
 
         total, paid = added(of_block, len(above), np.zeros(2)).tolist()
         self.unit = total / above.size or 1.0
-        # Costs may have any sign: less than nothing is no measure of what there is to gain.
+        # If the true mean cost is negative, it does not tell how much there is to gain: 0 is taken.
         self.surplus = self.unit - max(paid / rows.total_weight, 0.0)
         over_blocks(lift, len(above))

@@ -1,15 +1,23 @@
 """Constraints on the counts of the groups in each cluster, and the rows that are counted.
 
-Rows that belong to the same groups are interchangeable for every constraint. These speak of *cells*
-(atoms of the group algebra), which also covers overlapping attributes. With ``counts[k]`` the
-number (or weight) of the rows of each cell in cluster k, every cluster has to satisfy
+A *cell* is the set of rows that belong to the same groups of all attributes (an atom of the group
+algebra). Constraints do not tell the rows of a cell apart. With ``counts[k]`` the number (or
+weight) of the rows of each cell in cluster k, every cluster has to satisfy
 
-    matrix @ counts[k] >= -slack
+    matrix @ counts[k] >= -slack[k]
 
-Three families are built here. A balance: of any two groups of an attribute each is at least
-``beta`` times as large as the other, ``n_g - beta n_g' >= 0``. Shares: each group's share lies
-within its limits, up to one row, ``n_g - lower n > -1`` and ``upper n - n_g > -1``. Sizes, beside
-one of these: the weight of each cluster lies within its bounds, ``low <= n <= high``.
+so ``slack`` is what a constraint may be missed by. There are three families, with n the weight of
+the rows of a cluster and n_g that of its members of group g:
+
+- balance: each group is at least ``beta`` times as large as any other of the same attribute,
+  ``n_g - beta n_g' >= 0`` (:func:`balance_constraints`),
+- shares: the share of each group lies within its limits, up to one row, ``n_g - lower n > -1`` and
+  ``upper n - n_g > -1`` (:func:`share_constraints`),
+- sizes, beside one of these: ``low <= n <= high`` (:meth:`Constraints.with_sizes`).
+
+``cluster/limits.py`` calls them with what the user asks for. They are in terms of groups. A
+:class:`GroupedRows` holds rows, and translates them to its cells. It is the base of the problems
+that solvers see (``cost_table.py``, ``points.py``).
 """
 
 from __future__ import annotations
@@ -30,48 +38,62 @@ from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.threads import added
 from skfair.utils.validation import weight_range
 
-# More constraints than this per cluster cannot be priced one by one.
+# A balance with more constraints per cluster than this is refused.
 _MAX_CONSTRAINTS = 100_000
-# Rows are whole: a share may be missed by less than one of them.
+# Rows are whole, so a share may be missed by less than one row: by this many rows at most.
 _ALMOST_ONE = 1 - 1e-8
-# Rows that weigh this many times as much as a row of a sample stands for are in every sample.
+# A row of a sample of m rows stands for a weight of total / m. Rows that weigh this many times as
+# much are in every sample.
 _HEAVY = 10.0
 
 
 class Constraints(NamedTuple):
-    """Linear constraints on the counts of each cluster: ``matrix @ counts >= -slack``."""
+    """Linear constraints on the counts of each cluster: ``matrix @ counts >= -slack``.
 
-    matrix: FloatArray  # (n_constraints, n_groups): coefficients of the counts
+    The last three fields say what the constraints were made of, for reports and solvers.
+    """
+
+    # (n_constraints, n_groups): coefficients of the counts; (n_constraints, n_cells) in
+    # ``GroupedRows.constraints``
+    matrix: FloatArray
     # (n_constraints,) or, by cluster, (n_clusters, n_constraints): what each may be missed by
     slack: FloatArray
-    # (n_attributes,): the smallest balance asked for, per attribute; None if the constraints are no
-    # balance
+    # (n_attributes,): the smallest balance for each attribute; None if there is no limit on it
     min_balances: FloatArray | None = None
     # (2, n_groups): smallest and largest share of each group; None if shares are not limited
     shares: FloatArray | None = None
-    # (2, n_clusters): smallest and largest weight of each cluster, which the last two constraints
-    # are on; None if sizes are not limited
+    # (2, n_clusters): smallest and largest weight of each cluster; None if sizes are not limited.
+    # If they are, the last two constraints are the bounds on sizes, and ``slack`` is by cluster
     sizes: FloatArray | None = None
 
     @property
     def n_proportions(self) -> int:
-        """The number of constraints that compare groups; those on sizes come after them."""
+        """Number of constraints on groups, which come before the two on sizes."""
         return len(self.matrix) - (0 if self.sizes is None else 2)
 
     @classmethod
     def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
+        """Return no constraints; a ``min_balances`` that asks for nothing is kept for reports."""
         return cls(np.zeros((0, n_groups)), np.zeros(0), min_balances)
 
     def violation(self, counts: FloatArray) -> FloatArray:
-        """Sum what each cluster falls short of its constraints; ``counts`` is (n_clusters, n)."""
+        """Return the sum of what each cluster misses its constraints by, (n_clusters,).
+
+        ``counts`` has a row for each cluster and the columns of ``matrix``.
+        """
         values = counts @ self.matrix.T + self.slack
         return np.asarray(np.maximum(0.0, -values).sum(axis=1))
 
     def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
-        """Sum what the constraints are missed by where they are missed by a whole row or more.
+        """Return the sum of what constraints are missed by, if that is a whole row or more.
 
-        Where no row can break a constraint it asks for a row, of the least weight of one. The slack
-        of shares is nearly a row already. Bounds on sizes may not be missed at all.
+        Estimators call it to report whether the limits are met, as whole rows may be unable to meet
+        them exactly. What counts as a row depends on the constraint:
+
+        - Bounds on sizes may not be missed at all, except by rounding.
+        - The slack of shares is nearly a row already, so any further violation counts.
+        - A constraint on the balance may be missed by less than the largest weight of a row. If it
+          asks for the presence of a group, it may be missed by less than what it asks for.
         """
         missed = -(counts @ self.matrix.T + self.slack)
         if self.sizes is not None:
@@ -100,18 +122,21 @@ class Constraints(NamedTuple):
         )
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
-        """Return what a member of each cell pays in each cluster, shape (n_cells, n_clusters)."""
+        """Return what a row of each cell pays in each cluster, (n_cells, n_clusters).
+
+        ``multipliers`` has the shape (n_clusters, n_constraints).
+        """
         return np.ascontiguousarray(-(multipliers @ self.matrix).T)
 
 
 def balance_constraints(
     groups: GroupEncoding, betas: FloatArray, smallest_weight: float = 1.0
 ) -> Constraints:
-    """Constraints of a minimal balance ``betas[a]`` for each attribute a.
+    """Return the constraints of a minimal balance ``betas[a]`` for each attribute a.
 
-    A positive balance also needs a row of every group in every cluster, for an empty cluster would
-    meet all ratios. Asking for more than the smallest positive weight of a row would forbid
-    clusters that keep the limits.
+    An empty cluster would meet all ratios, so a positive balance also asks for the presence of
+    every group in every cluster: ``n_g >= smallest_weight``, the smallest positive weight of a row.
+    More than that would forbid clusters within the limits.
     """
     sizes = np.diff(groups.offsets)
     n_constraints = int((sizes * (sizes - 1)).sum())
@@ -136,7 +161,10 @@ def balance_constraints(
 def share_constraints(
     groups: GroupEncoding, lower: FloatArray, upper: FloatArray, largest_weight: float = 1.0
 ) -> Constraints:
-    """Constraints that keep each group's share of every cluster within its limits, up to a row."""
+    """Return the constraints that each group's share lies within its limits, up to a row.
+
+    ``lower`` and ``upper`` have the shape (n_groups,). Limits of 0 and 1 need no constraint.
+    """
     rows = []
     same = groups.attribute_of_group[:, None] == groups.attribute_of_group
     for g in range(groups.n_groups):
@@ -154,9 +182,18 @@ def share_constraints(
 class GroupedRows:
     """Rows, their cells, and the constraints that the counts of each cluster have to satisfy.
 
-    ``constraints`` are in terms of cells, with one slack per cluster and constraint,
-    ``group_constraints`` the same
-    in terms of groups; ``constraint_order`` says which of the constraints given each of them is.
+    Attributes
+    ----------
+    cells : ndarray of shape (n_samples,)
+        Cell of each row.
+    membership : ndarray of shape (n_groups, n_cells)
+        1 if the cell belongs to the group, and otherwise 0.
+    constraints : Constraints
+        The constraints in terms of cells, with one slack for each cluster and constraint.
+    group_constraints : ndarray of shape (n_constraints, n_groups)
+        The same coefficients in terms of groups, from which prices of groups are made.
+    constraint_order : ndarray of shape (n_constraints,)
+        Position of each of these constraints among the given ones.
     """
 
     def __init__(
@@ -165,27 +202,31 @@ class GroupedRows:
         constraints: Constraints,  # constraints in terms of groups
         n_clusters: int,  # number of clusters
         weights: FloatArray | None = None,  # (n_samples,): sample weights
-        # (n_clusters, n_groups): weights that the clusters hold already (of a stream):
-        # the constraints apply to the sum
+        # (n_clusters, n_groups): weights that the clusters hold already, if the rows are a part of
+        # a stream or a batch. The constraints apply to the sum
         before: FloatArray | None = None,
     ) -> None:
         self.n_clusters, self.n_attributes = int(n_clusters), groups.n_attributes
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
         # Cells and constraints are put into an order that does not depend on names of groups, so
-        # that neither does the result. Sums that differ by rounding only are equal.
+        # that the result does not, either. Shares that differ by rounding only are equal.
         shares = np.round(cells.weights / cells.weights.sum(), 12)
         order = np.lexsort((first_rows(cells.codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
         self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]
-        self.membership = cells.membership.toarray()[:, order]  # (n_groups, n_cells)
+        self.membership = cells.membership.toarray()[:, order]
         self._set_constraints(constraints, before)
         self.total_weight = float(self.weights.sum())
-        self.largest_weight = float(self.weights.max())  # constraints are met up to it
+        self.largest_weight = float(self.weights.max())  # see ``violation_beyond``
 
     @cached_property
     def constraint_entries(self) -> tuple[NDArray[Any], ...]:
+        """The matrix of the constraints, and which of them count each cell (``move_points``).
+
+        They are ``which[starts[s] : starts[s + 1]]`` for cell s, from a matrix in CSC form.
+        """
         by_cell = sparse.csc_array(self.constraints.matrix)
         return self.constraints.matrix, by_cell.indptr, by_cell.indices
 
@@ -203,11 +244,12 @@ class GroupedRows:
 
     @property
     def codes(self) -> IntArray:
+        """Group of each row, for solvers that take a single attribute (its first one)."""
         return np.asarray(self.membership.argmax(axis=0)[self.cells], dtype=np.int64)
 
     @property
     def mean_weight(self) -> float:
-        """The unit in which sums of weights are compared."""
+        """Mean weight of a row: the unit in which sums of weights are compared."""
         return self.total_weight / self.n_samples
 
     @property
@@ -217,7 +259,10 @@ class GroupedRows:
 
     @property
     def row_weight(self) -> float:
-        """The weight of all rows that have one, whose counts are whole; 0 if weights differ."""
+        """The weight that all rows have (apart from 0); 0 if weights differ.
+
+        Divided by it, counts are whole numbers.
+        """
         lightest, heaviest = weight_range(self.weights)
         return heaviest if lightest == heaviest else 0.0
 
@@ -237,10 +282,11 @@ class GroupedRows:
         return added(of_block, self.cells.size, self.no_counts())
 
     def violation(self, counts: FloatArray) -> float:
-        """Return what the constraints are missed by, summed over clusters; rounding is no miss."""
+        """Return the sum of what all clusters miss the constraints by, apart from rounding."""
         missed = -(counts @ self.constraints.matrix.T + self.constraints.slack)
         total = float(missed[missed > self.rounding].sum())
-        return float(f"{total:.9g}")  # labels are told apart by it
+        # Labels are compared by this number, and differences by rounding must not decide.
+        return float(f"{total:.9g}")
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""
@@ -252,6 +298,7 @@ class GroupedRows:
         return np.asarray(-(multipliers[:, n:] @ self.constraints.matrix[n:, :1]))
 
     def no_multipliers(self) -> FloatArray:
+        """Return zeros, by cluster and constraint: prices of 0."""
         return np.zeros((self.n_clusters, self.constraints.matrix.shape[0]))
 
     def with_constraints(self, constraints: Constraints) -> Self:
@@ -279,15 +326,17 @@ class GroupedRows:
         """Draw rows at random, in rising order; all of them if there are no more."""
         if self.n_samples <= n_rows:
             return np.arange(self.n_samples)
-        # scikit-learn's takes a step for each row which is there, this one for each that is drawn.
+        # The generator takes time in proportion to the rows that are drawn. scikit-learn's sampling
+        # takes it in proportion to all rows.
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return np.sort(rng.choice(self.n_samples, n_rows, replace=False, shuffle=False))
 
     def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
-        """Draw rows at random; return their numbers and the same constraints for them.
+        """Draw rows at random; return their numbers and the problem on them.
 
-        Cells keep their shares: a sample with too little of a group could not satisfy them. Rows
-        that weigh as much as many are in every sample, and stand for no others.
+        The weights of the drawn rows are scaled cell by cell, so that cells keep their shares. A
+        sample with too little of a group could not satisfy the constraints. Heavy rows (``_HEAVY``)
+        are always in the sample, and keep their own weight.
         """
         rows, limit = self.sample_rows(n_rows, random_state), _HEAVY * self.total_weight / n_rows
         heavy = np.flatnonzero(self.weights > limit)
@@ -300,7 +349,7 @@ class GroupedRows:
         return rows, part
 
     def _light(self, limit: float) -> FloatArray:
-        """Return the weight of each cell in rows up to a limit."""
+        """Return the weight of each cell, without rows that weigh more than ``limit``."""
 
         def of_block(i: int, j: int) -> FloatArray:
             weights = np.where(self.weights[i:j] <= limit, self.weights[i:j], 0.0)
@@ -309,7 +358,10 @@ class GroupedRows:
         return added(of_block, self.n_samples, np.zeros(self.n_cells))
 
     def _set_constraints(self, constraints: Constraints, before: FloatArray | None = None) -> None:
-        """Express constraints on groups as constraints on cells, with one slack per cluster."""
+        """Translate constraints on groups to cells, with one slack per cluster.
+
+        What the clusters hold ``before`` is added to the slack.
+        """
         expanded = constraints.matrix @ self.membership
         order, n_proportions = np.arange(len(expanded)), constraints.n_proportions
         if before is None and n_proportions:
@@ -325,8 +377,8 @@ class GroupedRows:
         )
 
     def _share_slack(self, whole: GroupedRows) -> None:
-        """Take the share of the slack of a larger problem."""
+        """Scale the slack down from that of the whole problem to the weight of this part."""
         self.total_weight = float(self.weights.sum())
-        # Rounding by one row of the sample stands for many rows of the whole.
+        # A row of the sample stands for many rows, so a slack of one whole row would be too much.
         share = self.total_weight / whole.total_weight
         self.constraints = whole.constraints._replace(slack=whole.constraints.slack * share)

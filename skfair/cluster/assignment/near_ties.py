@@ -1,9 +1,12 @@
-"""The rows whose cheapest cluster is in doubt, and sums over all other rows.
+"""A table of costs that visits only rows near a tie, if there are many rows.
 
-Prices differ little from one step of the search to the next. A row that is cheaper in one cluster
-than in every other by more than prices can change stays there, and pays what it paid plus the
-change of one price. So one pass over all rows finds those near a tie. Sums at other prices then
-take the costs of these few, and are the same numbers up to rounding.
+:class:`LargeTable` is the base of ``Distances`` in ``points.py``. The search for prices
+(``maximise_dual``) asks it for sums at one price after the other, and these differ little. A row
+that is cheaper in one cluster than in every other by more than the prices change stays in that
+cluster. So one pass over all rows finds the rows *near a tie*, and :class:`NearTies` keeps their
+costs, and the counts and the cost of all others. Sums at new prices then only visit the few, and
+are the same up to rounding. Once ``cover`` says that prices have moved too far, all rows are
+visited again.
 """
 
 from __future__ import annotations
@@ -15,28 +18,36 @@ from skfair._typing import FloatArray, IntArray
 from skfair.cluster.assignment.cost_table import CostTable, GivenCosts, Moves, SoftCounts
 from skfair.cluster.assignment.counts import GroupedRows
 
-# How far above the cheapest cluster another still has a share of a row, and how far prices may move
-# from those that rows were told apart by, in temperatures.
+# Both in temperatures. A cluster that is _NEAR or more above the cheapest one has no share of a row
+# in soft counts (less than 1e-13), as in the kernel ``soft_assign``. Prices may move by _ROOM from
+# those of the pass over all rows before a new pass is needed.
 _NEAR, _ROOM = 30.0, 250.0
-# Tables of more rows than this tell them apart. Fits of 1 to 2 million rows take 1.2 to 1.4 times
-# as long without, those of 30 to 100 thousand as long.
+# Tables of more rows than this use the rows near a tie. Without them, fits of 1 to 2 million rows
+# take 1.2 to 1.4 times as long, and fits of 30 to 100 thousand rows as long as with them.
 _MANY = 20_000
 
 
 class NearTies:
-    """The rows of a table that are near a tie at some prices, and sums over the others."""
+    """The rows of a table that are near a tie at some prices, and sums over the others.
+
+    ``price`` (n_cells, n_clusters) and the temperature are those of the pass over all rows.
+    """
 
     def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
         rows, self.price = table.rows, price
         self._reach = (_NEAR + _ROOM) * temperature
-        # ``number`` (n_near,): which rows these are, rising
+        # ``number`` (n_near,) are the rows near a tie, in rising order. ``labels`` (n_samples,) are
+        # set for all others, whose counts and sum of costs follow.
         self.labels, self.number, costs, self._counts, self._paid = table.told_apart(
             price, self._reach
         )
         self._few = GivenCosts(GroupedRows.subset(rows, self.number), costs)
 
     def cover(self, price: FloatArray, temperature: float) -> bool:
-        """Return whether all other rows are still far from a tie at other prices."""
+        """Return whether all other rows still have their one cluster at other prices.
+
+        At a temperature of 0 only the cheapest cluster has to be the same.
+        """
         change = price - self.price
         widest = float((change.max(axis=1) - change.min(axis=1)).max())
         return widest + _NEAR * temperature <= self._reach
@@ -48,12 +59,14 @@ class NearTies:
 
     def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        labels, self.labels = self.labels, np.zeros(0, np.int32)  # whoever asked may change them
+        # The caller may change the labels, so they are given away: empty ones say so.
+        labels, self.labels = self.labels, np.zeros(0, np.int32)
         labels[self.number], counts, value = self._few.assigned(price)
         value, counts = self._with_others(price, value, counts)
         return labels, counts, value
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
+        """Enter moves of the rows near a tie into lists, under their numbers among all rows."""
         self._few.list_moves(labels[self.number], moves)
         moves.row[moves.is_listed] = self.number[moves.row[moves.is_listed]]
 
@@ -66,8 +79,9 @@ class NearTies:
 
 
 class LargeTable(CostTable):
-    """A table that tells its rows apart if there are many of them."""
+    """A table that uses the rows near a tie if it has more than ``_MANY`` rows."""
 
+    # Those of the last search for prices; None before ``soft_counts`` was called, and for few rows
     _near: NearTies | None = None
 
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
@@ -86,7 +100,7 @@ class LargeTable(CostTable):
         return near.assigned(price)
 
     def near_moves(self, labels: IntArray) -> Moves:
-        """List the cheapest moves of rows near a tie, or of all if they are not told apart."""
+        """List the cheapest moves of rows near a tie, or of all rows if these are not known."""
         if self._near is None:
             return super().near_moves(labels)
         moves = Moves(self.rows, self.short_length())

@@ -1,9 +1,18 @@
 """Labels with their counts and costs, and the ways to improve them.
 
-A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
-constraints: ``repair`` moves those near a tie, one by one, and ``move_to`` helps where single
-moves get stuck, or ``search`` for rows of different weights. ``improve`` and ``settle`` lower the
-cost by moves that break no constraint.
+A :class:`Placement` starts from the cheapest clusters at some prices (``at_prices``), where whole
+rows miss the constraints by little. ``place`` and ``assign`` in ``by_prices.py`` then call, in this
+order,
+
+- ``repair``, which moves single rows, the cheapest per unit of repair first,
+- ``move_to`` if single moves get stuck, with whole counts that meet the constraints, or ``search``
+  if rows have different weights,
+- ``repair_sizes`` if constraints are still missed, for the bounds on sizes alone,
+- ``improve``, which lowers the cost by single moves and swaps that break no constraint,
+- ``settle``, for small problems, which lowers it by several moves at once.
+
+All of them change ``labels``, ``counts`` and ``violation`` in place. A *move* takes a row from one
+cluster, the giver, to another one, the taker.
 """
 
 from __future__ import annotations
@@ -25,13 +34,14 @@ from skfair.cluster.assignment.whole_rows import (
     search_moves,
 )
 
-# What a row has to gain to move, and the mean row for another round, in units of weight and cost.
+# Both in units of mean weight times mean cost. A move has to lower the cost by more than
+# _LEAST_GAIN, and a round of moves by more than _WORTH_A_ROUND per row to be followed by another.
 _LEAST_GAIN, _WORTH_A_ROUND = 1e-12, 1e-9
 # How often the lists of moves are renewed before a repair, or an improvement, is given up.
 _MAX_REPAIRS, _MAX_IMPROVEMENTS = 60, 3
 # How many entries a list of moves to wanted counts may have.
 _LONGEST_LIST = 256
-# Nothing is searched when no more than this share of the cost can be gained.
+# Searches for cheaper labels end if no more than this share of the cost can be gained.
 _CLOSE = 5e-5
 
 
@@ -43,17 +53,19 @@ class Placement:
         problem: GroupedRows,  # the rows and the constraints
         table: CostTable,  # what the rows pay in each cluster
         labels: NDArray[Any],  # cluster of each row; changed in place
-        counts: FloatArray | None = None,  # (n_clusters, n_cells): their counts, if they are known
-        # (n_clusters, n_constraints): dual variables whose prices the lower bound is for; None
-        # for 0
+        # (n_clusters, n_cells): counts of the labels; if None, they are counted
+        counts: FloatArray | None = None,
+        # (n_clusters, n_constraints): dual variables for which ``lower_bound`` was computed; if
+        # None, all are 0
         multipliers: FloatArray | None = None,
-        lower_bound: float = 0.0,  # mean cost of the cheapest labels, or less
+        # No labels within the constraints have a lower mean cost
+        lower_bound: float = 0.0,
     ) -> None:
         self.problem, self.table, self.labels = problem, table, labels
         self.multipliers = problem.no_multipliers() if multipliers is None else multipliers
         self.counts = problem.counts(labels) if counts is None else counts
         self.lower_bound = lower_bound
-        # What the constraints are missed by, summed over clusters
+        # Sum over clusters and constraints of how much each is missed by, in weight
         self.violation = problem.violation(self.counts)
 
     @classmethod
@@ -75,7 +87,10 @@ class Placement:
         return self.violation <= self.problem.rounding
 
     def repair(self) -> None:
-        """Move rows until the constraints hold, or single moves do not help."""
+        """Move rows until the constraints hold, or single moves do not help.
+
+        Short lists of moves near a tie are tried first, then lists of the moves of all rows.
+        """
         for listed in (self.table.near_moves, self.table.cheapest_moves):
             for _ in range(_MAX_REPAIRS):
                 if self.is_feasible:
@@ -99,9 +114,11 @@ class Placement:
                 break
 
     def move_to(self, target: IntArray) -> None:
-        """Move rows of one weight until each cluster has the wanted number of each cell.
+        """Move rows until each cluster has ``target[k, cell]`` of them, the cheapest moves first.
 
-        The cheapest move from a cluster with too many of a cell to one with too few comes first.
+        All rows must have the same weight. Rows move from clusters with too many rows of a cell to
+        clusters with too few. Lists of moves may be too short for all of them, so they are renewed
+        until nothing is left to move.
         """
         counts, unit, labels = self.counts, self.problem.row_weight, self.labels
         while (excess := np.rint(counts / unit).astype(np.int64) - target).any():
@@ -117,9 +134,10 @@ class Placement:
         self.violation = self.problem.violation(counts)
 
     def search(self, is_short: bool) -> None:
-        """Look for any labels of few rows of different weights that meet the constraints.
+        """Look for labels within the constraints, for few rows of different weights.
 
-        Constraints that are missed by less than a row are hardly ever met by any.
+        Nothing is searched if no constraint is missed by a whole row: then labels that meet all of
+        them hardly ever exist. ``is_short`` limits the search to few linear programmes.
         """
         problem = self.problem
         n_unknowns = problem.n_samples * problem.n_clusters
@@ -137,10 +155,11 @@ class Placement:
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no constraint.
 
-        A row that would pay more above its cheapest cluster than the cost exceeds the lower bound
-        (at the prices that the bound is for) is in that cluster in all cheaper labels. If few
-        enough moves are left, the best of their combinations is the cheapest of all; if more are
-        left and there is much to gain, those nearest to a tie are tried.
+        The ``gap`` between cost and lower bound is the most that can be gained. At the prices of
+        the bound, a move that costs more than the gap is part of no cheaper labels. So only the
+        other moves are combined. If there are at most ``most`` of them, the best combination is the
+        cheapest of all. If there are more, those nearest to a tie are tried, unless little can be
+        gained.
         """
         problem = self.problem
         gap = (self.cost - self.lower_bound) * problem.total_weight
@@ -157,7 +176,7 @@ class Placement:
         change = weight * moves.cost[listed]
         price = problem.constraints.prices(self.multipliers)
         above = change + weight * (price[cell, taker] - price[cell, giver])
-        nearest = np.argsort(above, kind="stable")  # whatever the order of the rows
+        nearest = np.argsort(above, kind="stable")
         n_open = int(np.searchsorted(above[nearest], gap, side="right"))
         if not n_open or (n_open > most and gap <= WORTH * total):
             return
@@ -165,11 +184,18 @@ class Placement:
         self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen], False)
 
     def _take_moves(self, places: IntArray, change: FloatArray, is_short: bool) -> None:
-        """Take the cheapest labels within the constraints that combinations of moves lead to."""
+        """Take the cheapest labels within the constraints that combinations of moves lead to.
+
+        ``places`` (4, n_moves) are the row, giver, taker and cell of each move, and ``change`` is
+        what it adds to the cost. If the labels are not within the constraints yet, the first that
+        are will do.
+        """
         problem, row, taker = self.problem, places[0], places[2]
-        best, cost, is_any = self if self.is_feasible else None, self.cost, not self.is_feasible
+        cost, takes_any = self.cost, not self.is_feasible
+        best = None if takes_any else self
 
         def enough() -> float:
+            """Return what moves must add less than to the cost, to be better than the best."""
             if best is None:
                 return np.inf
             return (best.cost * (1 - _CLOSE) - cost) * problem.total_weight
@@ -184,7 +210,7 @@ class Placement:
                 other.improve()
                 if best is None or other.cost < best.cost:
                     best = other
-                if is_any:
+                if takes_any:
                     break
         if best is not None:
             self.labels[:] = best.labels
@@ -194,19 +220,24 @@ class Placement:
     def _moved(
         self, listed: Callable[[Any], Moves], least_gain: float | None = None
     ) -> tuple[int, float]:
-        """Repair by listed moves, or improve with a least gain; return the steps and their cost."""
+        """Run the kernel once on lists of moves; return its steps and what they add to the cost.
+
+        If ``least_gain`` is None, the moves repair constraints. Otherwise they lower the cost, each
+        by more than it. ``listed(labels)`` makes the lists. Labels and counts change in place, the
+        violation is left to the caller.
+        """
         from skfair.cluster.assignment._kernels.moves import move_points
 
         problem, moves = self.problem, listed(self.labels)
         values = self.counts @ problem.constraints.matrix.T + problem.constraints.slack
         shape = moves.size.shape
-        scratch = (
-            np.zeros(shape, np.int64),
-            np.zeros((2, *shape)),
-            np.full(shape[:2], np.inf),
-            np.zeros(shape[:2], np.int64),
-            np.ones(shape[0], np.bool_),
-            np.full((2, 2, *shape[1:]), np.nan),
+        scratch = (  # see ``move_points``
+            np.zeros(shape, np.int64),  # first
+            np.zeros((2, *shape)),  # heads
+            np.full(shape[:2], np.inf),  # least
+            np.zeros(shape[:2], np.int64),  # place
+            np.ones(shape[0], np.bool_),  # is_changed
+            np.full((2, 2, *shape[1:]), np.nan),  # learnt: NaN for nothing
         )
         answer = move_points(
             least_gain is None,
@@ -225,10 +256,11 @@ class Placement:
 
 
 def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:
-    """List wanted moves (cluster, target, cell, row) by cost, as far as the lists reach.
+    """Return moves (giver, taker, cell, row) that reduce the excess, in order of cost.
 
-    A list that was cut off says nothing of costs beyond its last entry, so that moves of its cell
-    that cost more have to wait for new lists.
+    ``excess`` (n_clusters, n_cells) is the number of rows that a cluster has too many. A full list
+    was cut off, and cheaper moves than those of other lists may lie beyond its last entry. So moves
+    of its cell that cost more than this entry wait for new lists.
     """
     is_wanted: BoolArray = (excess > 0)[:, None, :] & (excess < 0)[None, :, :]
     is_cut = is_wanted & (moves.size == moves.row.shape[3])

@@ -1,7 +1,13 @@
 """Points to be clustered under constraints: rows, units, distances.
 
-Distances are measured from the mean of the data and in units of their spread, so that neither far
-offsets nor tiny or huge scales cost digits. The data themselves are never copied.
+``kmeans/rows.py`` makes a :class:`RepresentationProblem` of the rows of a fit. Solvers ask it for
+distances to centres (a table of costs, ``cost_table.py``), for means of clusters, and for samples.
+``SparsePoints`` and ``PointsInPartitions`` in ``kmeans`` are the same for other kinds of rows.
+
+All of them compute in *scaled* coordinates: ``(x - mean) / scale``, with the mean and the spread of
+the data (:class:`Units`), so that neither far offsets nor tiny or huge scales cost digits. Centres
+are scaled, too, until ``kmeans/results.py`` turns them back. X itself is kept by reference; scaled
+rows are kept for small problems, and otherwise computed block by block.
 """
 
 from __future__ import annotations
@@ -22,20 +28,21 @@ from skfair.utils.threads import over_blocks
 
 R = TypeVar("R")
 
-# Problems of more numbers than this are computed in single precision.
+# If rows times features, or rows times clusters, are more than this, single precision is used.
 _LARGE = 1 << 20
-# Distances of more numbers than this are recomputed block by block instead of kept: 16 MB.
+# If rows times clusters are more than this, distances are recomputed block by block in each pass
+# instead of kept. This many take 16 MB in single precision.
 _MAX_KEPT = 1 << 22
 _LARGEST = float(np.finfo(np.float64).max)
-# How far out a row may lie in own units: squares of more overflow.
+# The largest scaled coordinate: the square of a much larger one would overflow.
 _FARTHEST = 1e100
 
 
 class Units(NamedTuple):
-    """Origin and unit of the own coordinates: there the mean is 0 and the total variance 1."""
+    """Origin and unit of the scaled coordinates: the mean becomes 0, the total variance 1."""
 
-    mean: FloatArray
-    scale: float
+    mean: FloatArray  # (n_features,)
+    scale: float  # root of the mean squared distance from the mean; 1 if that is 0
 
     @property
     def squared(self) -> float:
@@ -43,12 +50,13 @@ class Units(NamedTuple):
         return min(float(self.scale) * float(self.scale), _LARGEST)
 
     def inwards(self, points: NDArray[Any]) -> FloatArray:
-        """Turn points in units of the data into own units, in double precision."""
+        """Turn points in units of the data into scaled ones, in double precision."""
         with np.errstate(over="ignore"):
             own = (points.astype(np.float64) - self.mean) / self.scale
         return np.clip(own, -_FARTHEST, _FARTHEST)
 
     def outwards(self, points: NDArray[Any]) -> FloatArray:
+        """Turn scaled points into units of the data."""
         return np.asarray(points, dtype=np.float64) * self.scale + self.mean
 
     def squared_outwards(self, values: FloatArray) -> FloatArray:
@@ -58,16 +66,16 @@ class Units(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Mean and sum of squared deviations of points, in units of their largest magnitude.
+    """Mean and sum of squared deviations of some rows: what ``units_of`` puts together.
 
-    Squares of 1e200 overflow and those of 1e-200 vanish, hence the units. Rows without weight do
-    not count.
+    Squares of 1e200 overflow and squares of 1e-200 vanish, so both are in units of the largest
+    magnitude. Rows without weight do not count.
     """
 
-    unit: float
-    weight: float
-    mean: FloatArray
-    squares: float
+    unit: float  # largest absolute number of the rows; 1 if all are 0
+    weight: float  # total weight
+    mean: FloatArray  # (n_features,), divided by ``unit``
+    squares: float  # weighted sum of squared distances from the mean, divided by ``unit ** 2``
 
     @classmethod
     def of(cls, X: NDArray[Any], weights: FloatArray) -> Spread:
@@ -83,11 +91,11 @@ class Spread(NamedTuple):
 
 
 def units_of(spreads: list[Spread]) -> Units:
-    """Return the mean of points, and the root of the mean squared deviation (1 if it is 0).
+    """Return the units of all rows, given the measures of their parts.
 
-    Measures of their parts are put together by Chan's formula. Twelve digits are kept, so that
-    units do not depend on the order in which rows are summed: the search for prices makes more of
-    such differences.
+    Chan's formula adds the spread of the means of the parts to the spread within them. Only twelve
+    digits are kept, so that units do not depend on the order in which rows are summed. The search
+    for prices would turn differences in the last digits into larger ones.
     """
     unit = max(part.unit for part in spreads)
     weights = np.array([part.weight for part in spreads])
@@ -115,15 +123,15 @@ class RepresentationProblem(CostedRows):
         n_clusters: int,
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
-        # Origin and unit of the scaled coordinates; by default mean and spread of the
-        # points
+        # Origin and unit of the scaled coordinates; if None, mean and spread of the points. New
+        # rows of a fit get the units of the fit
         units: Units | None = None,
     ) -> None:
         super().__init__(groups, constraints, n_clusters, weights, before)
         self.X = X
         self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _LARGE
         self.units = self._measured() if units is None else units
-        self._scaled: NDArray[Any] | None = None  # all rows, where they are few
+        self._scaled: NDArray[Any] | None = None  # all scaled rows, if the problem is small
         if isinstance(X, np.ndarray) and not self.is_large:
             self._scaled = self.scaled(slice(None))
         self.norms = self._lengths()
@@ -145,7 +153,7 @@ class RepresentationProblem(CostedRows):
 
     @property
     def step(self) -> int:
-        """How many rows have numbers that stay in the cache; of sparse ones zeros do not count."""
+        """Number of rows per block that stays in the cache; zeros of sparse rows do not count."""
         n_rows, n_columns = self.X.shape
         width = getattr(self.X, "nnz", n_rows * n_columns) / max(n_rows, 1)
         return piece_rows(n_rows, max(self.n_clusters, width))
@@ -157,6 +165,7 @@ class RepresentationProblem(CostedRows):
         )
 
     def lengths(self, rows: slice) -> NDArray[Any]:
+        """Return the squared lengths of some scaled rows."""
         return squared_norms(self.scaled(rows))
 
     def scaled(self, rows: Any) -> NDArray[Any]:
@@ -168,15 +177,15 @@ class RepresentationProblem(CostedRows):
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
         block, own = self.X[rows], self.X.dtype
         part = np.empty(block.shape, dtype)
-        unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
+        unit = max(self.units.scale, float(np.finfo(own).tiny))  # so that 1 / unit is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
-        # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0.
+        # Rows of weight 0 may lie so far out that their squares overflow, and inf * 0 is NaN.
         if (idle := self.weights[rows] == 0).any():
             part[idle] = part[idle].clip(-1e12, 1e12)
         return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
-        """Return what plain k-means sees of all rows."""
+        """Return the points that plain k-means starts on; ``SparsePoints`` draws with ``rng``."""
         return self.scaled(slice(None))
 
     def in_full_precision(self, rows: Any) -> FloatArray:
@@ -190,6 +199,7 @@ class RepresentationProblem(CostedRows):
         return part
 
     def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
+        """Return the problem on a random sample, or this problem if it has no more rows."""
         return self if self.n_samples <= n_rows else self.sampled(n_rows, random_state)[1]
 
     def distances(self, target: NDArray[Any]) -> Distances:
@@ -197,7 +207,10 @@ class RepresentationProblem(CostedRows):
         return Distances(self, target)
 
     def sums(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return sum (scaled) and weight of each cluster, and the sum of squared norms."""
+        """Return the sum of scaled rows (n_clusters, n_features) and the weight of each cluster.
+
+        The third number is the weighted sum of the squared norms of all rows.
+        """
         from skfair.cluster.assignment._kernels.prices import cluster_sums
 
         def of_block(rows: slice) -> tuple[FloatArray, FloatArray, float]:
@@ -220,11 +233,11 @@ class RepresentationProblem(CostedRows):
         sums, mass, squares = self.sums(labels)
         means = sums / np.where(mass > 0, mass, 1.0)[:, None]
         inner = float(mass @ np.einsum("ij,ij->i", means, means))
-        # Of a cost of 0 rounding may leave less.
+        # The difference may be slightly below 0 by rounding.
         return means, mass, max(0.0, (squares - inner) / self.total_weight)
 
     def reseeded_means(self, labels: IntArray, centers: FloatArray, empty: IntArray) -> FloatArray:
-        """Return the means; each empty cluster gets a row that is far from its own centre."""
+        """Return the means; each cluster in ``empty`` gets a row that is far from its centre."""
         seeds = self.farthest_points(labels, centers, empty.size)[1] if empty.size else 0.0
         means = self.means(labels)[0]
         means[empty] = seeds
@@ -233,7 +246,10 @@ class RepresentationProblem(CostedRows):
     def farthest_points(
         self, labels: IntArray, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest distances to own centres of rows with weight, and their points."""
+        """Return the largest squared distances of rows to their centres, and these scaled rows.
+
+        Rows without weight are not taken.
+        """
         cost = self.distances(centers).own_costs(labels)
         cost *= self.weights > 0
         rows = largest(cost, n_points)
@@ -250,13 +266,17 @@ class Distances(LargeTable):
         dtype = np.float32 if problem.is_large else np.float64
         self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
         self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
-        # Each block has a curvature of its own, which is small beside the distances.
+        # ``soft_counts`` allocates n_cells * n_clusters^2 numbers of curvature for each block. A
+        # block has at least five times as many distances.
         self.step = max(problem.step, 5 * problem.n_cells * problem.n_clusters)
-        self._kept: dict[int, NDArray[Any]] = {}
+        self._kept: dict[int, NDArray[Any]] = {}  # by first row: blocks are always the same
         self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 
     def costs(self, rows: slice) -> NDArray[Any]:
-        """Return the distances of some rows to all centres; of few rows they are kept."""
+        """Return the squared distances of a block of rows, ``-2 x c + |c|^2 + |x|^2``.
+
+        They are kept for the next pass if all of them take little memory.
+        """
         kept = self._kept.get(rows.start)
         if kept is not None:
             return kept
@@ -277,7 +297,7 @@ class Distances(LargeTable):
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:
-    """Return the squared distances of rows to centres, both in own units."""
+    """Return the squared distances of rows to centres in the same units, (n_rows, n_centers)."""
     distances = block @ (-2 * centers.T)
     distances += squared_norms(block)[:, None]
     distances += squared_norms(centers)
@@ -289,7 +309,7 @@ def squared_norms(points: NDArray[Any]) -> NDArray[Any]:
 
 
 def largest(values: NDArray[Any], n_wanted: int) -> IntArray:
-    """Return where the largest values are, in falling order; the first of equal ones first."""
+    """Return the positions of the largest values, in falling order; equal ones as they come."""
     places = np.arange(values.size)
     if values.size > n_wanted:
         places = np.sort(np.argpartition(values, -n_wanted)[-n_wanted:])

@@ -1,16 +1,19 @@
-"""Whole rows where moving one at a time gets stuck: small linear programmes that are rounded.
+"""Two searches for whole rows that moves of single rows do not find.
 
-Close to exact proportion every move breaks one constraint to mend another. The counts alone are a
-small programme, clusters times cells, whatever the number of rows. Once whole counts are found,
-rows move from clusters with too many of a cell to clusters with too few, the cheapest first.
+:func:`nearest_feasible_counts`, for ``place`` in ``by_prices.py``. Close to exact proportion every
+move of a row breaks one constraint to mend another. The counts alone are a small linear programme
+of clusters times cells variables, however many rows there are. Once whole counts are found,
+``Placement.move_to`` moves rows to match them.
 
-In small clusters whole rows cost noticeably more than the lower bound, and the cheapest of them
-take several moves at once. Few rows are undecided, though: at optimal prices all others would pay
-more in another cluster than there is to gain. The moves of those few are a small programme, too.
+:func:`search_moves`, for ``settle`` and ``search`` of a ``Placement``. In small clusters whole rows
+cost noticeably more than the lower bound, and cheaper labels take several moves at once. Few rows
+are undecided, though: at optimal prices all others would pay more in another cluster than there is
+to gain. Which moves of these few to make is a small programme, too.
 
-Only sums over rows that constraints do not tell apart have to be whole: the rest is a transport,
-whose cheapest answers are whole anyway. A search ends after a number of programmes, whatever the
-clock says, so that equal problems have equal answers on any machine.
+Both solve linear programmes by branch and bound (:func:`_answers`). Only certain sums of variables
+have to be whole: the sums over rows that constraints do not tell apart. The rest is a transport
+problem, whose cheapest solutions are whole anyway. A search ends after a number of programmes and
+not after a time, so that equal problems have equal solutions on any machine.
 """
 
 from __future__ import annotations
@@ -29,43 +32,50 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.cluster.assignment.counts import Constraints, GroupedRows
 from skfair.utils.rounding import SUM_ROUNDING
 
-# How many counts a programme may have: of twice as many one takes a second. And how many rows of
-# different weights times clusters.
+# Counts are searched for up to MAX_COUNTS clusters times cells. With twice as many, one programme
+# takes a second. Labels of rows of different weights are searched for up to MAX_PLACES rows times
+# clusters.
 MAX_COUNTS, MAX_PLACES = 500, 2000
-# By how much a constraint may be missed when whole rows cannot meet it.
+# By how many rows a constraint may be missed if whole rows cannot meet it.
 _LESS_THAN_ONE = 0.999
-# Undecided moves of rows of one weight (twice as many of others), at most.
+# Undecided moves that ``settle`` combines, at most; twice as many if rows have different weights.
 MAX_MOVES = 200
-# Linear programmes of a search, at most, 1 to 7 ms each. Against integer programmes 8 assignments
-# of 80 weighted rows cost .07% more at most; with half as many 1.3%, with 60 that follow one branch
-# to its end 22%. Fits of k-means to 60 weighted rows take .05 to .13 s.
+# Linear programmes of a search, at most, of 1 to 7 ms each. Compared with integer programmes, 8
+# assignments of 80 weighted rows cost at most 0.07% more. With half as many programmes they cost
+# 1.3% more, and with 60 that follow one branch to its end 22%. Fits of k-means to 60 weighted rows
+# take 0.05 to 0.13 s.
 MOST_PROGRAMMES = 200
-# The same where rounds follow and any labels within the limits will do. In 170 fits of 30 to 80
-# rows of very uneven weights 14 searches found some after at most 13 programmes and one after 37.
-# Fits that find none take .3 s, with twice as many .5 s.
+# The same if further rounds follow and any labels within the limits will do (``is_short``). In 170
+# fits of 30 to 80 rows of very uneven weights, 14 searches found some after at most 13 programmes
+# and one after 37. Fits that find none take 0.3 s, and 0.5 s with twice as many.
 FEW_PROGRAMMES = 25
-# From which distance to a whole number on a sum counts as a fraction.
+# A sum that is farther than this from a whole number is a fraction.
 _FRACTION = 1e-6
-# Only problems of so few rows times clusters have few undecided moves.
+# ``settle`` is for problems of at most this many rows times clusters. Larger ones have too many
+# undecided moves.
 SMALL = 20_000
-# What may be gained, as a share of the cost, from which on some of too many moves are tried.
+# If there are more than MAX_MOVES undecided moves, ``settle`` only tries some of them if more than
+# this share of the cost can be gained.
 WORTH = 5e-3
-# How many counts of a cluster are listed at most, and how many choices of the next cluster are
-# compared. 60 rows in four groups have 15^4 counts; fits with a balance of .95 take .1 s instead of
-# 1 to 4 s of linear programmes, which find no more. Five groups of 40 rows are too many already.
+# ``_among_all`` lists at most _MAX_LISTED counts of a cluster, and compares at most _MAX_CHOICES
+# choices of the next cluster. 60 rows in four groups have 15^4 counts. Fits with a balance of 0.95
+# then take 0.1 s instead of 1 to 4 s of linear programmes, which find no more. Five groups of 40
+# rows are too many already.
 _MAX_LISTED, _MAX_CHOICES = 100_000, 1_000_000
-# How many exchanges of counts mend a rounded answer, of how many values of constraints each.
+# At most _MAX_EXCHANGES exchanges mend rounded counts. Each compares clusters times steps times
+# constraints, at most _MAX_VALUES.
 _MAX_EXCHANGES, _MAX_VALUES = 200, 1_000_000
-# Steps that keep the ratio of two groups are looked for up to this many rows of one of them.
+# Steps that keep the ratio of two groups have up to this many rows of one of them.
 _LONGEST_STEP = 400
 
 
 def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
-    """Return whole counts that meet every constraint, with few rows moved, if any are found.
+    """Return whole counts that meet every constraint, close to the given ones.
 
-    Where the constraints are far from met and whole rows cannot, counts that miss each by less
-    than one row will do. Rows of different weights have no whole counts, and very many counts would
-    take too long: None.
+    They are numbers of rows, (n_clusters, n_cells). If none are found and the given counts miss a
+    constraint by a whole row or more, counts that miss each by less than one row will do, except
+    for bounds on sizes. Returns None if nothing is found, if rows have different weights, so that
+    there are no whole counts, or if there are too many counts to search.
     """
     unit = problem.row_weight
     if counts.size > MAX_COUNTS or not unit:
@@ -84,21 +94,29 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
 
 
 class _NearestCounts:
-    """The search for whole counts within constraints, few rows away from the present ones."""
+    """The search for whole counts within constraints, few rows away from the present ones.
+
+    The unknowns are ``numbers`` (n_clusters, n_blocks) of *blocks*. A block is the smallest set of
+    rows that can move as a whole, mostly one row of a cell (see ``_blocks``). The counts of the
+    cells are ``numbers @ blocks``.
+    """
 
     def __init__(self, constraints: Constraints, counts: FloatArray) -> None:
-        self._counts = counts
+        self._counts = counts  # (n_clusters, n_cells): the present ones, whole
         totals = counts.sum(axis=0)
-        self._blocks = _blocks(constraints, totals)  # (n_blocks, n_cells): what moves as a whole
+        self._blocks = _blocks(constraints, totals)  # (n_blocks, n_cells)
+        # (n_blocks,): how many there are of each block
         self._totals = (totals / np.where(self._blocks > 0, self._blocks, np.inf)).max(axis=1)
         matrix = constraints.matrix @ self._blocks.T
         matrix[np.abs(matrix) < SUM_ROUNDING] = 0.0
         self._constraints = constraints._replace(matrix=matrix)
 
     def nearest(self) -> IntArray | None:
-        """Return near counts, if any are found: rounded, then exchanged until constraints hold.
+        """Return near counts, or None if none are found.
 
-        Where each cluster has few counts to choose from, the nearest of all are found.
+        If each cluster has few counts to choose from, all of them are compared. Otherwise the
+        solutions of linear programmes are rounded, and clusters exchange rows until the constraints
+        hold.
         """
         is_known, numbers = self._among_all()
         if is_known:
@@ -111,18 +129,21 @@ class _NearestCounts:
         return None
 
     def _among_all(self) -> tuple[bool, FloatArray | None]:
-        """Return whether all choices were compared, and the nearest (None if none is allowed).
+        """Return whether all choices could be compared, and the nearest (None if there is none).
 
-        One cluster after the other chooses its numbers from those that are left, which are one
-        place in a list of all numbers. The clusters that follow have to be able to share the rest.
+        This is dynamic programming over the clusters. The state after clusters 0 to k - 1 is what
+        they left of each block, a position in the list of all possible numbers. ``least[k]`` holds,
+        by that position, the fewest rows that these clusters have to change. Cluster k takes its
+        own numbers from what is left, if they meet its constraints, and if the rest meets the sum
+        of the constraints of all clusters after it.
         """
         shape = self._totals.astype(np.int64) + 1
         if shape.prod(dtype=float) > _MAX_LISTED:
             return False, None
         listed = np.indices(shape).reshape(shape.size, -1).T.astype(float)
         values, slack = listed @ self._constraints.matrix.T, self._constraints.slack
-        far_away = np.full(len(listed), np.inf)  # from the present counts, by what is left
-        least = [np.append(far_away[1:], 0.0)]
+        far_away = np.full(len(listed), np.inf)
+        least = [np.append(far_away[1:], 0.0)]  # at first everything is left: the last position
         choices = []
         for k, present in enumerate(self._counts):
             own = np.flatnonzero((values + slack[k] >= -SUM_ROUNDING).all(axis=1))
@@ -137,6 +158,7 @@ class _NearestCounts:
             total = np.where(is_open, least[-1][left][:, None] + far, np.inf)
             least.append(far_away.copy())
             np.minimum.at(least[-1], rest, total)
+        # Back from the position where nothing is left, to the choice of each cluster.
         place, numbers = 0, np.zeros((len(choices), shape.size))
         for k in reversed(range(len(choices) if least[-1][0] < np.inf else 0)):
             own, far = choices[k]
@@ -147,7 +169,11 @@ class _NearestCounts:
         return True, numbers if least[-1][0] < np.inf else None
 
     def _relaxed(self) -> Iterator[FloatArray]:
-        """Yield numbers of blocks (n_clusters, n_blocks), of which some are fractions."""
+        """Yield numbers of blocks (n_clusters, n_blocks), of which some may be fractions.
+
+        The programme has these numbers x >= 0 and a distance e >= |x @ blocks - present| for each
+        count. It minimises the sum of e subject to the constraints and to the totals of the blocks.
+        """
         n_clusters, n_blocks = len(self._counts), len(self._blocks)
         clusters, size, far = sparse.eye_array(n_clusters), n_clusters * n_blocks, self._counts.size
         each_constraint = sparse.kron(clusters, self._constraints.matrix)
@@ -162,7 +188,7 @@ class _NearestCounts:
         ]
         present = self._counts.ravel()
         answers = _answers(
-            np.append(np.zeros(size), np.ones(far)),  # how far counts are from the present
+            np.append(np.zeros(size), np.ones(far)),
             sparse.block_array(left, format="csr"),
             np.concatenate(
                 [self._constraints.slack.ravel(), self._totals, -self._totals, -present, present]
@@ -175,15 +201,15 @@ class _NearestCounts:
 
 
 class _Solved(NamedTuple):
-    """A linear programme that has been solved; of two the one of less cost comes first."""
+    """A linear programme that has been solved. Tuples are sorted by their cost."""
 
     cost: float
-    number: int  # no two are equal
-    numbers: FloatArray
-    surplus: FloatArray  # what each number would cost more if it were 1
-    left: Any
+    number: int  # of the programme, so that no comparison of tuples gets as far as the arrays
+    numbers: FloatArray  # the solution
+    surplus: FloatArray  # what the programme costs more if the number is 1: its reduced cost
+    left: Any  # ``left @ numbers <= right``, with the branches that led here
     right: FloatArray
-    most: FloatArray
+    most: FloatArray  # the upper bound of each number
 
 
 def _answers(
@@ -193,14 +219,17 @@ def _answers(
     most: float,
     sums: Any,
     importance: FloatArray,
-    enough: Callable[[], float] = lambda: np.inf,  # answers that cost no less lead nowhere
+    # Programmes that cost no less than this are not followed. It may fall while answers are used
+    enough: Callable[[], float] = lambda: np.inf,
     is_short: bool = False,
 ) -> Iterator[FloatArray]:
-    """Yield cheap numbers from 0 to ``most`` with ``left @ numbers <= right``, if there are any.
+    """Yield solutions of ``min cost @ x`` over 0 <= x <= most with ``left @ x <= right``.
 
-    The ``sums`` of numbers have to be whole. A branch says that the sum with the largest distance
-    from a whole number, times its importance, is at most or at least a whole number. The cheaper
-    branch is followed until it ends, then the cheapest of those that were left.
+    This is branch and bound: ``sums @ x`` has to be whole. Every programme that is solved yields
+    its solution, whole or not, since the caller can round it. Two branches follow, from the sum
+    with the largest distance from a whole number times ``importance``: this sum rounded down is its
+    upper bound in one branch, and rounded up its lower bound in the other. The cheaper branch is
+    followed until it ends, then the cheapest of those that were left.
     """
     numbered, most_programmes = count(), FEW_PROGRAMMES if is_short else MOST_PROGRAMMES
 
@@ -228,7 +257,7 @@ def _answers(
         distance[distance < _FRACTION] = 0.0
         which, branches = int((distance * importance).argmax()), []
         if distance[which] > 0 and at.cost < enough():
-            # Numbers that would cost more than there is to gain are 0 from here on.
+            # Numbers whose reduced cost is more than there is to gain are 0 from here on.
             most_here = np.where(at.surplus > enough() - at.cost, 0.0, at.most)
             for sign, limit in ((1.0, np.floor(totals[which])), (-1.0, -np.ceil(totals[which]))):
                 both = sparse.vstack([at.left, sign * sums[[which]]], format="csr")
@@ -236,10 +265,11 @@ def _answers(
 
 
 def _blocks(constraints: Constraints, totals: FloatArray) -> FloatArray:
-    """Return the least counts in which cells are whole; one of them each, if there is room.
+    """Return the smallest sets of rows that can move as a whole, (n_blocks, n_cells).
 
-    Two cells whose ratio is that of the totals in every cluster: a constraint has no room for any
-    other, move in blocks of this ratio.
+    Mostly each is one row of a cell. If a constraint on two cells has no room, every cluster must
+    hold the two in the ratio of their totals. They are then one block in this ratio, in the
+    smallest whole numbers.
     """
     room = constraints.matrix @ totals + constraints.slack.sum(axis=0)
     signs = np.sign(constraints.matrix)
@@ -257,7 +287,7 @@ def _blocks(constraints: Constraints, totals: FloatArray) -> FloatArray:
 
 
 def _rounded(counts: FloatArray, totals: FloatArray) -> FloatArray:
-    """Round counts so that each cell keeps its total: the largest fractions are rounded up."""
+    """Round numbers so that columns keep their totals: the largest fractions are rounded up."""
     whole = np.floor(counts + SUM_ROUNDING)
     missing = np.rint(totals - whole.sum(axis=0))
     rank = np.argsort(np.argsort(whole - counts, axis=0, kind="stable"), axis=0)
@@ -265,10 +295,11 @@ def _rounded(counts: FloatArray, totals: FloatArray) -> FloatArray:
 
 
 def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
-    """Return what a cluster may get of each cell in exchange with another one, a line for each.
+    """Return exchanges between two clusters, (n_steps, n_cells): what one gets from the other.
 
-    A row; a row for one of another cell; of two cells that a constraint compares as many as come
-    closest to the ratio that it asks for: near exact proportion only such steps break none.
+    A step is one row, or one row in return for a row of another cell, or rows of two cells that a
+    constraint compares, in numbers close to the ratio that it asks for. Near exact proportion only
+    the last kind breaks no constraint. All steps are there in both directions.
     """
     n_cells, near = totals.size, [*np.eye(totals.size)]
     near += [row - other for row in np.eye(n_cells) for other in np.eye(n_cells)]
@@ -285,7 +316,7 @@ def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
 
 
 def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
-    """Return the fractions of small numbers that are closest to a ratio."""
+    """Return pairs of whole numbers (m, n) up to ``most`` whose fraction is close to a ratio."""
     below, fractions = int(min(most[1], _LONGEST_STEP)), list[Fraction]()
     while below > 0:  # the closest one stays the closest down to its own denominator
         fractions.append(Fraction(ratio).limit_denominator(below))
@@ -298,12 +329,17 @@ def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
 def _with_constraints(
     constraints: Constraints, counts: FloatArray, steps: FloatArray
 ) -> FloatArray | None:
-    """Exchange rows between clusters until the constraints hold, or no exchange helps: None."""
+    """Exchange rows between clusters until the constraints hold; None if no exchange helps.
+
+    Each exchange is the best of all ``steps`` between all pairs of clusters. If they are too many
+    to compare, only steps of one row are used. If these are too many, nothing is exchanged.
+    """
     n_clusters = len(counts)
     if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         steps = steps[np.abs(steps).sum(axis=1) == 1]
     if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         return counts if _missed(constraints, counts).sum() == 0 else None
+    # The step that the other cluster takes, the opposite of each one.
     back = (steps[:, None] == -steps).all(axis=2).argmax(axis=1)
     for _ in range(_MAX_EXCHANGES):
         missed = _missed(constraints, counts)
@@ -322,22 +358,26 @@ def _with_constraints(
 
 
 def _missed(constraints: Constraints, counts: FloatArray) -> FloatArray:
-    """Return what each cluster falls short of its constraints; rounding is no miss."""
+    """Return the sum of what each cluster misses its constraints by, apart from rounding."""
     values = counts @ constraints.matrix.T + constraints.slack
     return np.asarray(np.where(values < -SUM_ROUNDING, -values, 0.0).sum(axis=-1))
 
 
 def search_moves(
-    problem: GroupedRows,  # the rows and the constraints
+    problem: GroupedRows,
     counts: FloatArray,  # (n_clusters, n_cells): before the moves
     places: IntArray,  # (4, n_moves): row, its cluster, the target and the cell of each move
     # (n_moves,): weight that each move carries, and what it adds to the cost
     weight: FloatArray,
     change: FloatArray,
-    enough: Callable[[], float],  # what moves have to add less than, to the cost
-    is_short: bool,  # whether few programmes have to be enough
+    enough: Callable[[], float],  # moves that add as much as this to the cost are no use
+    is_short: bool,  # whether the search ends after FEW_PROGRAMMES
 ) -> Iterator[BoolArray]:
-    """Yield which of the moves to make, so that the constraints nearly hold and the cost is low."""
+    """Yield which of the moves to make, (n_moves,), so that the cost is low.
+
+    The programme has a share of 0 to 1 for each move, and at most 1 for each row. Rounded, they
+    meet the constraints nearly, so the caller repairs them.
+    """
     row, giver, taker, cell = places
     constraints, unit = problem.constraints, problem.mean_weight
     size, number = change.size, np.arange(change.size)
@@ -351,13 +391,14 @@ def search_moves(
     is_touched = np.diff(effect.indptr) > 0
     rows, who = np.unique(row, return_inverse=True)
     once = sparse.csr_array((np.ones(size), (who, number)), (rows.size, size))
-    # Rows of a cell and a weight can be exchanged: their number in each cluster has to be whole.
+    # Rows of a cell and a weight are interchangeable. How many of them join and leave each cluster
+    # has to be whole.
     alike = np.stack([np.concatenate([giver, taker]), np.tile(cell, 2), np.abs(carried)])
     kinds, kind = np.unique(alike, axis=1, return_inverse=True)
     sums = sparse.csr_array(
         (np.sign(carried), (kind.ravel(), np.tile(number, 2))), (kinds.shape[1], size)
     )
-    scale = np.abs(change).max() or 1.0  # 0 where rows cost nothing anywhere
+    scale = np.abs(change).max() or 1.0  # all changes may be 0
     answers = _answers(
         change / scale,
         sparse.vstack([-effect[is_touched] / unit, once], format="csr"),
@@ -372,7 +413,11 @@ def search_moves(
 
 
 def _whole_moves(shares: FloatArray, who: IntArray) -> Iterator[BoolArray]:
-    """Yield moves that are made as a whole, and the largest part of each row if others are, too."""
+    """Yield two ways to round the shares of moves; ``who`` is the row of each move.
+
+    The first only makes moves with a share of 1. The second, if it is not the same, gives each row
+    the move with its largest share, if that is more than the share in which the row stays.
+    """
     whole = shares > 1 - 1e-6
     yield whole
     last = np.append(np.diff(who[order := np.lexsort((shares, who))]) > 0, True)

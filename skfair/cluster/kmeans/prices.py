@@ -20,7 +20,6 @@ from skfair._typing import Callback, FloatArray
 from skfair.cluster.assignment.by_prices import (
     LARGE,
     SAMPLE,
-    STEPS,
     TEMPERATURES,
     at_best_prices,
     place,
@@ -40,6 +39,9 @@ from skfair.cluster.kmeans.solver import (
 from skfair.solvers.base import Status
 from skfair.utils.history import History, go_on
 
+# Steps on the dual in a round, at most. The next round goes on from these prices. With ten, rows of
+# small groups cost 0.1% more (125 fits).
+_STEPS = 20
 # How many rounds may look at all rows of a large problem, before and after the repair.
 _FULL_ROUNDS = 3
 # Problems of more than three times as many rows make these rounds on a sample of this size. Then
@@ -198,7 +200,7 @@ def fair_lloyd(
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
-        placed = at_best_prices(problem, centers, multipliers, temperatures, STEPS, part)
+        placed = at_best_prices(problem, centers, multipliers, temperatures, _STEPS, part)
         empty = np.flatnonzero(placed.counts.sum(axis=1) <= 0)
         means = problem.reseeded_means(placed.labels, centers, empty)
         shift = float(((means - centers) ** 2).sum())
@@ -235,7 +237,7 @@ def placed_rows(
     best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]
-        placed = place(problem, best.centers, best.multipliers, last, STEPS, search_counts, part)
+        placed = place(problem, best.centers, best.multipliers, last, _STEPS, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)

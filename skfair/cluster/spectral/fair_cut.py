@@ -21,11 +21,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.cluster.assignment.by_prices import STEPS, TEMPERATURES, assign, place
+from skfair.cluster.assignment.by_prices import TEMPERATURES, assign, place
 from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.spectral.weights import Weights
 from skfair.utils.rounding import SUM_ROUNDING
 
+# Steps on the dual of an assignment, at most, if further rounds or moves of rows follow.
+STEPS = 20
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
 # How often the best labels descend again.

@@ -15,7 +15,7 @@ from scipy.linalg import qr, svd
 from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray, Rows
-from skfair.cluster.assignment.by_prices import STEPS, assign
+from skfair.cluster.assignment.by_prices import assign
 from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.assignment.points import RepresentationProblem
@@ -23,7 +23,13 @@ from skfair.cluster.limits import attribute_balances, data_balances
 from skfair.cluster.plain_kmeans import best_runs
 from skfair.cluster.results import count_attributes, warn_of_missed
 from skfair.cluster.spectral.eigen.base import EigenResult
-from skfair.cluster.spectral.fair_cut import Cut, is_costly, linearised_cut, round_to_constraints
+from skfair.cluster.spectral.fair_cut import (
+    STEPS,
+    Cut,
+    is_costly,
+    linearised_cut,
+    round_to_constraints,
+)
 from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.cluster.spectral.weights import NewRows, Weights
 from skfair.groups.encoding import GroupEncoding

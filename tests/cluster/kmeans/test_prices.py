@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import LinearConstraint, check_grad, linprog, milp
 
-from skfair.cluster.assignment import by_prices, whole_rows
+from skfair.cluster.assignment import by_prices, dual_newton, whole_rows
 from skfair.cluster.assignment._kernels import moves
 from skfair.cluster.assignment._kernels import prices as kernels
 from skfair.cluster.assignment.by_prices import assign, maximise_dual
@@ -300,9 +300,9 @@ def test_too_many_groups_for_pairs():
 def test_conjugate_gradients_end_at_the_bound_of_direct_steps(seed, monkeypatch):
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
     table, bounds, costs = problem.distances(centers), [], []
-    assert problem.no_multipliers().size > by_prices.MANY
-    for many in (20, by_prices.MANY, 10**9):
-        monkeypatch.setattr(by_prices, "MANY", many)
+    assert problem.no_multipliers().size > dual_newton.MANY
+    for many in (20, dual_newton.MANY, 10**9):
+        monkeypatch.setattr(dual_newton, "MANY", many)
         prices_ = maximise_dual(problem, table, problem.no_multipliers(), max_iter=200)
         assert prices_.min() >= 0
         assert (prices_ > 0).mean() < 0.6

@@ -1,1 +1,1 @@
-"""Kernels of assignments: distances with prices, moves of single rows."""
+"""Kernels of ``cost_table.py``, ``points.py`` and ``placement.py``: distances, prices, moves."""

@@ -1,9 +1,12 @@
 """Lists of the cheapest moves between clusters, and moves that repair or improve labels.
 
-Points of the same *cell* (atom of the group algebra) are interchangeable for every fairness
-constraint. ``matrix[r] @ counts[k]`` must be at least ``-slack[k, r]`` in every cluster k;
-``counts[k, cell]`` is the weight of its points. ``values[k, r]`` is what cluster k has beyond that:
-negative is a violation.
+``CostTable.list_moves`` calls ``cheapest_moves`` block by block, and ``Placement`` calls
+``move_points`` on the lists. Letters: i is a point (a row), k its cluster, t the target of a move,
+s a *cell*: the points of a cell belong to the same groups, and no constraint tells them apart.
+
+Constraint r asks for ``matrix[r] @ counts[k] >= -slack[k, r]`` in every cluster k, with
+``counts[k, s]`` the weight of the points of cell s. ``values[k, r]`` is the left side plus the
+slack, so a negative value is a violation.
 
 All memory comes from the caller: each kind of array that a kernel allocates takes a tenth of a
 second to compile, and so does each function.
@@ -18,9 +21,10 @@ from skfair._kernels.declaring import njit
 def cheapest_moves(distances, labels, cells, weights, start, row, cost, size):
     """List, per (cluster, target, cell), the points that are cheapest to move, in order of cost.
 
-    ``row`` and ``cost`` have shape (n_clusters, n_clusters, n_cells, n_kept); ``size`` counts the
-    entries. Cost is per unit of weight. Call it block by block; ``start`` is the row of the first
-    point of the block.
+    A move of point i costs ``distances[i, t] - distances[i, k]`` per unit of weight. Writes ``row``
+    and ``cost`` (n_clusters, n_clusters, n_cells, n_kept), sorted by insertion, and ``size``, the
+    number of entries of each list. The points are a block of all rows, and ``start`` is the row of
+    its first point. Points without weight are not listed.
     """
     n, n_clusters = distances.shape
     n_kept = row.shape[3]
@@ -51,7 +55,12 @@ def cheapest_moves(distances, labels, cells, weights, start, row, cost, size):
 
 @njit(cache=True)
 def _learn(constraints, values, learnt, joins, k, s, weight, rounding):
-    """Write what a point of this weight adds to the violations of cluster k: it joins or leaves."""
+    """Write into ``learnt`` by how much the violation of cluster k grows with one more point.
+
+    The point is of cell s, and joins (``joins`` is 1) or leaves (0). ``learnt[0]`` keeps the weight
+    that the entry is for, and ``learnt[1]`` the growth. ``constraints`` is ``(matrix, starts,
+    which)``: ``which[starts[s] : starts[s + 1]]`` are the constraints that count cell s.
+    """
     matrix, starts, which = constraints
     total, signed = 0.0, weight if joins else -weight
     for m in range(starts[s], starts[s + 1]):
@@ -64,12 +73,18 @@ def _learn(constraints, values, learnt, joins, k, s, weight, rounding):
 
 @njit(cache=True)
 def _best_move(repairs, constraints, values, counts, heads, learnt, k, t, unit, rounding):
-    """Return the merit of the best move from cluster k to t, and its cell.
+    """Return the merit (the lower the better) of the best move from cluster k to t, and its place.
 
-    When it ``repairs``, that is the cost per unit of repair; otherwise what it adds to the cost. A
-    swap between the clusters stands for n_cells plus its cell; each pair is asked for swaps once.
-    What a point adds to violations when it leaves or joins is ``learnt`` for its weight, and serves
-    all targets: to compute it again for each would take most of the time.
+    If it ``repairs``, the merit is the cost of the move divided by the violation that it takes
+    away. Otherwise it is what the move adds to the cost, which must be negative. The place is the
+    cell of the move, or n_cells plus the cell for a swap of two points. A pair of clusters is only
+    asked for swaps in one order, t > k. If there is no good move, the merit is infinite (repairs)
+    or 0.
+
+    Each list is represented by its head, its first point still in the cluster: ``heads[0]`` is its
+    weight, ``heads[1]`` what its move costs. ``learnt`` keeps what ``_learn`` computed for a
+    cluster, cell and weight, and serves all targets. To compute it again for each would take most
+    of the time.
     """
     least, place, n_cells = np.inf if repairs else 0.0, 0, counts.shape[1]
     slight = max(rounding, 1e-9 * unit)  # the rounding of what points of this weight change
@@ -111,14 +126,20 @@ def move_points(
 ):
     """Move points until no cluster violates a constraint, or while the cost falls.
 
-    A repair takes the move that is cheapest per unit of repair, and stops early when no listed move
-    helps. An improvement takes moves that violate no constraint further, and swaps of two points of
-    equal weight and cell, whose merit is below ``limit``. ``lists`` are those of
-    ``cheapest_moves``; ``constraints`` are the matrix and those that count each cell. ``heads``
-    of the scratch space holds the weight of the first point of each list that is still in the
-    cluster, and what its move costs (infinite: none is left). Changes labels, counts and
-    values; returns the steps and what they add to the cost (repairs: to the sum of the merits).
-    Only two clusters change in a step, so it costs about four n_clusters n_cells.
+    A step takes the move of the lowest merit below ``limit`` (see ``_best_move``). If it
+    ``repairs``, that is the cheapest per unit of repair. Otherwise it is a move that violates no
+    constraint further, or a swap of two points of the same weight and cell. The steps end if no
+    listed move is good enough, or after ``max_steps``.
+
+    ``lists`` are ``row, cost, size`` of ``cheapest_moves``, and ``constraints`` those of
+    ``_learn``. Changes ``labels``, ``counts`` and ``values``. Returns the number of steps and the
+    sum of their merits, which for improvements is what they add to the cost.
+
+    The scratch space keeps what need not be computed again, because a step changes two clusters
+    only. It then costs about 4 n_clusters n_cells. ``first[k, t, s]`` is the position of the head
+    of a list, ``heads`` are its weight and cost (infinite if none is left), ``least[k, t]`` and
+    ``place[k, t]`` are the best move of a pair of clusters, ``is_changed[k]`` says that cluster k
+    changed in the last step, and ``learnt`` is that of ``_learn`` (NaN: unknown).
     """
     first, heads, least, place, is_changed, learnt = scratch
     row, cost, size = lists

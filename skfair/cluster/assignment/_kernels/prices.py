@@ -1,7 +1,9 @@
 """Costs of points in clusters, and their assignment at given prices.
 
-Points of the same *cell* (atom of the group algebra) pay the same price ``price[cell, cluster]`` on
-top of their distance.
+``points.py`` and ``kmeans/prediction.py`` make distances by ``scaled_rows``, a product of matrices
+and ``complete_distances``. ``cost_table.py`` sums over points by ``soft_assign`` and
+``tell_apart``. Letters: i is a point (a row), k a cluster, s the *cell* of a point: points of the
+same groups. They pay the same price ``price[s, k]`` on top of their distance.
 """
 
 import math
@@ -13,10 +15,10 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def scaled_rows(X, mean, inverse, out):
-    """Write the rows of X relative to the mean, times the inverse of the unit.
+    """Write ``out = (X - mean) * inverse``, with ``inverse`` 1 over the unit.
 
-    They are computed in the precision of X, mean and inverse. A division would take three times as
-    long as a product.
+    X, mean and inverse have the same precision, in which this is computed. A division would take
+    three times as long as a product.
     """
     n, d = X.shape
     for i in range(n):
@@ -26,9 +28,9 @@ def scaled_rows(X, mean, inverse, out):
 
 @njit(cache=True)
 def complete_distances(block, center_norms, row_norms):
-    """Turn minus twice the products of rows and centres, in place, into squared distances.
+    """Turn ``block = -2 x'c``, for rows x and centres c, into ``|x|^2 - 2 x'c + |c|^2`` in place.
 
-    Rounding may leave a point that sits on its centre at -1e-17: it is put at 0.
+    Rounding may leave -1e-17 for a point that sits on its centre, which becomes 0.
     """
     zero = block.dtype.type(0)
     n, n_clusters = block.shape
@@ -41,14 +43,21 @@ def complete_distances(block, center_norms, row_norms):
 
 @njit(cache=True)
 def soft_assign(distances, price, cells, weights, temperature, value, near, counts, curvature):
-    """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
+    """Return the sum of soft minima of distance plus price; add soft counts and their curvature.
 
-    ``curvature[s]`` (K, K) gets minus their derivatives by the prices of cell s, times the
-    temperature.
+    With v_ik = distances[i, k] + price[s_i, k], weights w_i and the temperature T,
 
-    A cluster whose value is 30 temperatures above the smallest one adds less than 1e-13 and is
-    skipped, which saves nearly all exponentials. ``value`` and ``near`` (K,) are scratch space: the
-    shares of the other clusters, and which these are.
+        p_ik = exp(-v_ik / T) / sum_j exp(-v_ij / T)
+        returned       -T sum_i w_i log sum_k exp(-v_ik / T)
+        counts[k, s]   += sum over i in s of  w_i p_ik
+        curvature[s]   += sum over i in s of  w_i (diag(p_i) - p_i p_i')
+
+    counts is the derivative of the sum by the prices, and curvature, (n_clusters, n_clusters) for
+    each cell, is minus T times the derivative of the counts.
+
+    A cluster whose v is 30 T above the smallest one has a share p below 1e-13 and is skipped, which
+    saves nearly all exponentials. ``value`` and ``near`` (n_clusters,) are scratch space: the v of
+    a point, then the shares of its near clusters, and which clusters these are.
     """
     n, n_clusters = distances.shape
     total, reach = 0.0, 30.0 * temperature
@@ -90,10 +99,11 @@ def soft_assign(distances, price, cells, weights, temperature, value, near, coun
 
 @njit(cache=True)
 def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
-    """Assign the points that are cheaper in one cluster than in all others by ``reach``.
+    """Assign the points whose distance plus price is lower in one cluster by ``reach``.
 
-    Write their labels, add to counts, and write the numbers of the others into ``near``. Returns
-    how many others there are, and the weighted sum of the distances of those assigned.
+    Writes their labels, adds their weights to counts, and writes the numbers of the other points
+    into ``near``. Returns how many others there are, and the weighted sum of the distances, without
+    prices, of the points that were assigned. With a ``reach`` of -inf, all points are.
     """
     n, n_clusters = distances.shape
     total, n_others = 0.0, 0
@@ -109,7 +119,7 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
         if second < lowest + reach:
             near[n_others] = i
             n_others += 1
-        else:  # also where distances are infinite, and nothing can be told apart
+        else:  # also if all distances are infinite: inf < inf is false
             labels[i] = nearest
             counts[nearest, s] += weights[i]
             total += weights[i] * distances[i, nearest]
@@ -118,7 +128,7 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
 
 @njit(cache=True)
 def cluster_sums(X, labels, weights, sums, mass):
-    """Add the weighted sum of the rows and the weight of each cluster."""
+    """Add ``w_i x_i`` to the sums (n_clusters, d) of the cluster of row i, and w_i to its mass."""
     n, d = X.shape
     for i in range(n):
         k = labels[i]
@@ -130,11 +140,15 @@ def cluster_sums(X, labels, weights, sums, mass):
 
 @njit(cache=True)
 def nearest(distances, prices, codes, unit, rounding, labels):
-    """Write the first column of each row whose sum is as small as any but for rounding.
+    """Write the label of each point: the cluster of the smallest distance plus prices.
 
-    To the distances the prices of the row's groups are added, in place. ``codes`` (n_attributes, n)
-    may have no lines. Sums are made of numbers of the size of ``unit`` and of their own. There are
-    selections instead of branches, and two minima, since each waits for the one before.
+    The prices ``prices[g, k]`` of the groups of a point are added to ``distances``, in place.
+    ``codes`` (n_attributes, n) are its groups, with no lines if there are no prices. If sums differ
+    by rounding only, the first cluster is taken. The rounding of a sum v is ``rounding`` times
+    ``|v| + unit``, with ``unit`` the size of the numbers that were added up.
+
+    For speed, selections stand in place of branches, and two minima are found in turn, since each
+    comparison waits for the one before.
     """
     n, last = distances.shape[0], distances.shape[1] - 1
     for i in range(n):
