@@ -1,4 +1,9 @@
-"""The embedding of a graph: its weights, the run of the solver, and a check of the result."""
+"""Steps of ``FairSpectralClustering.fit`` from X to a checked embedding, in the order of its calls.
+
+:func:`adjacency` and :func:`by_node` read graphs of networkx and igraph, :func:`graph_checks` says
+how X is checked, :func:`check_room` looks at the problem before it is solved, :func:`embed` runs
+the eigen-solver, and :func:`embedding_attributes` reports.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from skfair.utils.warn import warn_user
 
 
 def graph_checks(affinity: Affinity, X: Any, sensitive: ColumnNames | None) -> dict[str, Any]:
-    """Return what the rows of a fit, or the weights between them, must be."""
+    """Return the options of ``read_rows`` for X: rows, or the weights between them."""
     if sensitive is not None and affinity.is_pairwise:
         raise ValueError(
             "A matrix of weights between rows has no columns that could hold "
@@ -31,13 +36,17 @@ def graph_checks(affinity: Affinity, X: Any, sensitive: ColumnNames | None) -> d
         "dtype": [np.float64, np.float32],
         "order": "C",
         "ensure_min_samples": 2,
-        # A dense matrix of weights is looked at when it is summed up.
+        # ``check_dense`` looks at a dense matrix of weights when it sums it up.
         "ensure_all_finite": not (affinity.is_pairwise and isinstance(X, np.ndarray)),
     }
 
 
 def check_room(problem: GroupCut, graph: Any, n_vectors: int) -> None:
-    """Raise if the rows have no room for the embedding; warn if some are left out or apart."""
+    """Raise if the embedding has more dimensions than the constraints leave.
+
+    Warn of rows without edges, and of a sparse ``graph`` in several parts. ``graph`` are the
+    weights, or None if these do not exist one by one.
+    """
     is_sparse = bool(sparse.issparse(graph))
     if is_sparse and connected_components(graph)[0] > 1:
         warn_user(
@@ -65,9 +74,10 @@ def embed(
     rng: np.random.RandomState,
     callback: Callback,
 ) -> tuple[FloatArray, EigenResult]:
-    """Return orthonormal eigenvectors (n_samples, n_vectors) in double precision, and their result.
+    """Run the solver; return its vectors (n_samples, n_vectors) in float64, and its result.
 
-    A violation of the constraint that is more than rounding is left as it is, to be seen.
+    Rounding errors in the constraints are removed. A solver that misses the group constraint by
+    more gets a warning, and its vectors are left as they are.
     """
     result = solver.solve(problem, n_vectors, rng=rng, callback=callback)
     if result.status == "max_iter":
@@ -91,7 +101,7 @@ def embed(
 def embedding_attributes(
     problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
 ) -> dict[str, Any]:
-    """Return what an estimator says of its embedding and of the solver."""
+    """Return the fitted attributes about the embedding and the run of the solver."""
     fairness, orthogonality = problem.residuals(vectors)
     return {
         "embedding_": (vectors * problem.scale[:, None]).astype(dtype),

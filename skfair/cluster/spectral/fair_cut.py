@@ -1,17 +1,21 @@
-"""Labels that keep the representation constraints at a small normalised cut (a method of skfair).
+"""Labels within the limits at a small normalised cut, a method of skfair.
 
-A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
-along the groups. Here labels are rounded to the constraints. The normalised cut
+A fair embedding does not make fair labels: k-means on it finds clusters that follow the groups, if
+there are such clusters. So ``rounding.py`` makes starts and calls :func:`round_to_constraints`.
+From each start it descends in two stages. The normalised cut of K clusters is
 
-    K - sum over k of  within_k / volume_k
+    K - sum over k of  within_k / volume_k,
 
-is linearised at the present labels, which gives each row a cost for each cluster,
+with within_k the weights between rows inside cluster k, and volume_k the sum of their degrees d_i.
+Linearised at the present labels, it gives each row i a cost for each cluster,
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
-and the cheapest assignment under the constraints is found by prices (``assignment.py``).
-A few rounds of that, the best of them kept; then rows move and change places one by one as long as
-the cut itself falls, within the constraints.
+with links_ik the weight between row i and the rows of cluster k. The first stage
+(:func:`_linearise_and_assign`) finds the cheapest assignment under the constraints at these costs
+(``assignment/by_prices.py``), and repeats that a few times while it helps. In the second
+(:func:`improve_by_moves`) rows move and change places one by one, within the constraints, as long
+as the cut itself falls.
 """
 
 from __future__ import annotations
@@ -28,32 +32,34 @@ from skfair.utils.rounding import SUM_ROUNDING
 
 # Steps on the dual of an assignment, at most, if further rounds or moves of rows follow.
 STEPS = 20
-# Rounds of linearisation, and passes of single moves.
+# Rounds of the first stage, and passes over all rows in the second, at most.
 _ROUNDS, _PASSES = 3, 20
-# How often the best labels descend again.
+# How often the best labels descend again, at most.
 _FURTHER_DESCENTS = 3
-# Above these sizes it does not, and starts should be few.
+# With more rows, or more multiplications per product with W, they do not descend again, and there
+# should be few starts.
 _MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
-# Rounds and passes end when the cut falls by less than this share.
+# Passes end when the cut falls by less than this share of it.
 _PROGRESS = 1e-3
 
 
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
-    violation = np.inf  # of the constraints, once it is known
-    multipliers: FloatArray | None = None  # of the constraints, where the labels come from prices
+    violation = np.inf  # of the constraints; infinite until it is known
+    # Of the constraints; None if the labels do not come from prices
+    multipliers: FloatArray | None = None
 
     def __init__(
         self,
         weights: Weights,
         labels: IntArray,
         n_clusters: int,
-        near: Cut | None = None,  # of labels that may be similar
+        near: Cut | None = None,  # of similar labels, from which links may be made faster
     ) -> None:
         self.labels = labels.astype(np.int64)  # a copy: labels may be moved
         n = labels.size
-        self.links: FloatArray
+        self.links: FloatArray  # (n_samples, n_clusters)
         if near is not None and np.array_equal(labels, near.labels):
             self.links = near.links.copy()
         else:
@@ -74,8 +80,8 @@ class Cut:
 
     @property
     def terms(self) -> tuple[FloatArray, FloatArray]:
-        """The numbers of the clusters that the linearised cut needs: within and volume."""
-        # A cluster without volume would cost nothing or everything: it gets that of one row.
+        """The arrays ``within`` and ``volume`` of the clusters, for ``linearised_cut``."""
+        # Costs divide by the volume, so a cluster gets at least the mean degree of a row.
         return self.within, np.maximum(self.volume, self.degrees.mean() or 1.0)
 
     def linearised(self) -> FloatArray:
@@ -91,7 +97,7 @@ def linearised_cut(
 
 
 def is_costly(weights: Weights) -> bool:
-    """Whether products and passes over the rows are so long that starts must be few."""
+    """Return whether products with the weights take long, so that starts should be few."""
     return weights.n_samples > _MANY_ROWS or weights.n_entries > _MANY_ENTRIES
 
 
@@ -109,7 +115,8 @@ def round_to_constraints(
     """
     cuts: list[Cut] = []
     for start in starts:
-        # Whole people may be unable to meet constraints exactly; finding that out takes a second.
+        # It takes a second to find out that whole people cannot meet the constraints exactly. If
+        # the first start could not, the others do not try.
         is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
         cut = Cut(weights, start, problem.n_clusters, cuts[-1] if cuts else None)
         cuts.append(_descend(weights, problem, cut, is_possible, rng))
@@ -129,7 +136,10 @@ def _descend(
     seeks_exact: bool,
     rng: np.random.RandomState,
 ) -> Cut:
-    """Go down from one start, by linearisation and then by moves; leaves the start as it is."""
+    """Return the labels after both stages from one start, which is not changed.
+
+    ``seeks_exact`` asks for a search for labels that meet the constraints exactly.
+    """
     assigned = _linearise_and_assign(weights, problem, start, seeks_exact)
     if weights.entries() is None:  # single rows cannot be moved without their weights
         return assigned
@@ -137,7 +147,11 @@ def _descend(
 
 
 def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, float]:
-    """Order labels: missed by whole people, missed at all, empty clusters, cut."""
+    """Return the key by which labels are compared, the lowest first.
+
+    It is the violation by whole people, whether constraints are violated at all, the number of
+    empty clusters, and the cut.
+    """
     missed = problem.constraints.violation_beyond(
         problem.counts(candidate.labels), problem.largest_weight
     )
@@ -148,7 +162,7 @@ def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, f
 def _linearise_and_assign(
     weights: Weights, problem: CostProblem, start: Cut, seeks_exact: bool
 ) -> Cut:
-    """Linearise and assign in turn from one start, while that helps."""
+    """Linearise the cut and assign rows in turn, while that helps: the first stage."""
     best = Cut(weights, start.labels, problem.n_clusters, start)
     best.violation = problem.violation(problem.counts(start.labels))
     best.multipliers = start.multipliers
@@ -171,7 +185,10 @@ def _linearise_and_assign(
 def improve_by_moves(
     weights: Weights, problem: CostProblem, cut: Cut, rng: np.random.RandomState
 ) -> Cut:
-    """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
+    """Move rows, and let rows of a cell change places, while the cut falls: the second stage.
+
+    ``cut`` is changed and returned. Rows of a cell are interchangeable for the constraints.
+    """
     from skfair.cluster.spectral._kernels.cuts import improve_cut
 
     constraints = problem.constraints

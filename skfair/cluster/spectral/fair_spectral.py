@@ -1,8 +1,10 @@
 """Spectral clustering under group fairness, with balanced labels.
 
-``fit`` reads as the method does: read the rows, bind the limits to them, build the affinity, embed
-its rows under the group constraint, turn the embedding into labels, report. The embedding solves
-problem (5) of fair_spectral_dc, and the rounding to balanced labels is skfair's own.
+``fit`` takes the steps of the method: read the rows, bind the limits to them, weigh pairs of rows
+(``affinities/``, ``weights.py``), embed the rows under the group constraint (``group_cut.py``,
+``eigen/``, ``embedding.py``), turn the embedding into labels within the limits (``rounding.py``,
+``fair_cut.py``), report. The embedding solves problem (5) of fair_spectral_dc, and the rounding to
+balanced labels is skfair's own.
 """
 
 from __future__ import annotations
@@ -363,7 +365,7 @@ class FairSpectralClustering(
 
 
 def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:
-    """Return the limits as constraints; only fair labels have any."""
+    """Return the limits as constraints; without ``assign_labels="fair"`` there are none."""
     check_enough(groups.n_samples, model.n_clusters)
     limits = limits_of(model)
     if model.assign_labels != "fair":

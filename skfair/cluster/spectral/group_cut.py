@@ -1,16 +1,20 @@
 """The relaxed normalised cut under group fairness, as a problem for eigen-solvers.
 
-With weights W, degrees D and ``M = D^-1/2 W D^-1/2``, the relaxation is
+``FairSpectralClustering.fit`` makes a :class:`GroupCut` of the weights between rows and their
+groups. Eigen-solvers (``eigen/``) ask it for products, projections and random starts, and
+``embedding.py`` for the polished result. With weights W, degrees D, ``M = D^-1/2 W D^-1/2`` and k
+columns of H, the relaxation is
 
     max over H of  Tr(H' M H)   with   H'H = I   and   F'H = 0,
 
 where ``F = D^-1/2 (G - 1 z')``, G marks the members of each group and z are the groups' shares
-(fair_spectral_dc, problem (5)): a clustering that keeps all groups in proportion satisfies it. With
-the projection P on the null space of F' this asks for the leading eigenvectors of ``P M P``. ``k -
-Tr(H' M H)`` is the relaxed cost of a cut.
+(fair_spectral_dc, problem (5)). A clustering that keeps all groups in proportion satisfies it. Let
+Q be an orthonormal basis of the columns of F, and ``P = I - Q Q'`` the projection on the null space
+of F'. The solution then is the leading eigenvectors of ``P M P``, and ``k - Tr(H' M H)`` is the
+relaxed cost of the cut.
 
-Rows without edges have no place in a cut: they get the degree infinity, so their rows of M, F and H
-are zero, and shares are counted without them.
+Rows without edges have no place in a cut. Their rows of M, F and H are zero, as if their degree
+were infinite, and shares are counted without them.
 """
 
 from __future__ import annotations
@@ -24,11 +28,12 @@ from skfair._typing import FloatArray
 from skfair.cluster.spectral.weights import Weights
 from skfair.groups.encoding import GroupEncoding
 
-# Directions of the constraints that are shorter than this share of the longest are dependent.
+# Combinations of columns of F that are shorter than this share of the longest count as zero: their
+# columns depend on each other.
 RANK_TOL = 1e-6
-# Powers of M that show what the constraint hides.
+# How often ``unconstrained`` multiplies the hidden directions with M.
 _N_PRODUCTS = 3
-# The inverse of a smaller degree would overflow in sums.
+# Rows of a smaller degree count as rows without edges: 1 / degree would overflow in sums.
 _NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 
 
@@ -45,20 +50,20 @@ class GroupCut:
         has_edges = degrees > _NO_DEGREE
         # (n_samples,): ``D^-1/2``; 0 for rows without edges
         self.scale = np.where(has_edges, 1 / np.sqrt(np.where(has_edges, degrees, 1.0)), 0.0)
-        self.n_connected = int(np.count_nonzero(has_edges))
+        self.n_connected = int(np.count_nonzero(has_edges))  # number of rows with edges
         cells = groups.cells()
         self.cells = cells.codes  # (n_samples,): the cell (atom of the group algebra) of each row
         self._owners: FloatArray = cells.membership.toarray().T  # (n_cells, n_groups)
-        # (n_cells, n_constraints): ``basis`` is ``scale * projector[cells]`` for rows with edges
+        # (n_cells, n_constraints): row i of Q is ``scale[i] * projector[cells[i]]``
         self.projector = self._projector(self._centred(has_edges))
         basis = self.projector[self.cells] * self.scale[:, None]
-        # (n_samples, n_constraints): orthonormal columns that span F
+        # (n_samples, n_constraints): Q, in the precision of the weights
         self.basis = np.asfortranarray(basis, dtype=weights.dtype)
         self._column = self.scale.astype(weights.dtype)[:, None]
         self.n_products = 0  # number of columns that M was multiplied with
 
     def _centred(self, has_edges: NDArray[np.bool_]) -> FloatArray:
-        """Return, per cell, which groups it is in minus the groups' shares of rows with edges."""
+        """Return the rows of ``G - 1 z'`` by cell, with z the shares among rows with edges."""
         sizes = np.bincount(self.cells[has_edges], minlength=self._owners.shape[0])
         centred: FloatArray = self._owners - sizes @ self._owners / max(1, sizes.sum())
         return centred
@@ -69,10 +74,12 @@ class GroupCut:
         return self._centred(has_edges)[self.cells] * has_edges[:, None]
 
     def _projector(self, centred: FloatArray) -> FloatArray:
-        """Find the combinations of the centred group columns that make an orthonormal basis.
+        """Return Q by cell and without its factor D^-1/2, see ``projector``.
 
-        ``F'F`` is a sum over cells, so all that follows is small; dependent columns (the last group
-        of an attribute, attributes that determine each other) drop out.
+        All rows of a cell have the same row in ``G - 1 z'``. So a singular value decomposition of
+        one row per cell, times the root of the sum of 1 / degree over the cell, is enough. Columns
+        that depend on others drop out: the last group of an attribute, and attributes that
+        determine each other.
         """
         mass = np.bincount(self.cells, weights=self.scale**2, minlength=centred.shape[0])
         roots = np.sqrt(mass)[:, None]
@@ -113,10 +120,10 @@ class GroupCut:
         return self.project(self.multiply(columns))
 
     def unconstrained(self, vectors: NDArray[Any], n_vectors: int) -> FloatArray:
-        """Return about the leading eigenvectors of M, from those under the group constraint.
+        """Return approximate leading eigenvectors of M alone, without the group constraint.
 
-        They are the best in the span of the vectors, of what the constraint removes, and of a few
-        products of that with M.
+        ``vectors`` are those under the constraint. The result is the best in the span of these, of
+        Q, which the constraint removes, and of M Q, M^2 Q and so on.
         """
         directions = [vectors, self.basis]
         for _ in range(_N_PRODUCTS):
@@ -126,15 +133,16 @@ class GroupCut:
         return np.asarray(V @ rotation[:, ::-1][:, :n_vectors])
 
     def random(self, n_columns: int, rng: np.random.RandomState) -> NDArray[Any]:
+        """Return random columns that satisfy the constraint, for the start of a solver."""
         columns = rng.standard_normal((self.n_samples, n_columns)).astype(self.dtype)
         columns *= self._column > 0
         return self.project(columns)
 
     def polished(self, vectors: NDArray[Any]) -> FloatArray:
-        """Return vectors that satisfy both constraints to double precision, close to the given.
+        """Return vectors close to the given ones that satisfy F'H = 0 and H'H = I in float64.
 
-        Their basis of the same space is the closest orthonormal one, so eigenvectors stay
-        eigenvectors.
+        What violates the first is projected out. Then ``H (H'H)^-1/2`` is the orthonormal basis of
+        the same space that is closest to H, so eigenvectors stay eigenvectors. Twice is enough.
         """
         H = vectors.astype(np.float64)
         exact = self.projector[self.cells] * self.scale[:, None]

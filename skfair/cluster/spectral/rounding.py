@@ -1,6 +1,13 @@
-"""Labels from an embedding: k-means, pivots, and the start of the rounding to fair labels.
+"""From an embedding to labels, and from a fit to the labels of new rows.
 
-New rows join the cluster where the normalised cut of the fit rises least, at the groups' prices.
+``FairSpectralClustering.fit`` calls :func:`rounded`. With ``assign_labels="kmeans"`` or
+"cluster_qr" it is :func:`labels_by_kmeans` or :func:`labels_by_pivots`. With "fair" it makes
+several starts, which ``fair_cut.py`` rounds to labels within the limits. :func:`label_attributes`
+reports.
+
+``fit`` then calls :func:`remember` to keep what ``predict`` needs: a :class:`CutPrediction`. New
+rows join the cluster for which the normalised cut of the fit rises least, plus the prices of their
+groups.
 """
 
 from __future__ import annotations
@@ -35,7 +42,7 @@ from skfair.cluster.spectral.weights import NewRows, Weights
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.pieces import NUMBERS
 
-# Runs of k-means on the embeddings of further starts.
+# Runs of k-means on each further embedding. The first one has ``n_init``.
 _FURTHER_RUNS = 3
 
 
@@ -57,11 +64,12 @@ def rounded(
     how: Rounding,
     rng: np.random.RandomState,
 ) -> Cut:
-    """Turn an embedding into labels within the limits, with what else the solver found.
+    """Turn an embedding into labels, and return their cut.
 
-    The rounding starts from the labels of k-means; from the cheapest assignment under the
-    constraints to the means of these clusters, which is often better where clusters are regions in
-    space; and from the same for other embeddings.
+    Solvers that find labels themselves (FFSC, UFSC) pass them in ``result``. They are kept if there
+    are no limits. Otherwise fair labels start from the labels of k-means, from the cheapest
+    assignment under the constraints to the means of these clusters, which is often better if
+    clusters are regions in space, and from such an assignment in other embeddings.
     """
     n_clusters, points = how.n_clusters, unit_rows(embedding)
     if how.assign_labels == "cluster_qr":
@@ -91,14 +99,17 @@ def rounded(
 def _other_embeddings(
     problem: GroupCut, embedding: NDArray[Any], result: EigenResult
 ) -> Iterator[NDArray[Any]]:
-    """Yield points that show clusters which the embedding hides."""
+    """Yield points that may show clusters which the embedding hides.
+
+    Its vectors may be too few, its rows have length 1, and the constraint removed directions.
+    """
     k, spare, dtype = embedding.shape[1], result.spare, embedding.dtype
     if spare is not None:
-        # More vectors than clusters see splits that the limits favour but the cut does not.
+        # More vectors than clusters show splits that the limits favour but the cut does not.
         wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
         for width in sorted({min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}):
             yield unit_rows(wide[:, :width].astype(dtype))
-    # Rows between clusters are short, and of length 1 they blur clusters that are small.
+    # Rows between clusters are short. Scaled to length 1 they would blur small clusters.
     yield embedding / dtype.type(float(np.abs(embedding).max()) or 1.0)
     if problem.basis.shape[1]:
         # The constraint hides clusters that follow the groups, which loose limits allow.
@@ -108,7 +119,7 @@ def _other_embeddings(
 
 
 def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) -> dict[str, Any]:
-    """Return what an estimator says of its labels; warn if they miss the limits."""
+    """Return the fitted attributes about the labels; warn if they miss the limits."""
     counts = groups.cross_counts(cut.labels, cut.volume.size).T
     of_data = data_balances(groups, groups.sums())
     counted = count_attributes(counts, groups, constraints)
@@ -135,9 +146,10 @@ def unit_rows(points: NDArray[Any]) -> NDArray[Any]:
 def labels_by_kmeans(
     points: NDArray[Any], n_clusters: int, n_init: int, rng: np.random.RandomState
 ) -> IntArray:
-    """Return the labels of the best of several runs of k-means.
+    """Return the labels of the best of ``n_init`` runs of k-means.
 
-    With fewer distinct points than clusters some stay empty, as the balances will say.
+    If there are fewer distinct points than clusters, some clusters stay empty. Their balance of 0
+    says so, without a warning here.
     """
     even = np.ones(len(points))
     (model,) = best_runs([points], even, n_clusters, "k-means++", n_init, rng, max_iter=300)
@@ -145,10 +157,11 @@ def labels_by_kmeans(
 
 
 def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
-    """Read the clusters off the embedding by a QR decomposition with pivoting (cluster_qr).
+    """Return labels by a QR decomposition with pivoting, "cluster_qr" of scikit-learn.
 
-    The pivots are rows that stand for a cluster each; the rotation that makes them axes turns every
-    row towards the axis of its cluster.
+    The pivots are ``n_clusters`` rows that are as far from each other's directions as possible, one
+    for each cluster. The rotation that comes closest to making them the axes also turns every other
+    row towards the axis of its cluster, where its largest coordinate is.
     """
     pivots = qr(points.T, pivoting=True, mode="r")[1]
     left, _, right = svd(points[pivots[:n_clusters], :].T)
@@ -160,14 +173,19 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
 class CutPrediction(NamedTuple):
     """The numbers of a fit that the assignment of new rows needs."""
 
+    # ``new_rows(X) @ members`` are the weights between the rows of X and each cluster of the fit
     new_rows: NewRows
-    members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters
-    terms: tuple[FloatArray, FloatArray]  # of the linearised cut
+    members: NDArray[np.floating]
+    terms: tuple[FloatArray, FloatArray]  # ``Cut.terms``: weights inside each cluster, its volume
     prices: FloatArray  # (n_clusters, n_groups)
-    size_prices: FloatArray  # (n_clusters, 1): of a row whose group is not known
+    size_prices: FloatArray  # (n_clusters, 1): what a row without a known group pays
 
     def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
-        """Return the cluster of each row; without group codes (n_attributes, n) for its size."""
+        """Return the cluster of each row, the one of the lowest linearised cut plus prices.
+
+        ``codes`` (n_attributes, n) are the groups, whose prices are added. If None, the price for
+        the size of the cluster is added.
+        """
         labels = np.empty(X.shape[0], np.int32)
         for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
             links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
@@ -183,7 +201,10 @@ class CutPrediction(NamedTuple):
 def remember(
     new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, constraints: Constraints
 ) -> CutPrediction:
-    """Keep what the assignment of new rows needs."""
+    """Return what the assignment of new rows needs.
+
+    The prices are those of an assignment under the constraints at the final cut.
+    """
     n_clusters = cut.volume.size
     members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
     prices, size_prices = np.zeros((n_clusters, groups.n_groups)), np.zeros((n_clusters, 1))

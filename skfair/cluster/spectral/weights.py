@@ -1,10 +1,12 @@
 """Weights between rows, W, in the three forms that spectral clustering meets.
 
-A dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out (Nystroem
-and landmark approximations). Eigen-solvers and cuts ask for products with narrow blocks of columns
-and for degrees. Methods that only some forms have are None in the others. ``gather`` and
-``new_rows`` belong together: ``new_rows(X) @ gather(columns)`` are the weights of new rows times
-columns.
+They are a dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out
+(Nystroem and landmark approximations). Affinities make them (``affinities/``). Eigen-solvers and
+cuts ask for products with blocks of few columns and for degrees, and need not know the form. What
+only some forms have is None in the others: ``matrix``, ``factor``, ``entries()``, ``new_rows``.
+
+``gather`` and ``new_rows`` belong together: ``new_rows(X) @ gather(columns)`` are the weights
+between new rows and the rows of the fit, times columns.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from skfair._typing import FloatArray, IntArray, Rows
 from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 
-# Rows of X to their weights with the rows of the fit, or to rows of a factor.
+# A function from rows of X to their weights with the rows of the fit, or to rows of the factor.
 NewRows: TypeAlias = Callable[[Rows], Rows]
 
-# Columns of a dense matrix that one thread takes at a time.
+# Columns of a dense matrix that one thread multiplies at a time.
 _COLUMNS = 1024
 
 
 class Entries(NamedTuple):
-    """Single weights for a kernel: a matrix in CSR form or a dense one; the other is empty."""
+    """Single weights for a kernel: a matrix in CSR form, or a dense one. The other is empty."""
 
     indptr: NDArray[np.integer[Any]]
     indices: NDArray[np.integer[Any]]
@@ -45,17 +47,18 @@ class Weights(ABC):
     dtype: np.dtype[Any]
     # Sums of the weights of each row, in double precision.
     degrees: FloatArray
-    # Number of multiplications of a product with one column.
+    # Number of multiplications in the product of W with one column.
     n_entries: int
-    # The weights, (n_samples, n_samples), where they exist one by one.
+    # The weights, (n_samples, n_samples); None if they do not exist one by one.
     matrix: Rows | None = None
-    # What turns new rows of X into rows that multiply ``gather``.
+    # Turns new rows of X into rows that multiply ``gather``; None if new rows have no weights.
     new_rows: NewRows | None = None
     # Whether the weights are known to be positive semidefinite.
     is_psd: bool = False
 
     @property
     def factor(self) -> FactoredWeights | None:
+        """These weights if they are given by a factor, or None."""
         return None
 
     @abstractmethod
@@ -66,7 +69,8 @@ class Weights(ABC):
         self,
         labels: IntArray,
         n_clusters: int,
-        near: tuple[IntArray, FloatArray] | None = None,  # other labels, and their links
+        # Other labels, and their links. Dense weights only add the differences
+        near: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
         """Return the weights between each row and each cluster, (n_samples, n_clusters)."""
         members = np.zeros((self.n_samples, n_clusters), self.dtype)
@@ -82,14 +86,15 @@ class Weights(ABC):
         return self.times(np.eye(self.n_samples, dtype=self.dtype)).astype(np.float64)
 
     def entries(self) -> Entries | None:
+        """Return single weights, or None if there are none."""
         return None
 
     def gather(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Return what rows of ``new_rows`` are multiplied with."""
+        """Return what rows of ``new_rows`` are multiplied with, see the module."""
         return columns
 
     def n_components(self) -> int:
-        """Count the connected parts that have an edge; 1 where this is not searched."""
+        """Count the connected parts that have an edge; 1 if a form does not search for them."""
         return 1
 
 
@@ -130,7 +135,8 @@ class DenseWeights(Weights):
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
-        # W is symmetric: columns as rows, which a library's product packs once for many columns.
+        # W is symmetric, so ``columns.T @ W`` is the same. In this order the BLAS library packs the
+        # few rows once for many columns of W.
         rows = np.ascontiguousarray(columns.T)
         out: NDArray[Any] = np.empty(rows.shape, np.result_type(self.dtype, columns.dtype))
         over_blocks(
@@ -146,7 +152,10 @@ class DenseWeights(Weights):
         n_clusters: int,
         near: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """Return the weights between each row and each cluster, from close labels if they are."""
+        """Return the weights between each row and each cluster.
+
+        If less than half of the rows have another label than ``near``, its links are corrected.
+        """
         if near is not None:
             others, known = near
             moved = np.flatnonzero(labels != others)
@@ -160,7 +169,10 @@ class DenseWeights(Weights):
         return links.T
 
     def _add_links(self, rows: IntArray, labels: IntArray, sign: int, links: FloatArray) -> None:
-        """Add what these rows give to the links with their clusters, (n_clusters, n_samples)."""
+        """Add the weights of some rows to ``links[k]``, (n_samples,), of their clusters k.
+
+        ``sign`` is 1 to add and -1 to subtract.
+        """
         from skfair.cluster.spectral._kernels.products import add_row_sums
 
         rows = rows[np.argsort(labels[rows], kind="stable")]
@@ -218,7 +230,7 @@ class FactoredWeights(Weights):
 
     def __init__(
         self,
-        # ``read(rows)`` returns these rows of Z; it is called again for every pass, so
+        # ``read(rows)`` returns a slice of the rows of Z. It is called again for every pass, so
         # that a large dense factor can be recomputed instead of kept
         read: Callable[[slice], Rows],
         # Shape of Z
@@ -237,7 +249,7 @@ class FactoredWeights(Weights):
             start=np.zeros(rank),
         )
         degrees = np.concatenate([np.asarray(z @ total).ravel() for _, z in self.blocks()])
-        # What is left of a degree by cancellation is noise, and may be negative.
+        # Entries of Z may be negative, so that terms of a degree cancel. What is left is noise.
         noise = np.finfo(self.dtype).eps * degrees.max(initial=0.0)
         self.degrees = np.where(degrees > noise, degrees, 0.0)
 
@@ -246,6 +258,7 @@ class FactoredWeights(Weights):
         return self
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """Yield slices of the rows with their rows of Z."""
         for start in range(0, self.n_samples, ROWS):
             rows = slice(start, min(start + ROWS, self.n_samples))
             yield rows, self._read(rows)

@@ -1,4 +1,8 @@
-"""Spectral clustering as a wing: what it adds to public packages, and what it compiles."""
+"""Spectral clustering as a wing, read by ``skfair.utils.wings``.
+
+``NAMES`` are the names that it adds to public packages, with the module of this folder that has
+each. :func:`warm` serves ``python -m skfair warm``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ NAMES = {
 
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Cut graphs of every kind: yield models, X, y and groups."""
+    """Yield (model, X, y, groups) whose fits compile all kernels: graphs of every kind."""
     import numpy as np
 
     from skfair.cluster.spectral.affinities.graphs import NeighborGraph

@@ -1,1 +1,1 @@
-"""Kernels of spectral clustering: affinities, products, cuts."""
+"""Kernels of spectral clustering: affinities, products with weights, moves that lower a cut."""

@@ -1,7 +1,7 @@
-"""Matrices between rows: distances, the largest entries of rows, and checks of a given matrix.
+"""Distances between rows for ``affinities/kernels.py`` and ``landmarks.py``, and nearest landmarks.
 
-Differences are squared directly: the usual expansion into norms and a product loses the digits of
-small distances far from the origin, and for the narrow data of a kernel it is not faster.
+Differences are squared directly. The usual ``|x|^2 - 2 x'y + |y|^2`` loses the digits of small
+distances far from the origin, and with the few features of such data it is not faster.
 """
 
 from skfair._kernels.declaring import njit
@@ -12,7 +12,11 @@ _COLUMNS = 2048
 
 @njit(cache=True)
 def minus_squared_distances(X, Y_t, first, out):
-    """Write minus the squared distance of row i of X to column j of ``Y_t``, for j >= first."""
+    """Write ``out[i, j] = -sum_f (X[i, f] - Y_t[f, j])^2`` for all columns j >= first.
+
+    ``Y_t`` (d, m) has points as columns, so that the inner loop runs along memory. Features are
+    added four at a time.
+    """
     n, d = X.shape
     m = Y_t.shape[1]
     for start in range(first, m, _COLUMNS):
@@ -38,7 +42,11 @@ def minus_squared_distances(X, Y_t, first, out):
 
 @njit(cache=True)
 def largest_columns(values, index, value):
-    """Write, per row, the positions and values of the largest entries, in falling order."""
+    """Write the positions and values of the largest entries of each row, in falling order.
+
+    ``index`` and ``value`` (n, n_kept) are written. Entries are sorted by insertion, and of equal
+    ones the first comes first.
+    """
     n, m = values.shape
     n_kept = index.shape[1]
     for i in range(n):

@@ -1,32 +1,42 @@
 """Moves and exchanges of rows between clusters that lower the normalised cut of a graph.
 
-The cut of K clusters is K minus the sum of ``within[k] / volume[k]``: the weights inside a cluster
-over the degrees of its rows. ``links[k, i]`` is the weight between row i and cluster k, row i
-itself included. ``constraints[r] @ counts[k] + slack[k, r]`` are the ``values`` for cluster k,
-negative where one is broken.
+``improve_by_moves`` in ``fair_cut.py`` calls :func:`improve_cut`, a pass over all rows. Letters: i
+and j are rows, k is the cluster of row i, t another one, s the cell of row i, r a constraint.
 
-Three tuples of arrays travel through the kernels: ``graph = (indptr, indices, data, dense)``, a CSR
-matrix, or ``dense`` if that is not empty; ``rows = (degrees, diagonal, cells)``; and what changes,
-``state = (labels, links, within, volume)``.
+The cut of K clusters is ``K - sum_k within[k] / volume[k]``, with ``within[k]`` the weights between
+rows of the cluster and ``volume[k]`` the sum of their degrees. ``links[k, i]`` is the weight
+between row i and the rows of cluster k, itself included. If row i leaves cluster k, ``within[k]``
+changes by ``own - 2 links[k, i]``, with ``own`` the weight of row i with itself. If it joins t,
+``within[t]`` changes by ``own + 2 links[t, i]``. So a move is weighed in O(1).
+
+``values[k, r] = constraints[r] @ counts[k] + slack[k, r]`` is negative if cluster k violates
+constraint r.
+
+Three tuples of arrays go through the kernels: ``graph = (indptr, indices, data, dense)``, a CSR
+matrix, or a dense one if ``dense`` is not empty; ``rows = (degrees, diagonal, cells)``, which do
+not change; and ``state = (labels, links, within, volume)``, which does.
 """
 
 import numpy as np
 
 from skfair._kernels.declaring import njit
 
-# How many rows of the other cluster are looked at, of the same cell, for an exchange.
+# For an exchange, at most this many rows of the same cell in the other cluster are looked at.
 _PARTNERS = 48
 
 
 @njit(cache=True)
 def _share_inside(within, volume):
-    """Return the share of a cluster's weights that stay inside; nothing of no weight is cut."""
+    """Return the share of a cluster's weights that stay inside; 1 if it has no weights."""
     return within / volume if volume > 0.0 else 1.0
 
 
 @njit(cache=True)
 def _breaks_more(constraints, values_of_cluster, s, sign):
-    """Whether the violation of a cluster grows when a row of cell s comes (1) or goes (-1)."""
+    """Return whether the violation grows if a row of cell s joins (sign 1) or leaves (sign -1).
+
+    ``values_of_cluster`` is a row of ``values``.
+    """
     change = 0.0
     for r in range(constraints.shape[0]):
         before = values_of_cluster[r]
@@ -40,7 +50,7 @@ def _breaks_more(constraints, values_of_cluster, s, sign):
 
 @njit(cache=True)
 def _relabel(i, t, graph, degrees, state):
-    """Move row i to cluster t in labels, links, within and volume."""
+    """Move row i to cluster t: write labels, links, within and volume."""
     indptr, indices, data, dense = graph
     labels, links, within, volume = state
     k = labels[i]
@@ -69,7 +79,11 @@ def _relabel(i, t, graph, degrees, state):
 
 @njit(cache=True)
 def _best_move(i, rows, constraints, values, state):
-    """Return where row i may go and what that wins (-1 if nowhere), and where it would like to."""
+    """Return the best cluster that row i may move to and the fall of the cut, and its wish.
+
+    The first is -1 if no move lowers the cut within the constraints. The wish is the best cluster
+    without constraints, or -1 if none lowers the cut.
+    """
     degrees, diagonal, cells = rows
     labels, links, within, volume = state
     k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
@@ -93,9 +107,11 @@ def _best_move(i, rows, constraints, values, state):
 
 @njit(cache=True)
 def _best_partner(i, t, others, weight, dense, rows, state, best):
-    """Return the row of cluster t to exchange with row i (-1: none), and what that wins.
+    """Return the best row of cluster t to exchange with row i (-1: none), and the fall of the cut.
 
-    ``others`` are the rows of the cell of row i, ``weight`` the edges of row i.
+    ``others`` are the rows of the cell of row i, in all clusters. They are visited from a place
+    that depends on i. ``weight`` (n,) holds the edges of row i if the graph is sparse. Only
+    exchanges that lower the cut by more than ``best`` count.
     """
     degrees, diagonal, _ = rows
     labels, links, within, volume = state
@@ -127,10 +143,11 @@ def _best_partner(i, t, others, weight, dense, rows, state, best):
 def improve_cut(graph, rows, members, constraints, values, order, state):
     """Pass once over the rows in ``order``; return by how much the cut fell.
 
-    A row moves where the cut falls most without breaking a constraint further; if no move helps, it
-    changes places with a row of its own cell, which no constraint notices. ``members`` are where
-    the rows of each cell start, and these rows. Writes the state and values. O(n K) and the
-    neighbours of the rows that move; exchanges look at a few partners per row.
+    A row moves where the cut falls most without violating a constraint further. If no such move
+    helps, it changes places with a row of its own cell in the cluster that it would like to join,
+    which no constraint notices. ``members = (starts, rows)``: the rows of cell s are
+    ``rows[starts[s] : starts[s + 1]]``. Writes the state and values. A pass costs O(n K), the
+    neighbours of the rows that move, and a few partners per row.
     """
     indptr, indices, data, dense = graph
     degrees, cells, labels = rows[0], rows[2], state[0]

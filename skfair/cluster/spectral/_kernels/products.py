@@ -1,4 +1,8 @@
-"""Sums of rows of a symmetric matrix, and the pass that reads it first."""
+"""Passes over a dense symmetric matrix: sums of rows, and the first reading of a given matrix.
+
+``DenseWeights`` calls ``add_row_sums`` for links, and ``check_dense`` calls ``read_rows``. Both
+are bound by memory, so they read each entry once and take four rows at a time.
+"""
 
 from skfair._kernels.declaring import njit
 
@@ -8,10 +12,10 @@ _SUMMED = 2048
 
 @njit(cache=True)
 def add_row_sums(weights, rows, starts, sign, first, last, out):
-    """Add ``sign`` times the sums of some rows of the weights to ``out``, cluster by cluster.
+    """Add to ``out[k, j]`` the sum of ``sign * weights[i, j]`` over some rows i of cluster k.
 
-    ``rows[starts[k] : starts[k + 1]]`` are the rows of cluster k, whose sum is added to ``out[k]``,
-    in columns ``first`` to ``last``. Every entry is read once and used once.
+    These are ``rows[starts[k] : starts[k + 1]]``. Only columns j from ``first`` to ``last`` are
+    written, so that threads can share the columns.
     """
     for start in range(first, last, _SUMMED):
         stop = min(last, start + _SUMMED)
@@ -31,11 +35,15 @@ def add_row_sums(weights, rows, starts, sign, first, last, out):
 
 @njit(cache=True)
 def read_rows(X, first, factors, read, sums, forward, backward):
-    """Copy rows of a matrix into another precision, and look at them; return if any is negative.
+    """Copy rows of a matrix A into another precision, and return whether an entry is negative.
 
-    ``X`` are the rows from number ``first`` on. Their ``sums`` and products with ``factors``
-    (``forward``) are set; ``factors`` times them is added to ``backward``. Rows are read in fours,
-    the last one again where there are fewer. Everything is read once: memory is what takes time.
+    ``X`` holds the rows of A from number ``first`` on. With f the ``factors`` and i a row of X,
+
+        read[i] = X[i],   sums[i] = sum_j X[i, j],   forward[i] = sum_j X[i, j] f[j],
+        backward[j] += sum_i f[first + i] X[i, j]
+
+    so that after all rows ``forward`` is A f and ``backward`` is A'f: equal if A is symmetric. Rows
+    are read in fours. If fewer are left, the last one is read again, with the factor 0.
     """
     n_rows, n_columns = X.shape
     n_negative = 0

@@ -1,1 +1,1 @@
-"""Affinities: one file for each family, found by the registry."""
+"""Affinities: one file for each family, found by the registry of ``base.py``."""

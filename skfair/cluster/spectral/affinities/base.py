@@ -1,7 +1,9 @@
-"""The parameter ``affinity=``: an object that weighs pairs of rows.
+"""The base of affinities: objects that weigh pairs of rows, for the parameter ``affinity=``.
 
-A class in ``affinities/`` registers the name that users may write instead of the object. The
-parameters of the estimator that have the name of a field are then its parameters.
+``choice.py`` makes the object of what the user passes. ``FairSpectralClustering.fit`` then calls
+:meth:`Affinity.build`, which checks X and the weights around ``weigh``, the method that subclasses
+write. A subclass may register a name that users can pass instead of the object. Parameters of the
+estimator with the name of one of its fields, such as ``gamma``, then set this field.
 """
 
 from __future__ import annotations
@@ -86,6 +88,6 @@ class Affinity(ABC):
         return weights
 
 
-# A function of two rows.
+# A function of two rows that returns their weight.
 KernelFunction: TypeAlias = Callable[..., float]
 AFFINITIES: Registry[type[Affinity]] = Registry("affinity", "skfair.cluster.spectral.affinities")

@@ -1,4 +1,9 @@
-"""Checks of matrices between rows, before they are allocated and after they were given."""
+"""Checks of matrices of weights between rows.
+
+:func:`check_memory` comes before a dense matrix is allocated (``kernels.py``), :func:`is_symmetric`
+recognises a matrix that was passed as rows with features (``base.py``). :func:`check_square`,
+:func:`check_dense` and :func:`check_sparse` are for matrices that users or their affinities give.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,10 @@ def check_memory(n: int, bytes_per_weight: int) -> None:
 
 
 def _memory_limit() -> int | None:
-    """Bytes of memory of the machine, the container or the process (``ulimit -v``): the least."""
+    """Return the smallest limit on memory, in bytes: of machine, container or process.
+
+    The last is ``ulimit -v``. None if no limit can be read.
+    """
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -48,7 +56,7 @@ def _memory_limit() -> int | None:
 
 
 def is_symmetric(X: Rows) -> bool:
-    """Whether X is square and its own mirror image; most are found not to be by a few rows."""
+    """Return whether X is a symmetric matrix; most others are found out by a few rows."""
     if X.shape[0] != X.shape[1]:
         return False
     if sparse.issparse(X):
@@ -70,10 +78,11 @@ def check_square(X: Rows, affinity: str) -> None:
 def check_dense(
     weights: NDArray[Any], dtype: DTypeLike
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Check a dense matrix; return it in a precision, not copied in the same one, and row sums.
+    """Check a dense matrix; return it in the precision ``dtype``, and its row sums in float64.
 
-    The matrix is read from memory once. If its products with a random vector are the same from
-    both sides, it is its own mirror image; otherwise entries are compared one by one.
+    It is not copied if it has this precision already. The matrix is read from memory once. If its
+    products with a random vector are the same from both sides, it is symmetric. Otherwise entries
+    are compared one by one.
     """
     from skfair.cluster.spectral._kernels.products import read_rows
 
@@ -97,7 +106,8 @@ def check_dense(
             )
         if any(is_negative for is_negative, _ in of_blocks):
             raise _negative(float(weights.min()))
-        # No weight is above its row's sum.
+        # The largest weight lies between the largest sum over n and the largest sum. Only if these
+        # bounds leave a doubt is it looked for.
         least, most = _range(read.dtype)
         if not least * len(sums) <= sums.max() <= most:
             _check_range(float(weights.max()), read.dtype)
@@ -109,7 +119,7 @@ def check_dense(
 
 
 def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
-    """Return how far some rows, from the diagonal on, are from the columns."""
+    """Return the largest difference between some rows, right of the diagonal, and the columns."""
     worst = 0.0
     for start in range(begin, matrix.shape[0], MATRIX_ROWS):
         stop = start + MATRIX_ROWS
@@ -140,7 +150,7 @@ def _negative(lowest: float) -> ValueError:
 
 
 def _check_range(largest: float, dtype: DTypeLike) -> None:
-    """Raise if the largest weight is infinite in a precision, or nothing."""
+    """Raise if the largest weight overflows in a precision, or is too small for it."""
     least, most = _range(dtype)
     if largest > most or 0 < largest < least:
         raise ValueError(
@@ -150,6 +160,7 @@ def _check_range(largest: float, dtype: DTypeLike) -> None:
 
 
 def _range(dtype: DTypeLike) -> tuple[float, float]:
+    """Return the smallest and the largest number of a precision."""
     known = np.finfo(np.dtype(dtype))
     return float(known.tiny), float(known.max)
 

@@ -1,4 +1,8 @@
-"""The object that weighs pairs of rows, made from the argument ``affinity=``."""
+"""From the argument ``affinity=``, a name, function or object, to an affinity object.
+
+``FairSpectralClustering`` calls :func:`make_affinity` in ``fit``, and :func:`affinity_kind` for its
+tags.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,12 @@ from skfair.cluster.spectral.affinities.base import AFFINITIES, Affinity, Kernel
 from skfair.cluster.spectral.affinities.kernels import Kernel
 from skfair.utils.text import did_you_mean
 
-# Parameters of the estimator that an object replaces, where they are not set.
+# Parameters of the estimator that belong to an affinity, with their defaults. Beside an object they
+# must not be set.
 _UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
-# Names of affinities that do not link rows to neighbours, though the estimator has n_neighbors.
+# Names for which ``n_neighbors`` of the estimator is not used: the field of the class is None.
 _UNLINKED = ("nystroem", "precomputed")
-# A name, a function, or an object.
+# What users pass: a name, a function of two rows, or an object.
 Choice: TypeAlias = str | KernelFunction | Affinity
 
 
@@ -28,7 +33,11 @@ def affinity_kind(choice: Choice) -> type[Affinity]:
 
 
 def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
-    """Return the object that a choice stands for; ``parameters`` fill its fields."""
+    """Return the object that a choice stands for.
+
+    ``parameters`` are those of the estimator. They fill the fields of the same names, unless the
+    choice is an object.
+    """
     if isinstance(choice, Affinity):
         beside = [name for name, unset in _UNSET.items() if parameters.get(name, unset) != unset]
         if beside:

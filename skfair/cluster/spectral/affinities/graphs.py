@@ -1,4 +1,7 @@
-"""Graphs: weights of the edges between rows, sparse as a rule, that say nothing of new rows."""
+"""Graphs: weights of edges between rows, mostly sparse, found here or given by the user.
+
+They say nothing of new rows, so a fit with them cannot predict.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from skfair.cluster.spectral.affinities.base import AFFINITIES, Affinity
 from skfair.cluster.spectral.affinities.checks import check_dense, check_sparse, check_square
 from skfair.cluster.spectral.weights import DenseWeights, SparseWeights
 
-# A sparse matrix that is denser than this is multiplied faster as a dense one, if it is not huge:
-# of 1,500 and 3,000 rows a fit takes 1.1 times as long without at 7%, 1.5 at 13%, 2.3 at 39%.
+# A sparse matrix with more than this share of entries is multiplied faster as a dense one, if that
+# takes at most _MAX_DENSIFIED bytes. As sparse ones, matrices of 1,500 and 3,000 rows take 1.1
+# times as long with 7% of the entries, 1.5 times with 13% and 2.3 times with 39%.
 _DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
 
 
@@ -57,7 +61,7 @@ class NeighborGraph(Affinity):
 
 
 def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
-    """Return the mean of a graph of neighbours and its mirror image, as scikit-learn does."""
+    """Return the mean of a graph of neighbours and its transpose, as scikit-learn does."""
     edges = sparse.csr_array(graph)
     mean = sparse.csr_array(0.5 * (edges + edges.T))
     return SparseWeights(sparse.csr_array(mean.astype(dtype)))

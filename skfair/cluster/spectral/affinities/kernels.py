@@ -1,4 +1,8 @@
-"""Kernels: a dense matrix of weights, computed from the rows of X."""
+"""Kernels: a dense matrix of weights, computed from the rows of X.
+
+The Gaussian kernel has code of its own, :class:`RbfKernel`, which ``landmarks.py`` uses, too. All
+others are those of scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,7 @@ class Kernel(Affinity):
     def between(
         self, X: Rows, fitted: Rows | None = None, *, dtype: DTypeLike
     ) -> NDArray[np.floating[Any]]:
-        """Return the weights between rows and those of the fit, or among rows."""
+        """Return the weights between rows of X and the ``fitted`` rows; if None, among X."""
         params: dict[str, float] = {}
         if not callable(self.kernel):
             params.update(degree=self.degree, coef0=self.coef0)
@@ -81,7 +85,7 @@ class Kernel(Affinity):
 
 
 def dense(X: Rows) -> NDArray[Any]:
-    """Return rows as an array: new ones may be sparse where those of the fit were not."""
+    """Return rows as a dense array. New rows may be sparse even if those of the fit were not."""
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
@@ -89,7 +93,7 @@ class RbfKernel:
     """``exp(-gamma |x - y|^2)`` between rows and the rows of the fit."""
 
     def __init__(self, X: Rows, gamma: float, dtype: DTypeLike) -> None:
-        # Far from the origin float32 would have no digits left for small distances.
+        # The mean is subtracted, because float32 far from 0 has no digits for small distances.
         self._mean = X.mean(axis=0, dtype=np.float64)
         self._unit = np.sqrt(gamma)
         self._dtype = np.dtype(dtype)
@@ -107,7 +111,7 @@ class RbfKernel:
         return self._weights(np.ascontiguousarray(self._columns.T), is_mirrored=True)
 
     def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
-        """Compute all weights, or those right of the diagonal and mirror them."""
+        """Compute all weights; if ``is_mirrored``, those right of the diagonal, and mirror them."""
         from skfair.cluster.spectral._kernels.affinity import minus_squared_distances
 
         n = scaled.shape[0]

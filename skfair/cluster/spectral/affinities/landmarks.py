@@ -1,4 +1,9 @@
-"""Approximations of a matrix of weights by landmarks, ``W = Z Z'``, for large samples."""
+"""Approximations of a matrix of weights by landmarks, ``W = Z Z'``, for large samples.
+
+Landmarks are a few points L that represent the rows. :class:`LandmarkFactor` links each row to its
+nearest ones, and Z is sparse. :class:`NystroemFactor` approximates the Gaussian kernel, and Z is
+dense. Both also turn new rows into rows of Z.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +26,9 @@ from skfair.cluster.spectral.weights import FactoredWeights
 from skfair.utils.pieces import MATRIX_ROWS
 from skfair.utils.warn import hidden
 
-# Landmarks are the centres of a short k-means on this many rows per landmark.
+# Landmarks are the centres of k-means on this many rows per landmark, after this many rounds.
 _ROWS_PER_LANDMARK, _LANDMARK_ROUNDS = 20, 5
-# Directions of the landmarks' kernel that are shorter than this share of the longest are noise.
+# Eigenvalues of the kernel between landmarks below this share of the largest are rounding errors.
 _RANK_TOL = 1e-7
 # A dense factor above this size in bytes is recomputed block by block instead of kept.
 _MAX_KEPT = 2**28
@@ -82,7 +87,7 @@ class Landmark(Affinity):
 
 
 class NystroemFactor:
-    """Rows of the Nystroem factor of an rbf kernel, ``K(x, L) K(L, L)^-1/2``, landmarks L."""
+    """Rows of the Nystroem factor of the Gaussian kernel K, ``K(x, L) K(L, L)^-1/2``."""
 
     def __init__(self, landmarks: NDArray[Any], gamma: float, dtype: DTypeLike) -> None:
         self._kernel = RbfKernel(landmarks, gamma, dtype)
@@ -104,8 +109,9 @@ class NystroemFactor:
 class LandmarkFactor:
     """Rows of a sparse factor: each row spreads a unit of weight over its nearest landmarks.
 
-    With z the weights and ``mass`` their sums per landmark, ``W = z diag(1 / mass) z'`` has
-    degrees 1 and is never formed.
+    With z (n, n_landmarks) these weights and ``mass`` their sums by landmark, Z is
+    ``z diag(mass)^-1/2``. So ``W = z diag(1 / mass) z'`` has degrees 1. ``fit`` must be called
+    before new rows.
     """
 
     def __init__(
@@ -126,7 +132,7 @@ class LandmarkFactor:
         return int(self._columns.shape[1])
 
     def fit(self, X: Rows) -> sparse.csr_array:
-        """Set width and masses by the rows of the fit, and return their part of the factor."""
+        """Set gamma, if it is None, and the masses by the rows of the fit; return their Z."""
         index, squared = self._nearest(X)
         if self._gamma is None:
             mean = float(squared.mean(dtype=np.float64))
@@ -164,8 +170,8 @@ class LandmarkFactor:
         return index, -value
 
     def _weights(self, index: NDArray[np.int32], squared: NDArray[Any]) -> sparse.csr_array:
-        """Turn distances into weights that sum to one in each row."""
-        # Relative to the nearest one, so that a far row does not lose all its weights.
+        """Turn squared distances into Gaussian weights that sum to one in each row."""
+        # Less the distance to the nearest landmark, or all weights of a far row would be 0.
         weights = np.exp(-self._gamma * (squared - squared[:, :1]))  # type: ignore[operator]
         weights /= weights.sum(axis=1, keepdims=True)
         n, r = index.shape
@@ -175,7 +181,10 @@ class LandmarkFactor:
 
 
 def choose_landmarks(X: Rows, n_landmarks: int, rng: np.random.RandomState) -> NDArray[Any]:
-    """Return the centres of a short k-means on a sample of the rows."""
+    """Return at most ``n_landmarks`` points: the centres of a short k-means on some of the rows.
+
+    If there are no more rows than that, they are the rows.
+    """
     n = X.shape[0]
     X = sample = np.asarray(X)
     if n > _ROWS_PER_LANDMARK * n_landmarks:

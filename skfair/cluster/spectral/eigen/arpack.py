@@ -1,8 +1,9 @@
 """ARPACK on the projected operator P M P (s-FSC of fair_spectral_dc), to machine precision.
 
-The Krylov space of one vector holds one copy of a repeated eigenvalue. ARPACK meets the others
-through rounding errors only: hardly ever with a loose tolerance, and without any it still misses
-some on one disconnected graph in five. So there the search goes on, orthogonal to what was found.
+M and P are those of ``group_cut.py``. A graph in several parts has repeated eigenvalues, and the
+Krylov space of one vector holds only one copy of each. ARPACK finds the others by rounding errors
+alone. Even to machine precision it misses some on one disconnected graph in five, and nearly all
+with a loose tolerance. So on such graphs the search goes on, orthogonal to what was found.
 """
 
 from __future__ import annotations
@@ -85,7 +86,10 @@ class Arpack(EigenSolver):
 def _with_missed_copies(
     problem: GroupCut, values: FloatArray, vectors: NDArray[Any], rng: np.random.RandomState
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """Look for eigenvalues above the last one among the vectors orthogonal to those found."""
+    """Look for eigenvalues above the smallest one found, orthogonal to the vectors found.
+
+    Returns as many pairs as were given, the largest of all.
+    """
     n_vectors, eps = values.size, np.finfo(problem.dtype).eps
     for _ in range(n_vectors):
         start = problem.random(1, rng)
@@ -105,9 +109,10 @@ def _with_missed_copies(
 
 
 def later_draws(rng: np.random.RandomState) -> dict[str, Any]:
-    """Return what ARPACK draws new vectors by, where a Krylov space ends early.
+    """Return the argument of ``eigsh`` that sets how ARPACK draws new vectors.
 
-    Before SciPy 1.17 it drew them by a state of its own, which earlier calls had moved.
+    It needs them if a Krylov space ends early. Before SciPy 1.17 there is no such argument: ARPACK
+    had a state of its own, which earlier calls had changed. ``papers`` uses this, too.
     """
     if "rng" not in signature(eigsh).parameters:
         return {}
@@ -115,10 +120,11 @@ def later_draws(rng: np.random.RandomState) -> dict[str, Any]:
 
 
 def _deflated(problem: GroupCut, vectors: NDArray[Any]) -> LinearOperator:
-    """Return P M P with everything that is not asked for moved to the end of the spectrum.
+    """Return P M P with the eigenvalue -2, below all others, for what is not asked for.
 
-    That is what violates the constraint, rows without edges, and vectors found before; with the
-    eigenvalue 0 they would come before negative ones and mix with other zeros.
+    That are the directions that violate the constraint, rows without edges, and ``vectors``, which
+    were found before. With the eigenvalue 0 they would come before negative ones and mix with
+    other zeros.
     """
     n = problem.n_samples
     alone = np.flatnonzero(problem.scale == 0)

@@ -1,4 +1,4 @@
-"""The eigen-solver that looks at the size of the problem first."""
+"""The default eigen-solver, ``solver="auto"``, which looks at the size of the problem first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The base of the eigen-solvers of fair spectral clustering: the loop, and the result.
 
-A solver is a dataclass of its parameters and writes ``steps``: an iteration per item. The loop here
-keeps the history, calls the callback, and says how it ended.
+A solver is a dataclass of its parameters. It writes ``steps``, which yields a :class:`Step` per
+iteration. ``embedding.py`` calls :meth:`EigenSolver.solve`: the loop over these steps, which keeps
+the history, calls the callback and says how the run ended.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from skfair.utils.docs import documented
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
 
-# Gets the present vectors, or None where they would have to be computed; True stops the solver.
+# A function of the present vectors, or of None if they would have to be computed. If it returns
+# True, the solver stops.
 Callback = Callable[[NDArray[Any] | None], bool]
 
-# A constraint that is missed by more than this is not kept: rounding in float32 is far below it.
+# The largest violation of the group constraint, ``|Q'H|``, of vectors that satisfy it. Rounding in
+# float32 is far below it.
 KEPT = 1e-4
 
 
@@ -35,24 +38,28 @@ class Pairs(NamedTuple):
 
     values: FloatArray
     vectors: NDArray[Any]
-    # The vectors that follow, as far as they came for free: approximate, or none.
+    # The next eigenvectors, approximately, if the solver has them without further work.
     spare: NDArray[Any] | None = None
-    # Cluster of each row, of a solver that finds labels with the vectors.
+    # Cluster of each row, if the solver also finds labels.
     labels: IntArray | None = None
 
 
 class Step(NamedTuple):
     """An iteration of an eigen-solver, as :meth:`EigenSolver.steps` yields it."""
 
-    pairs: Callable[[], Pairs]  # asked for at the end only
+    pairs: Callable[[], Pairs]  # computes the result; only called for the last step
     columns: Mapping[str, float] = MappingProxyType({})  # of the history
     is_converged: bool = False
-    vectors: NDArray[Any] | None = None  # if they are there without work
-    is_whole: bool = True  # whether there are as many vectors as wanted, so that it may stop
+    vectors: NDArray[Any] | None = None  # for the callback, if they need no further work
+    # Whether there are as many vectors as wanted already. Before that no callback is called
+    is_whole: bool = True
 
 
 def only_step(ritz: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
-    """Return the step of a solver that has found all eigenpairs at once, perhaps some to spare."""
+    """Return the only step of a solver that finds all eigenpairs at once.
+
+    ``ritz`` may have more than ``n_vectors`` pairs, whose vectors are spare ones then.
+    """
     k = n_vectors
     pairs = Pairs(ritz.values[:k], ritz.vectors[:, :k], ritz.vectors[:, k:])
     columns = {"trace": float(pairs.values.sum())}
@@ -144,6 +151,7 @@ class EigenSolver(ABC):
                 break
             history.record(**step.columns)
         values, vectors, spare, labels = step.pairs()
+        # The last step of a run that ends early is recorded here, with the trace of the result.
         if is_stopped or step.is_converged:
             history.record(**{"trace": float(values.sum()), **step.columns})
         residual = problem.residuals(vectors.astype(np.float64))[0]
@@ -155,7 +163,7 @@ class EigenSolver(ABC):
         )
 
 
-# The class of each solver; the name is its shorthand.
+# The class of each solver by its name, for ``FairSpectralClustering(solver="lanczos")``.
 EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry(
     "eigen-solver", "skfair.cluster.spectral.eigen", PAPERS
 )

@@ -1,8 +1,12 @@
-"""Exact eigen-solver: the group constraint by its null space (o-FSC of fair_spectral_dc).
+"""Exact eigen-solver for small graphs and factored weights (o-FSC of fair_spectral_dc).
 
-Instead of an n x (n - h) basis of the null space of F', the constrained directions are moved to the
-end of the spectrum, below everything else: ``P M P - 2 Q Q'`` has the same leading eigenvectors. A
-factored affinity ``W = Z Z'`` of rank m needs the m x m matrix ``S' P S``, ``S = D^-1/2 Z``, only.
+W, D, M, F, Q and P are those of ``group_cut.py``. The paper makes an n x (n - h) basis of the null
+space of F'. Here the directions Q that violate the constraint get the eigenvalue -2 instead, below
+all others: ``P M P - 2 Q Q'`` has the same leading eigenvectors. If the weights are given by a
+factor, ``W = Z Z'`` of rank m, it is enough to decompose the m x m matrix ``S' P S`` with
+``S = D^-1/2 Z``.
+
+Other solvers call it, too, if there are too few rows for them.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ def _leading(A: FloatArray, n_vectors: int) -> tuple[FloatArray, FloatArray]:
     """Return the largest eigenvalues in falling order, and their vectors."""
     n = A.shape[0]
     values, vectors = eigh(A, subset_by_index=(n - n_vectors, n - 1))
-    if values.size < n_vectors:  # close to a multiple of the identity LAPACK finds too few
+    if values.size < n_vectors:  # LAPACK finds too few if A is close to a multiple of identity
         values, vectors = eigh(A, driver="evd")
     return values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
 
@@ -74,7 +78,11 @@ def _shifted_matrix(problem: GroupCut) -> FloatArray:
 def _from_factor(
     problem: GroupCut, factor: FactoredWeights, n_vectors: int, n_wanted: int
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """Solve through the Gram matrix of the factor, whose rank may allow fewer than wanted."""
+    """Return the pairs from ``S' P S = U diag(values) U'``; the vectors are ``P S U values^-1/2``.
+
+    At least ``n_vectors`` are needed. The rank may be too small for ``n_wanted``, which includes
+    spare ones.
+    """
     gram = np.zeros((factor.rank, factor.rank))
     inner = np.zeros((factor.rank, problem.basis.shape[1]))
     for rows, z in factor.blocks():
@@ -84,7 +92,7 @@ def _from_factor(
         inner += scaled.T @ problem.basis[rows]
     gram -= inner @ inner.T
     values, U = _leading((gram + gram.T) / 2, min(n_wanted, factor.rank))
-    # Directions of a factor with smaller eigenvalues are noise.
+    # Directions with smaller eigenvalues are rounding errors.
     usable = values > RANK_TOL * max(values[0], 0.0)
     values, U = values[usable], U[:, usable]
     if values.size < n_vectors:

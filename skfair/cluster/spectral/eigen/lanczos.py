@@ -1,14 +1,18 @@
 """Thick-restart block Lanczos on P M P: the default eigen-solver of fair spectral clustering.
 
-A block of columns is multiplied at a time, because one pass over a dense matrix costs nearly the
-same for one column as for sixteen. The basis V grows by one block per step. When it is full, its
-best Ritz vectors are kept and it grows again (thick restart). In exact arithmetic the new block is
-coupled to the last two blocks only, and right after a restart to everything. A first, short pass of
-Gram-Schmidt removes that, a second one against the whole basis keeps float32 honest.
+M and P are those of ``group_cut.py``. The basis V has orthonormal columns, and ``T = V' P M V`` is
+a small matrix. Its eigenvalues, the *Ritz values* theta, approximate those of P M P, and V times
+its eigenvectors are the *Ritz vectors*.
 
-Ritz values are computed at restarts, and in between only while that costs little beside a product.
-A single vector cannot see repeated eigenvalues (disconnected graphs), a block sees as many copies
-as it has columns, so it is made wide enough for the components of the graph.
+V grows by a block of b columns per step, because one pass over a dense matrix costs nearly the same
+for sixteen columns as for one. When V is full, its best Ritz vectors are kept and it grows again
+(thick restart). In exact arithmetic the product of the last block is orthogonal to all blocks but
+the last two, or right after a restart to none. So a first, short pass of Gram-Schmidt subtracts
+these, and a second one against the whole basis removes what float32 rounding leaves.
+
+Ritz values are computed at restarts, and in between only if that costs little beside a product. A
+single vector cannot find several copies of an eigenvalue (disconnected graphs). A block finds as
+many as it has columns, so it is made wide enough for the components of the graph.
 """
 
 from __future__ import annotations
@@ -28,13 +32,14 @@ from skfair.cluster.spectral.eigen.dense import DenseEigh
 from skfair.cluster.spectral.group_cut import GroupCut
 from skfair.solvers.parameters import Count, Positive
 
-# Ritz values are looked at when a product costs this many times their m^3.
+# Ritz values are computed in a step if a product costs at least this many times m^3, for m columns.
 _CHECK = 20
-# A diagonal of the Cholesky factor that falls below this share is orthonormalised twice.
+# A block is orthonormalised once more if the smallest number on the diagonal of its Cholesky factor
+# is below this share of the largest.
 _WELL_CONDITIONED = 0.1
-# A cost per cluster below this is zero: that of a graph in separate parts.
+# Costs per cluster below this count as this much: graphs in separate parts have a cost of zero.
 _SMALL_COST = 1e-3
-# Changes of the cost below this many units of rounding per vector say nothing.
+# Changes of the cost below this many units of rounding per vector are noise.
 _ROUNDING = 10
 
 
@@ -77,14 +82,15 @@ class Lanczos(EigenSolver):
         b = default_block_size(problem, n_vectors) if self.block_size is None else self.block_size
         n_kept = n_vectors + max(8, n_vectors // 4)
         n_basis = n_kept + max(3, 64 // b) * b
-        if problem.n_free < n_basis + 2 * b:  # no room for a basis, but few enough rows for this
+        # Without room for a basis there are few rows, and a direct solver is fast.
+        if problem.n_free < n_basis + 2 * b:
             yield from DenseEigh().steps(problem, n_vectors, rng)
             return
         basis = _Basis(problem, b, n_basis, rng)
         product_cost = 2.0 * b * problem.weights.n_entries
-        # Fewer steps would not even hold all vectors.
+        # With fewer steps there would not be ``n_vectors`` columns.
         max_iter = max(self.max_iter, -(-n_vectors // b))
-        tol = max(self.tol, 100 * basis.eps)  # what rounding leaves of a residual
+        tol = max(self.tol, 100 * basis.eps)  # rounding does not let residuals fall below
         for n_iter in range(1, max_iter + 1):
             basis.grow()
             m = basis.size
@@ -103,10 +109,10 @@ class Lanczos(EigenSolver):
 
 
 def default_block_size(problem: GroupCut, n_vectors: int) -> int:
-    """Return the number of columns per product.
+    """Return the number of columns per product, b.
 
-    Wide for dense matrices, whose products are bound by memory; narrow for sparse ones, but wide
-    enough for one copy of the eigenvalue 1 per component.
+    Blocks are wide for dense matrices, whose products are bound by memory. They are narrow for
+    sparse ones, but wide enough for one copy of the eigenvalue 1 per component of the graph.
     """
     if problem.weights.n_entries > problem.n_samples * 256:
         return 16
@@ -116,7 +122,8 @@ def default_block_size(problem: GroupCut, n_vectors: int) -> int:
 class _Basis:
     """Orthonormal columns V that satisfy the constraint, and ``T = V' P M V``.
 
-    ``size`` columns have been multiplied; one more block, the next to be, follows them.
+    The first ``size`` columns have been multiplied with P M. After them comes the block that
+    ``grow`` multiplies next.
     """
 
     def __init__(
@@ -147,7 +154,9 @@ class _Basis:
         U -= basis[:, coupled:] @ C
         correction = basis.T @ U
         U -= basis @ correction
-        self._problem.project(U)  # small couplings would blow up what rounding left outside
+        # Rounding leaves a part that violates the constraint. If U is short, making its columns
+        # orthonormal would enlarge it.
+        self._problem.project(U)
         T = self.T
         T[: m + b, m : m + b] = correction
         T[coupled : m + b, m : m + b] += C
@@ -167,21 +176,26 @@ class _Basis:
         return self._ritz
 
     def residual(self, n_vectors: int) -> float:
-        """Return the root mean square residual of the first Ritz vectors."""
+        """Return the root mean square of the residuals ``|P M h - theta h|`` of Ritz vectors h.
+
+        ``P M V = V T + (the next block) R`` in its last columns, so the residual of ``h = V y`` is
+        the length of R times the last b entries of y.
+        """
         last = self._coupling @ self.ritz()[1][self.size - self._b :, :n_vectors]
         return float(np.linalg.norm(last) / np.sqrt(n_vectors))
 
     def pairs(self, n_vectors: int) -> Pairs:
-        """Return the first Ritz values and vectors, and as many vectors to spare."""
+        """Return the first Ritz values and vectors, and as many spare vectors."""
         vectors = self._combine(2 * n_vectors)
         values = self.ritz()[0][:n_vectors]
         return Pairs(values, vectors[:, :n_vectors], vectors[:, n_vectors:])
 
     def cost_error(self, theta: FloatArray) -> float:
-        """Estimate how far the relaxed cost is above its limit, relative to itself.
+        """Estimate how far the relaxed cost, ``k - sum(theta)``, is above its limit, as a share.
 
-        The traces after the last three steps are those of leading parts of T; Aitken's rule
-        continues the geometric sequence of their differences.
+        The sums of Ritz values after the last three steps are those of leading parts of T. Aitken's
+        rule takes their differences for a geometric sequence and adds up the rest of it. The result
+        is infinite if there are not three steps yet.
         """
         T, m, b, k = self.T, self.size, self._b, theta.size
         if m - 2 * b < k:
@@ -201,6 +215,7 @@ class _Basis:
         return float(change * ratio / max(1 - ratio, 1e-6) / cost)
 
     def _combine(self, n_vectors: int) -> NDArray[np.floating[Any]]:
+        """Return the first Ritz vectors."""
         Y = self.ritz()[1][:, :n_vectors].astype(self._V.dtype)
         combined: NDArray[np.floating[Any]] = self._V[:, : self.size] @ Y
         return combined
@@ -220,10 +235,11 @@ class _Basis:
 def _orthonormal(
     U: NDArray[Any], basis: NDArray[Any], problem: GroupCut, rng: np.random.RandomState
 ) -> tuple[NDArray[Any], FloatArray]:
-    """Return orthonormal columns Q, orthogonal to the basis, and R with ``U = Q R``.
+    """Return orthonormal columns Q and R with ``U = Q R``, for U orthogonal to the basis.
 
-    Cholesky of the Gram matrix, twice if it is not well conditioned. Where columns of U depend on
-    each other (an invariant space was found), fresh random directions take their place.
+    With the Cholesky factor ``U'U = L L'``, Q is ``U L'^-1``. That is repeated if U is not well
+    conditioned. If columns of U depend on each other, because the basis holds an invariant space,
+    random directions orthogonal to the basis take their place.
     """
     R = np.eye(U.shape[1])
     for _ in range(4):
@@ -250,7 +266,7 @@ def _with_fresh_directions(
     problem: GroupCut,
     rng: np.random.RandomState,
 ) -> tuple[NDArray[Any], FloatArray]:
-    """Replace what U lacks in rank by random directions."""
+    """Return Q and R as ``_orthonormal`` does, with random directions for the lost rank of U."""
     double = U.astype(np.float64)
     left, lengths, right = np.linalg.svd(double, full_matrices=False)
     eps = np.finfo(U.dtype).eps
