@@ -1,4 +1,4 @@
-"""Fair clustering estimators."""
+"""Fair clustering estimators. The names of the wings kmeans and spectral load on first use."""
 
 from typing import TYPE_CHECKING
 

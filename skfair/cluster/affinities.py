@@ -1,4 +1,7 @@
-"""Affinities of spectral clustering, with settings of their own."""
+"""Public names of the affinities of spectral clustering, as objects for ``affinity=``.
+
+They are in ``cluster/spectral/affinities``, and load on first use.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Batches of new rows that join the clusters of a fit within limits of their own."""
+"""Reading a batch of new rows, for the method ``assign`` of FairKMeans and FairAssignment.
+
+The rows of a batch join the clusters of a fit within limits on the batch.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from skfair.utils.validation import check_weights
 def read_batch(
     estimator: SensitiveFeaturesMixin,  # fitted
     X: MatrixLike,
-    sensitive_features: ColumnsLike | None,
+    sensitive_features: ColumnsLike | None,  # if None, they are read from columns of X
     sample_weight: ColumnLike | None,
-    **check_params: Any,
+    **check_params: Any,  # options of ``read_features``
 ) -> TrainingData:
-    """Return a batch of new rows, checked, with groups of its own."""
+    """Return a batch, checked. Its groups are encoded anew, so some of the fit may be absent."""
     if is_lazy(X, sensitive_features, sample_weight):
         raise TypeError(
             "assign decides on a whole batch in memory, got a Dask collection. Pass batches "

@@ -1,7 +1,8 @@
 """Post-processing for any clusterer: the clusters stay, and rows join them within limits.
 
-``fit`` reads as the method does: fit the clusterer, ask what each row pays in each cluster, turn
-the limits into constraints, assign by prices.
+``fit`` takes the steps of the method: fit the clusterer, ask what each row pays in each cluster
+(:func:`cost_table`), turn the limits into constraints (``limits.py``), assign by prices
+(``assignment/by_prices.py``).
 """
 
 from __future__ import annotations
@@ -239,7 +240,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         problem = self._problem(data, costs.shape[1])
         placement = assign(problem, costs)
         if placement.is_feasible:
-            placement.settle()  # few rows, or heavy ones, have no cheap single moves
+            # If rows are few or heavy, single moves leave cost that several at once can gain.
+            placement.settle()
         self.labels_ = np.asarray(placement.labels, dtype=np.int32)
         own = costs[np.arange(len(costs)), self.labels_]
         self.cost_ = float(np.average(own, weights=problem.weights))
@@ -252,6 +254,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         return self
 
     def _checks(self) -> dict[str, Any]:
+        """Return how rows are checked: not at all if a function of the user reads them."""
         if self.costs is not None:
             return {"skip_check_array": True}
         return {**ROW_CHECKS, "accept_sparse": get_tags(self).input_tags.sparse and "csr"}
@@ -281,7 +284,10 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         metadata: dict[str, Any],
         others: dict[str, Any],
     ) -> Any:
-        """Return the frozen clusterer, or a fitted clone."""
+        """Return the frozen clusterer, or a fitted clone.
+
+        ``metadata`` are the further arguments of ``fit``, and ``others`` what routing may pass on.
+        """
         inner = self._inner()
         if metadata and isinstance(inner, FrozenEstimator):
             raise ValueError(
@@ -380,9 +386,10 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
 
 
 def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
-    """Return squared distances to the centres of clusters, measured from the middle of these.
+    """Return squared distances to the centres, (n_samples, n_clusters).
 
-    Squares of a far offset would leave no digits of the distances. Sparse rows stay where they are.
+    The middle of the centres is subtracted first, because far from 0 squares would leave no digits
+    for the distances. Sparse rows would lose their zeros, so they stay as they are.
     """
     is_sparse = sparse.issparse(X)
     X = X if is_sparse else np.asarray(X)
@@ -406,7 +413,8 @@ def negative_log_chances(clusterer: Any, X: MatrixLike) -> FloatArray:
     return np.asarray(-np.log(np.maximum(chances, TINY)))
 
 
-# What a clusterer may have, and the cost that goes with it; the first that fits is taken.
+# Attributes that a clusterer may have, and the cost that goes with each; the first that it has
+# decides.
 COSTS: dict[str, CostFunction] = {
     "predict_proba": negative_log_chances,
     "cluster_centers_": distances_to_centers,
@@ -415,7 +423,10 @@ COSTS: dict[str, CostFunction] = {
 
 
 def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
-    """Return what rows pay in each cluster, by a function or by what fits the clusterer."""
+    """Return what rows pay in each cluster, (n_samples, n_clusters), and check it.
+
+    ``function`` is the parameter ``costs``. If it is None, the attributes of the clusterer decide.
+    """
     name = type(clusterer).__name__
     if function is None:
         function = next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)

@@ -1,4 +1,12 @@
-"""Constraints on clusters, made from the parameters of a clusterer."""
+"""Constraints on clusters, made from the parameters of a clusterer and its data.
+
+FairKMeans, FairAssignment and FairSpectralClustering call :func:`representation_constraints`, which
+reads ``share_bounds`` or ``min_balance`` (:func:`proportion_constraints`) and ``size_bounds``
+(``sizes.py``), and raises if no clustering can meet them. ``assignment/counts.py`` builds the
+constraints. ParetoFairKMeans calls the parts, since it asks for many balances.
+
+A *balance* is the size of the smallest group over that of the largest group of an attribute.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +26,7 @@ from skfair.utils.text import listed
 from skfair.utils.validation import weight_range
 from skfair.utils.warn import warn_user
 
-# The parameters of a clusterer that say what its clusters have to satisfy.
+# The parameters of a clusterer that say what its clusters have to satisfy, in this order.
 Limits = tuple[float | None, bool, Any, Any]
 limits_of: Callable[[Any], Limits] = attrgetter(
     "min_balance", "relative_balance", "share_bounds", "size_bounds"
@@ -29,9 +37,10 @@ MIN_BALANCE = 0.8
 
 
 def compare_groups(limits: Limits) -> bool:
-    """Whether the limits ask for groups, and not only for sizes of clusters.
+    """Return whether a fit with these limits needs groups.
 
-    If sizes are limited, the default of ``min_balance`` does not count as a wish.
+    It does not if only sizes are limited. The default of ``min_balance`` beside ``size_bounds`` is
+    not taken as a wish for balance.
     """
     min_balance, _, share_bounds, size_bounds = limits
     is_asked = share_bounds is not None or min_balance not in (None, 0, MIN_BALANCE)
@@ -39,9 +48,9 @@ def compare_groups(limits: Limits) -> bool:
 
 
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
-    """Balance of the whole sample for each attribute: smallest over largest group.
+    """Return the balance of the whole sample for each attribute; ``sums`` are weights of groups.
 
-    A group without any weight is an error: its balance of 0 would switch the limits off in silence.
+    A group without any weight is an error, since a balance of 0 would silently switch limits off.
     """
     absent = np.flatnonzero(sums <= 0)
     if absent.size:
@@ -55,9 +64,10 @@ def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
 
 
 def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
-    """Balance of each cluster for each attribute; 0 for an empty cluster.
+    """Return the balance of each cluster for each attribute; 0 for an empty cluster.
 
-    A group without any weight counts as absent, as in :mod:`skfair.metrics`.
+    ``counts`` has the shape (n_clusters, n_groups). A group without any weight in all clusters is
+    left out, as in :mod:`skfair.metrics`.
     """
     balances = np.zeros((counts.shape[0], groups.n_attributes))
     for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
@@ -71,15 +81,18 @@ def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
 def warn_of_crossing(
     counts: FloatArray, groups: GroupEncoding, min_balance: float, relative_balance: bool
 ) -> None:
-    """Warn if crossed groups are balanced and an attribute by itself is less so."""
+    """Warn if crossed groups satisfy ``min_balance`` and an attribute by itself does not.
+
+    ``counts`` (n_clusters, n_groups) are those of the crossed groups, such as (female, old).
+    """
     levels = groups.levels
     if levels.combinations is None:
         return
     below = []
     for name, codes in zip(levels.attributes, levels.combinations.T, strict=True):
         by_level = counts @ np.eye(codes.max() + 1)[codes]
-        balances = np.append(by_level, by_level.sum(axis=0)[None], axis=0)
-        smallest = balances.min(axis=1) / np.maximum(balances.max(axis=1), TINY)
+        sizes = np.append(by_level, by_level.sum(axis=0)[None], axis=0)  # the last: of the data
+        smallest = sizes.min(axis=1) / np.maximum(sizes.max(axis=1), TINY)
         reached = smallest[:-1].min() / (smallest[-1] if relative_balance else 1.0)
         if reached < min_balance - SUM_ROUNDING:
             below.append(f"{name!r} alone {reached:.2f}")
@@ -115,7 +128,10 @@ def proportion_constraints(
     weights: FloatArray | None,
     held: FloatArray | None,
 ) -> Constraints:
-    """Return the limits on balances or shares as constraints."""
+    """Return the limits on balances or shares as constraints.
+
+    The result has no constraints if there are no limits, but keeps a ``min_balance`` for reports.
+    """
     sums, members = groups.sums(weights), groups.counts
     if held is not None:
         sums = held.sum(axis=0) + sums
@@ -151,7 +167,10 @@ def proportion_constraints(
 
 
 def check_group_sizes(groups: GroupEncoding, n_clusters: int, members: IntArray) -> None:
-    """Every cluster needs a member of every group, so a group must have enough of them."""
+    """Raise if a group has fewer members than there are clusters.
+
+    A positive balance needs a member of every group in every cluster.
+    """
     small = np.flatnonzero(members < n_clusters)
     if small.size:
         named = listed([f"'{groups.names[g]}' ({members[g]} rows)" for g in small])
@@ -163,10 +182,10 @@ def check_group_sizes(groups: GroupEncoding, n_clusters: int, members: IntArray)
 
 
 def members_known(held: FloatArray, groups: GroupEncoding, sums: FloatArray) -> IntArray:
-    """Return how many members of each group there are at least, held by clusters or new.
+    """Return how many members each group has at least, held by clusters or new.
 
-    Only the weight of the rows that clusters hold is known. Rows of weight 1 are as many as their
-    weight, and if there is any weight, there is at least one row.
+    Only the weight of the rows that clusters hold is known, not their number. It is taken to be the
+    weight, as for rows of weight 1, and at least one for each cluster that holds any weight.
     """
     surely = (held > 0).sum(axis=0) + groups.counts
     return np.asarray(np.maximum(np.rint(sums).astype(np.int64), surely))
@@ -175,7 +194,10 @@ def members_known(held: FloatArray, groups: GroupEncoding, sums: FloatArray) -> 
 def _read_share_bounds(
     share_bounds: Any, groups: GroupEncoding, sums: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper shares per group from a factor or a dict."""
+    """Return lower and upper share of each group, from a factor or a dict, and check them.
+
+    ``sums`` are the weights of the groups.
+    """
     totals = np.array([part.sum() for part in np.split(sums, groups.offsets[1:-1])])
     shares = sums / totals[groups.attribute_of_group]
     if isinstance(share_bounds, Mapping):

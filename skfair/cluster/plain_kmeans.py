@@ -1,4 +1,8 @@
-"""Plain k-means, of which clusterings start: the best of several runs of scikit-learn's."""
+"""Plain k-means by scikit-learn, for starting centres and for the labels of an embedding.
+
+``kmeans/starts.py`` and ``spectral/rounding.py`` call :func:`best_runs`. :func:`spread_rows` is its
+k-means++, faster than scikit-learn's.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,23 @@ from skfair.cluster.assignment.points import squared_norms
 from skfair.utils.threads import one_thread, over_blocks
 from skfair.utils.warn import hidden
 
+# Python's threads make the runs. OpenMP would start threads of its own in each of them.
 _fit = one_thread(KMeans.fit)
 
 
 def best_runs(
-    seen: list[NDArray[Any]],  # points, seen in several ways
+    seen: list[NDArray[Any]],  # versions of the same points, each clustered by itself
     weights: FloatArray,
     n_clusters: int,
-    init: str,
-    n_trials: int,
+    init: str,  # "k-means++" or "random"
+    n_trials: int,  # runs for each version
     rng: np.random.RandomState,
     max_iter: int = 50,
 ) -> list[KMeans]:
-    """Return the best of several plain k-means runs on each; threads share what is seen.
+    """Return, for each version of the points, the best of ``n_trials`` runs of plain k-means.
 
-    One call makes all runs on the same points: its checks take longer than a run on few.
+    Threads share the versions. All runs on one of them are one call of ``KMeans.fit``, since its
+    checks take longer than a run on few points.
     """
     seeds = rng.randint(np.iinfo(np.int32).max, size=len(seen))
 
@@ -42,11 +48,11 @@ def best_runs(
         kmeans = KMeans(
             n_clusters, init=first, n_init=n_trials, max_iter=max_iter, random_state=seed
         )
-        # OpenMP counts the threads of each thread of Python by itself. The rows are checked.
+        # The rows are checked already.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             return _fit(kmeans, seen[i], sample_weight=weights)
 
-    # Fewer distinct points than clusters are no reason to warn.
+    # That there are fewer distinct points than clusters is no reason to warn here.
     with hidden("Number of distinct clusters", ConvergenceWarning):
         return over_blocks(runs, len(seen), 1)
 
@@ -54,11 +60,12 @@ def best_runs(
 def spread_rows(
     points: NDArray[Any], weights: FloatArray, n_rows: int, rng: np.random.RandomState
 ) -> IntArray:
-    """Draw rows that are far apart: k-means++ with several candidates for each.
+    """Draw rows that are far apart, by k-means++ with several candidates for each.
 
-    Candidates are drawn by their squared distance to the nearest row so far, and the one that
-    leaves the least distance to all rows is taken. This is what scikit-learn's ``kmeans_plusplus``
-    does, whose checks of every product take two thirds of its time.
+    Candidates are drawn with a probability in proportion to weight times squared distance to the
+    nearest row so far. The one after which the sum of these products is smallest is taken. This is
+    what scikit-learn's ``kmeans_plusplus`` does, whose checks of every product take two thirds of
+    its time.
     """
     points = points.astype(np.float32, copy=False)  # single precision is enough to draw
     weights = (weights / weights.max()).astype(np.float32)
@@ -78,7 +85,7 @@ def spread_rows(
     for i in range(1, n_rows):
         places = rng.uniform(size=n_candidates) * left
         drawn = np.searchsorted(np.cumsum(weights * nearest, dtype=np.float64), places)
-        candidates = np.minimum(drawn, weights.size - 1)  # sums are rounded
+        candidates = np.minimum(drawn, weights.size - 1)  # by rounding, a place may be past the end
         closer = np.minimum(distances(candidates), nearest)
         remains = closer @ weights
         best = int(remains.argmin())

@@ -1,4 +1,8 @@
-"""What clusterers say of their labels: counts by group, limits, and what these are missed by."""
+"""What clusterers report of their labels: counts by group, limits, and violations.
+
+FairKMeans, FairAssignment and FairSpectralClustering call :func:`count_attributes` at the end of
+``fit``. :func:`limits_in_force` makes the part of it that reports and monitors read, ``_limits``.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,7 @@ class FairClusterMixin(ClusterMixin):
 
 
 def missed_by(problem: GroupedRows, labels: NDArray[Any]) -> float:
-    """Return what the constraints are missed by where they are missed by a whole row or more."""
+    """Return the sum of what constraints are missed by, if that is a whole row or more, or 0."""
     counts = problem.counts(labels)
     return problem.constraints.violation_beyond(counts, problem.largest_weight)
 
@@ -72,7 +76,7 @@ def warn_of_missed(limits: str, missed: float, details: str = "") -> None:
 def count_attributes(
     counts: FloatArray, groups: GroupEncoding, constraints: Constraints
 ) -> dict[str, Any]:
-    """Return what is said of the counts of the groups."""
+    """Return the fitted attributes that follow from the counts, (n_clusters, n_groups)."""
     balances = attribute_balances(counts, groups).min(axis=1)
     return {
         "cluster_sizes_": counts[:, groups.attribute_of_group == 0].sum(axis=1),
@@ -84,7 +88,11 @@ def count_attributes(
 
 
 def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Constraints) -> InForce:
-    """Return the limits on clusters, and what their counts by group reach."""
+    """Return each limit by name, with the value that the counts (n_clusters, n_groups) reach.
+
+    With a limit on the balance, absolute balances and balances relative to the data are both named.
+    Without any limit on groups, the balance is reported alone.
+    """
     if constraints.sizes is not None:
         sizes = counts[:, groups.attribute_of_group == 0].sum(axis=1)
         others = limits_in_force(counts, groups, constraints._replace(sizes=None))
@@ -92,7 +100,7 @@ def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Cons
     if not groups.levels.attributes:  # no groups were given
         return {}
     if constraints.shares is not None:
-        counts = counts[counts.any(axis=1)]
+        counts = counts[counts.any(axis=1)]  # an empty cluster has no shares
         of_groups = groups.attribute_of_group
         shares = counts / (counts @ (of_groups[:, None] == of_groups))
         ends = np.append(shares.min(axis=0), shares.max(axis=0)).tolist()
@@ -110,7 +118,7 @@ def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Cons
 
 
 def sizes_in_force(sizes: FloatArray, low: FloatArray, high: FloatArray) -> InForce:
-    """Return the sizes of clusters, and their bounds: of each one, if these are not all equal."""
+    """Return the extreme sizes of clusters with their bounds, or each size if bounds differ."""
     if (low == low[0]).all() and (high == high[0]).all():
         names = "smallest size of a cluster", "largest size of a cluster"
         reached = dict(zip(names, (float(sizes.min()), float(sizes.max())), strict=True))

@@ -1,4 +1,8 @@
-"""Weights that each cluster may hold, from the bounds on sizes that users give."""
+"""The parameter ``size_bounds``: from what the user gives to weights that each cluster may hold.
+
+``limits.py`` and ``ParetoFairKMeans`` call :func:`size_limits`, after the constraints on groups are
+made.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +21,31 @@ def size_limits(
     size_bounds: Any,
     n_clusters: int,
     groups: GroupEncoding,
-    constraints: Constraints,  # that compare groups
+    constraints: Constraints,  # the constraints on groups, for contradictions with them
     weights: FloatArray | None,  # (n_samples,): sample weights
     # (n_clusters, n_groups): weight that the clusters hold already
     held: FloatArray | None = None,
 ) -> FloatArray | None:
-    """Return the smallest and the largest weight of each cluster: (2, n_clusters), if any.
+    """Return the smallest and the largest weight of each cluster, (2, n_clusters), or None.
 
-    Bounds that no clustering can meet are errors that name what contradicts what.
+    Without sample weights, bounds are rounded inwards to whole rows. Bounds that no clustering can
+    meet are errors that name what contradicts what.
     """
     if size_bounds is None:
         return None
-    smallest_weight, row = weight_range(weights)
+    smallest_weight, row = weight_range(weights)  # ``row`` is the largest weight of a row
     total = float(groups.n_samples if weights is None else weights.sum())
     if held is not None:
         total += float(held[:, groups.attribute_of_group == 0].sum())
     low, high = _as_weights(size_bounds, n_clusters, total)
-    if held is not None:  # few rows join many, whose share no whole row changes by so little
+    # If few rows join many, a bound as a share of all lies between whole rows: it is rounded
+    # outwards. Otherwise it is rounded inwards, if all rows have the same weight.
+    if held is not None:
         low, high = row * np.floor(low / row), row * np.ceil(high / row)
     elif smallest_weight == row:
         low, high = row * np.ceil(np.round(low / row, 6)), row * np.floor(np.round(high / row, 6))
+    # What contradictions are looked for in: the cluster with the smallest upper bound, the size of
+    # the largest attribute whose balance is limited, and the cluster k whose bounds cross most.
     betas, tightest = constraints.min_balances, int(high.argmin())
     n_groups = 0 if betas is None else int(np.diff(groups.offsets)[betas > 0].max(initial=0))
     k, rounding, most = int((low - high).argmax()), SUM_ROUNDING * total, high[tightest]

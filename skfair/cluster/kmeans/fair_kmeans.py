@@ -1,8 +1,12 @@
 """k-means whose clusters keep the groups in proportion.
 
-``fit`` reads as the method does: read the data and groups, bind the limits to the rows, solve from
-plain k-means, report. The default solver, by prices, is skfair's own. The other solvers are the
-method of safairkm and the method that its paper compares with.
+``fit`` takes the steps of the method: read the data and groups, bind the limits to the rows
+(:func:`bind`), solve from starts of plain k-means (:func:`solve`), report (``results.py``).
+``partial_fit`` continues with the next part of a stream (``stream.py``), and ``predict``,
+``transform``, ``score`` and ``assign`` are for new rows (``prediction.py``).
+
+The default solver (``prices.py``) is skfair's own. The other solvers come from papers: those of
+safairkm, and the variational method that it compares with.
 """
 
 from __future__ import annotations
@@ -360,7 +364,7 @@ class FairKMeans(
         so_far = self._scaled_centers, self._multipliers, self.cluster_sizes_
         part = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
         found = clustering_attributes(problem, groups, part, held)
-        self.__dict__.update(found | {"status_": self.status_})  # that of fit, as its history
+        self.__dict__.update(found | {"status_": self.status_})  # as ``history_``, that of ``fit``
         return self
 
     @by_block(dtype=np.int32)
@@ -391,6 +395,7 @@ class FairKMeans(
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
         rows, prices = read_features(self, X, **ROW_CHECKS), self._scaled_prices
+        # Without groups, all rows pay the price for the size of the cluster, as one group.
         if codes is None and self._size_prices.any():
             codes, prices = np.zeros((1, rows.shape[0]), np.int32), self._size_prices
         return labels_at_prices(rows, codes, self._scaled_centers, prices, self._units)
@@ -488,6 +493,7 @@ class FairKMeans(
             check_number(min_balance, "min_balance", 0, 1)
         elif share_bounds is None:
             min_balance, share_bounds = self.min_balance, self.share_bounds
+        # A batch that lacks rows of a group cannot be balanced on its own, only with those of fit.
         names = set(data.groups.names)
         lacks_rows = data.groups.counts.min() < self.n_clusters or names < set(self.groups_)
         if before is None and min_balance and lacks_rows:
@@ -505,10 +511,11 @@ class FairKMeans(
         self,
         data: TrainingData,  # new rows
         limits: Limits,
-        held: FloatArray | None,  # what clusters hold already, on which limits are, too
-        **units: Any,
+        # (n_clusters, n_groups): weight that the clusters hold already, which limits include
+        held: FloatArray | None,
+        **units: Any,  # ``units=None``: those of the new rows. Without it, those of the fit
     ) -> RepresentationProblem:
-        """Return the problem of rows that join the clusters of the fit, by default in its units."""
+        """Return the problem of new rows that join the clusters of the fit."""
         constraints = representation_constraints(
             data.groups, self.n_clusters, limits, data.sample_weight, held
         )
@@ -548,7 +555,11 @@ class FairKMeans(
 
 
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
-    """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
+    """Return the limits as constraints on the rows; raise if the solver cannot keep them.
+
+    The default ``min_balance`` is not taken as a wish: a solver that keeps no limit ignores it with
+    a warning, and raises for any other value.
+    """
     groups, min_balance = data.groups, model.min_balance
     if min_balance == MIN_BALANCE and not solver.keeps_balance:
         warn_user(
@@ -569,7 +580,7 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
 def solve(
     model: FairKMeans, problem: RepresentationProblem, solver: ClusteringSolver, X: Any, y: Any
 ) -> Clustering:
-    """Return the best of several runs, which callbacks follow with X and y as passed."""
+    """Return the best of ``n_init`` runs; callbacks get X and y as the user passed them."""
     rng = check_random_state(model.random_state)
     is_single = isinstance(model.n_init, str) or not isinstance(model.init, str)
     n_runs = 1 if is_single else int(model.n_init)

@@ -1,4 +1,4 @@
-"""The converter of k-means to ONNX."""
+"""The converter of k-means to ONNX, which ``wing.py`` names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from skfair.utils.onnx_kinds import refuse_groups
 
 
 def nearest_centers(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, ...]:
-    """Return the nearest centres, as ``predict`` of rows whose groups are not known."""
+    """Return the nodes for labels and distances, as ``predict`` and ``transform`` without groups.
+
+    ``ops`` adds a node to the graph and returns its output.
+    """
     hint = "Fit it without sensitive=, and pass sensitive_features= to fit"
     refuse_groups(model, model._sensitive.columns is not None, hint)
     centers = np.float64(model.cluster_centers_)
-    # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
+    # The middle of the centres becomes the origin, because squares of large numbers lose digits.
     middle = centers.mean(axis=0)
     rows, centers = ops("Sub", ops.number(inputs[0]), middle), centers - middle
     squared = ops.sums(ops("Mul", rows, rows), middle.size)

@@ -1,8 +1,10 @@
 """The trade-off between the cost of k-means and the balance of its clusters, as a whole.
 
 One fit gives the front: from plain k-means to clusters that hold the groups in the proportion of
-the sample. It reads the rows, binds limits to them, solves for all limits together, and reports the
-points that no other dominates. ``select`` returns one of them as a fitted :class:`FairKMeans`.
+the sample. Its steps are: read the rows, choose the balances to ask for (:func:`bind`), solve for
+all of them (:func:`solve`, with the constraints of :func:`limits_at`), and report the points that
+no other dominates (:func:`front_attributes`). ``select`` returns one of these as a fitted
+:class:`FairKMeans`.
 """
 
 from __future__ import annotations
@@ -55,12 +57,14 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
 
-# Each point of the front reads new rows as the training data were read, so it keeps these.
+# Each point of the front is a model that reads new rows as the training data were read. So it gets
+# these attributes.
 _READING = (
     *("n_features_in_", "feature_names_in_", "groups_", "model_features_"),
     *("_group_levels", "_n_rows", "_model_positions"),
 )
-# Exact proportion is seldom possible for whole people; just below it usually is.
+# The largest balance that is asked for, as a share of that of the data. Exact proportion is seldom
+# possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995
 
 
@@ -312,7 +316,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 def bind(
     model: ParetoFairKMeans, data: TrainingData, solver: ClusteringSolver
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of the sample's balance to ask for, and that balance for each attribute."""
+    """Return the targets, and the balance of the sample for each attribute, ``attained``.
+
+    A target is a balance to ask for, as a share of ``attained``.
+    """
     check_suits(solver, data, size_bounds=model.size_bounds)
     targets = target_shares(model.balances)
     attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
@@ -322,7 +329,7 @@ def bind(
 
 
 def target_shares(balances: Any) -> FloatArray:
-    """Return the relative balances to ask for, the two ends included."""
+    """Return the targets in rising order, from 0 to 1, from the parameter ``balances``."""
     if isinstance(balances, Integral):
         return np.linspace(0, 1, int(balances))
     targets = np.unique(np.append(check_numbers(balances, "balances"), (0.0, 1.0)))
@@ -336,7 +343,7 @@ def target_shares(balances: Any) -> FloatArray:
 def limits_at(
     data: TrainingData, attained: FloatArray, size_bounds: Any, n_clusters: int, target: float
 ) -> Constraints:
-    """Return the limits at a share of the balance that the sample has."""
+    """Return the constraints for one target."""
     betas = min(target, _NEARLY_ONE) * attained
     balances = balance_constraints(data.groups, betas, data.weight_range[0])
     sizes = size_limits(size_bounds, n_clusters, data.groups, balances, data.sample_weight)
@@ -351,7 +358,7 @@ def solve(
     targets: FloatArray,
     callback: Callback,
 ) -> Front:
-    """Return the points that the solver found at all targets, each from several starts."""
+    """Return the points that the solver found for all targets; ``n_init`` sets the starts."""
     rng = check_random_state(model.random_state)
 
     def starts(rng: np.random.RandomState) -> list[FloatArray]:
@@ -369,7 +376,11 @@ def front_attributes(
     attained: FloatArray,
     points: list[FrontPoint],
 ) -> dict[str, Any]:
-    """Return the attributes of points that no other dominates, each with a model that predicts."""
+    """Return the attributes of the front: the points that no other dominates.
+
+    Each of them is a fitted model. Labels are kept once, as rows of a small array, and ``select``
+    gives them back.
+    """
     costs = np.array([point.clustering.cost for point in points])
 
     def balance(point: FrontPoint) -> float:
@@ -411,7 +422,10 @@ def front_attributes(
 
 
 def _knee(costs: FloatArray, balances: FloatArray) -> int:
-    """Point farthest above the chord between the ends of the front, both axes scaled to [0, 1]."""
+    """Return the index of the point farthest above the chord between the ends of the front.
+
+    Both axes are scaled to [0, 1]. The index is 0 if there are fewer than three points.
+    """
     if costs.size < 3 or not costs[0] < costs[-1]:
         return 0
     x = (costs - costs[0]) / (costs[-1] - costs[0])

@@ -1,9 +1,11 @@
 """The clustering problem on points that stay in the partitions of a Dask collection.
 
-Cells, weights and labels are arrays of the process that fits, and all that is made of them is made
-there, as for points in memory. A question about the points themselves (sums of clusters, distances)
-goes to the partitions. Each of these is an ordinary problem in memory, in the units and with the
-precision of the whole, and answers with the ordinary methods. The points of a few rows come here.
+``kmeans/rows.py`` makes this problem of large Dask collections. Cells, weights and labels are
+arrays of the process that fits, which computes with them as for points in memory. A question about
+the points themselves (sums of clusters, distances) is sent to all partitions by ``ask``. There
+:func:`_answer` makes an ordinary problem of the partition, with the units and the precision of the
+whole, and calls the ordinary method. The answers are then put together here. If the points of a few
+rows are needed, such as a sample, they are fetched (``subset``).
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ class PointsInPartitions(RepresentationProblem):
         weights: FloatArray | None = None,
     ) -> None:
         super().__init__(X, groups, constraints, n_clusters, weights)  # type: ignore[arg-type]
+        # What a partition has to know of the whole; the rest are arrays of its own rows (_Points).
         names = "n_clusters", "membership", "total_weight", "units", "is_large"
         self._whole = {name: getattr(self, name) for name in names}
         self._whole |= {"n_whole": self.n_samples, "step_of_whole": self.step, "_scaled": None}
@@ -55,7 +58,7 @@ class PointsInPartitions(RepresentationProblem):
         return units_of([spread for part in parts for spread in part])
 
     def _lengths(self) -> NDArray[Any]:
-        return np.zeros(0)
+        return np.zeros(0)  # the partitions keep the lengths of their rows
 
     def ask(
         self,
@@ -64,7 +67,11 @@ class PointsInPartitions(RepresentationProblem):
         centers: FloatArray | None = None,
         **arguments: Any,
     ) -> list[Any]:
-        """Return what a method of the problem, or of its distances, answers in each partition."""
+        """Return the results of a method in all partitions, a list in their order.
+
+        With ``centers`` it is a method of the table of distances to them, otherwise of the problem.
+        ``columns`` have a number per row, and each partition gets its part.
+        """
         question = {"method": method, "centers": centers, "arguments": arguments}
         return self._points.each(_answer, *columns, whole=self._whole, **question)
 
@@ -76,7 +83,7 @@ class PointsInPartitions(RepresentationProblem):
         return part
 
     def scaled(self, rows: Any) -> NDArray[Any]:
-        """Return rows relative to the mean and in units of the spread; they have to be few."""
+        """Fetch rows and return them scaled; they have to be few."""
         return self.subset(np.arange(self.n_samples)[rows]).scaled(slice(None))
 
     def sums(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
@@ -122,6 +129,7 @@ class DistancesInPartitions(Distances):
         return np.concatenate(labels), *near, np.sum(counts, axis=0), sum(paid)
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
+        """Merge the lists of all partitions into ``moves``, under the numbers of the whole."""
         answers = self._ask(CostTable.cheapest_moves, labels, n_kept=moves.row.shape[3])
         for part, start in zip(answers, self.rows.X.starts, strict=True):
             part.row += start
@@ -129,16 +137,20 @@ class DistancesInPartitions(Distances):
 
 
 class _DistancesOfPart(Distances):
-    """Distances of the points of a partition, which have the bits of those in memory."""
+    """Distances of the points of a partition, bit for bit the same as for points in memory."""
 
-    rows: Any  # a problem with what it has to know of the whole
+    rows: Any  # a problem made by ``_Points.problem``, with attributes of the whole
 
     def __init__(self, part: Any, centers: NDArray[Any]) -> None:
         super().__init__(part, centers)
         self.step = part.step_of_whole
 
     def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:
-        """Write the products; rounding depends on how many rows there are, and on their places."""
+        """Write the products of rows and centres; return the rows' squared lengths.
+
+        The rounding of a product of matrices depends on the number of rows and on their places in
+        it. So the rows are put at the places that they have in a block of the whole, among zeros.
+        """
         part, scaled = self.rows, self.rows.scaled(rows)
         first, stop = part.first + rows.start, part.first + rows.stop
         for start in range(first - first % self.step, stop, self.step):
@@ -150,7 +162,7 @@ class _DistancesOfPart(Distances):
 
 
 class _Points(NamedTuple):
-    """The arrays that are kept of a partition."""
+    """The arrays that are kept of a partition, where it is."""
 
     X: NDArray[Any]
     cells: IntArray
@@ -159,6 +171,7 @@ class _Points(NamedTuple):
     first: int  # number of its first row
 
     def problem(self, whole: dict[str, Any]) -> RepresentationProblem:
+        """Return the problem on these rows, without the checks and measures of its ``__init__``."""
         part = RepresentationProblem.__new__(RepresentationProblem)
         vars(part).update(self._asdict(), **whole)
         return part
@@ -173,12 +186,14 @@ def _keep(
     whole: dict[str, Any],
     dtype: Any,
 ) -> _Points:
+    """Return what is kept of a partition; ``numbers`` are the numbers of its rows."""
     first = int(numbers[0]) if numbers.size else 0
     points = _Points(X.astype(dtype, copy=False), cells, weights, np.zeros(0), first)
     return points._replace(norms=points.problem(whole)._lengths())
 
 
 def _spreads(X: NDArray[Any], weights: FloatArray, *, step: int) -> list[Spread]:
+    """Return the measures of a partition, block by block."""
     return [Spread.of(X[i : i + step], weights[i : i + step]) for i in range(0, len(X), step)]
 
 
@@ -190,6 +205,7 @@ def _answer(
     centers: FloatArray | None,
     arguments: dict[str, Any],
 ) -> Any:
+    """Call a method in a partition, see ``PointsInPartitions.ask``."""
     part = points.problem(whole)
     asked = part if centers is None else _DistancesOfPart(part, centers)
     return method(asked, *columns, **arguments)

@@ -1,6 +1,11 @@
-"""Predictions of a fitted clustering by centres and prices, and labels of a batch within limits.
+"""What ``FairKMeans`` computes for new rows.
 
-Centres and prices are those in the units of the problem of the fit.
+- :func:`labels_at_prices` for ``predict``, :func:`center_distances` for ``transform``,
+  :func:`cost_of_rows` and :func:`score_block` (rows in Dask collections) for ``score``. All pass
+  over the rows by :func:`over_distances`.
+- :func:`counts_before` and :func:`batch_labels` for ``assign``: labels of a batch within limits.
+
+Centres and prices are in the scaled units of the fit, ``units``, except in ``batch_labels``.
 """
 
 from __future__ import annotations
@@ -25,19 +30,22 @@ from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
-# Distances of a row in two batches differ by this many units in the last place at most, times the
-# squared norms that they are made of; below that they are tied, and the first cluster gets the row.
+# The distances of a row in two batches differ by rounding, at most by this many units in the last
+# place of the squared norms that they are made of. Closer distances are tied, and the row joins the
+# first of the clusters, so that labels do not depend on the batch.
 _ROUNDING = 64.0
 
 
 def labels_at_prices(
     rows: Rows, codes: IntArray | None, centers: FloatArray, prices: FloatArray, units: Units
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row: where distance plus price is least, without groups distance.
+    """Return the cluster with the smallest squared distance plus prices for each row.
 
-    ``codes`` has the shape (n_attributes, n_samples), ``prices`` (n_clusters, n_groups).
+    ``codes`` (n_attributes, n_samples) are the groups of the rows, each of which pays its column of
+    ``prices`` (n_clusters, n_groups). If ``codes`` is None, no prices are paid.
     """
     labels = np.empty(rows.shape[0], np.int32)
+    # The size of the numbers whose sums are compared; sparse distances are not centred.
     unit = float(squared_norms(centers + units.mean / units.scale * issparse(rows)).max())
     codes = np.empty((0, labels.size), np.int32) if codes is None else codes
     unit += len(codes) * float(np.abs(prices).max(initial=0.0))
@@ -67,7 +75,7 @@ def center_distances(rows: Rows, centers: FloatArray, units: Units) -> NDArray[A
 def cost_of_rows(
     rows: Rows, weights: FloatArray | None, centers: FloatArray, units: Units
 ) -> float:
-    """Return the sum of squared distances to the nearest centres."""
+    """Return the sum of squared distances to the nearest centres, in units of the data."""
 
     def of_part(part: slice, distances: NDArray[Any]) -> float:
         nearest = distances.min(axis=1).astype(np.float64)
@@ -79,9 +87,9 @@ def cost_of_rows(
 def over_distances(
     X: Rows, centers: FloatArray, units: Units, function: Callable[[slice, NDArray[Any]], R]
 ) -> list[R]:
-    """Return what a function makes of each block: a slice of the rows, and their distances.
+    """Return ``function(rows, distances)`` for each block of rows, a slice.
 
-    The distances to the centres are squared and in scaled units.
+    The distances to the centres are squared and in scaled units. The function may change them.
     """
     from skfair.cluster.assignment._kernels.prices import complete_distances, scaled_rows
 
@@ -108,7 +116,7 @@ def over_distances(
 
 
 def score_block(block: dict[str, Any], estimator: Any) -> float:
-    """Score the rows of a block; there may be none, or none with a weight."""
+    """Return ``estimator.score`` of a block, or 0 if it has no rows or no weight."""
     weights = block.get("sample_weight")
     if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
         return 0.0
@@ -116,7 +124,11 @@ def score_block(block: dict[str, Any], estimator: Any) -> float:
 
 
 def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:
-    """Return what the clusters hold already of each group of the fit: (n_clusters, n_groups)."""
+    """Read the parameter ``before`` of ``assign``, which is not None.
+
+    Returns what the clusters hold already of each group, (n_clusters, n_groups). ``of_fit`` are the
+    counts of the fit.
+    """
     if isinstance(before, str):
         if before != "fit":
             raise ValueError(f"before must be 'fit', counts or None, got {before!r}.")
@@ -131,7 +143,10 @@ def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:
 
 
 def batch_labels(problem: RepresentationProblem, centers: NDArray[Any]) -> NDArray[np.int32]:
-    """Return labels of a batch at least cost within its limits; warn if these are missed."""
+    """Return the cheapest labels of a batch within its limits; warn if these are missed.
+
+    ``centers`` are in units of the data.
+    """
     labels = assign(problem, problem.units.inwards(centers), exact=True).labels
     if (missed := missed_by(problem, labels)) > 0:
         warn_user(

@@ -1,11 +1,16 @@
 """The default solver of k-means under constraints: prices of placing each group in each cluster.
 
-A round assigns every row at prices that satisfy the limits and moves the centres to the means
-(``fair_lloyd``). Starts compete, those of many rows on a sample (``Prices.cluster``). Neighbouring
-balances have neighbouring prices and centres, so one round per balance follows the whole front of
-cost against balance once it is on it. Each start is swept up and down, because each direction finds
-points that the other misses. Nothing is thinned out: every clustering that no other dominates is
-kept.
+One clustering, for ``FairKMeans`` (``Prices.cluster``). :func:`fair_lloyd` makes rounds: a round
+assigns every row at prices that satisfy the limits, and moves the centres to the means.
+:func:`placed_rows` then makes a few more rounds, in which whole rows satisfy the limits. The best
+of several starts wins. If there are many rows, starts compete on a sample, and
+:func:`_on_all_rows` carries the winner to all rows.
+
+A whole front of cost against balance, for ``ParetoFairKMeans`` (``Prices.front``). Neighbouring
+balances have neighbouring prices and centres. So :func:`sweep` goes through the balances in order,
+and one round per balance is enough. Each start is swept up and down, because each direction finds
+points that the other misses. If there are many rows, :func:`on_all_points` carries the points from
+a sample to all rows.
 """
 
 from __future__ import annotations
@@ -42,18 +47,19 @@ from skfair.utils.history import History, go_on
 # Steps on the dual in a round, at most. The next round goes on from these prices. With ten, rows of
 # small groups cost 0.1% more (125 fits).
 _STEPS = 20
-# How many rounds may look at all rows of a large problem, before and after the repair.
+# How many rounds may look at all rows of a large problem: this many at prices, and as many again
+# that place whole rows.
 _FULL_ROUNDS = 3
-# Problems of more than three times as many rows make these rounds on a sample of this size. Then
-# follow a few over all rows, whose steps on the dual look at the sample.
+# Problems of more than three times _MIDDLE rows first make _MIDDLE_ROUNDS rounds on a sample of
+# _MIDDLE rows. Then _LAST_ROUNDS over all rows follow, whose steps on the dual look at the sample.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
 _LAST_ROUNDS = 2
-# Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
-# with many constraints the multipliers are never quite at rest, and the centres tremble with them.
+# Rounds end if _PATIENCE of them in a row have not lowered the value of the dual by the share
+# _PROGRESS. With many constraints the multipliers never quite come to rest, nor do the centres.
 _PATIENCE, _PROGRESS = 6, 1e-4
-# How many rounds of repair and improvement may follow.
+# How many rounds that place whole rows may follow.
 FINISHING_ROUNDS = 10
-# By what share a round of placing whole rows and moving the centres has to lower the cost.
+# Such a round has to lower the cost by this share to be followed by another.
 _WORTH_A_ROUND = 1e-5
 
 
@@ -99,8 +105,8 @@ class Prices(ClusteringSolver):
     def cluster(
         self, problem: RepresentationProblem, starts: Sequence[FloatArray], settings: RunSettings
     ) -> Clustering:
-        # The starts of a large problem compete on a sample, where it only has to be seen which is
-        # better; the winner goes on with a few rounds over all rows.
+        # The starts of a large problem compete on a sample, where it is enough to see which is
+        # better. The winner goes on with a few rounds over all rows.
         is_large = problem.n_samples > LARGE
         part = problem.sample(SAMPLE, settings.random_state) if is_large else problem
         run = partial(
@@ -152,7 +158,7 @@ def _on_all_rows(
             callback=settings.callback,
         )
         rounds = _LAST_ROUNDS
-    # A stop leaves whole rows to be placed, and no further rounds.
+    # If the callback has stopped the rounds, whole rows are still placed, once.
     if best.status == "stopped":
         status, rounds = best.status, 0
     result = fair_lloyd(
@@ -180,14 +186,17 @@ def fair_lloyd(
     tol: float = 1e-4,
     # Largest number of rounds with repair and improvement
     finishing_rounds: int = FINISHING_ROUNDS,
-    search_counts: bool = True,  # whether whole counts are sought where single moves get stuck
-    part: RepresentationProblem | None = None,  # a sample of the points that prices are found on
+    search_counts: bool = True,  # whether to search for whole counts, see ``place``
+    # A sample of the points on which prices are found, see ``at_best_prices``
+    part: RepresentationProblem | None = None,
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:
     """Alternate the cheapest assignment under the constraints with the means of the clusters.
 
-    Rounds first follow the dual alone (the few rows near a tie hardly move a mean); once the
-    centres rest, every round is repaired and improved, and rounds go on while the cost falls.
+    At first the rounds take the cheapest clusters at the best prices, where whole rows miss the
+    constraints by little, since the few rows near a tie hardly move a mean. Without ``multipliers``
+    to start from they stay at the higher temperature, with them at the lower one. When the centres
+    rest, ``placed_rows`` makes whole rows satisfy the constraints.
 
     Returns
     -------
@@ -196,7 +205,8 @@ def fair_lloyd(
     """
     temperatures = TEMPERATURES[:1] if multipliers is None else TEMPERATURES[-1:]
     multipliers = problem.no_multipliers() if multipliers is None else multipliers
-    history, lowest, since = History(), np.inf, 0
+    history = History()
+    lowest, since = np.inf, 0  # the lowest value of the dual, and the last round that lowered it
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
@@ -232,13 +242,17 @@ def placed_rows(
     search_counts: bool = False,
     part: RepresentationProblem | None = None,
 ) -> Clustering:
-    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
-    inf = np.inf  # there are no labels yet: any are better
+    """Place whole rows within the constraints and move the centres, while the cost falls.
+
+    A clustering of less violation is always better. The rounds are added to ``history``.
+    """
+    inf = np.inf  # there are no labels yet, and any are better
     best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]
         placed = place(problem, best.centers, best.multipliers, last, _STEPS, search_counts, part)
-        search_counts = search_counts and placed.is_feasible  # once in vain is enough
+        # A search that found nothing once is not repeated.
+        search_counts = search_counts and placed.is_feasible
         means, mass, cost = problem.means(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)
         if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
@@ -265,10 +279,11 @@ def sweep(
     starts: Sequence[FloatArray],
     callback: Callback,
 ) -> list[FrontPoint]:
-    """Sweep the targets up and down from each start and return every clustering found.
+    """Sweep the targets (balances in rising order) up and down from each start.
 
-    The second of every pair of starts begins at the fair end. Points come in the order in which
-    they were found; dominated ones are included.
+    The second of every pair of starts begins at the largest balance, since it suits strict limits
+    (see ``starting_centers``). All clusterings are returned in the order in which they were found,
+    also those that others dominate.
     """
     is_stopped = False
 
@@ -295,6 +310,7 @@ def _follow(
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
+    """Yield a clustering for each target, each from the centres and prices of the one before."""
     at: Clustering | None = None
     for target in targets:
         constraints = constraints_of(target)

@@ -1,4 +1,8 @@
-"""Attributes of a fitted k-means, made from a clustering in the problem's units."""
+"""Attributes of a fitted k-means, made from a clustering in scaled units, and warnings about it.
+
+``FairKMeans`` calls these after a fit or a part of a stream, ``ParetoFairKMeans`` for each point.
+Attributes that begin with an underscore are scaled, for prediction and for the next part.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,10 @@ from skfair.utils.warn import warn_user
 
 
 def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
-    """Return the attributes that prediction without groups needs, for monitors of a run too."""
+    """Return the attributes that prediction without groups needs, with prices of 0.
+
+    Callbacks of a running fit also get them, so that they can predict.
+    """
     return {
         "cluster_centers_": problem.units.outwards(centers).astype(problem.X.dtype),
         "_scaled_prices": np.zeros((problem.n_clusters, problem.n_groups)),
@@ -30,18 +37,19 @@ def clustering_attributes(
     problem: RepresentationProblem,
     groups: GroupEncoding,
     clustering: Clustering,
-    held: FloatArray | float = 0.0,  # (n_clusters, n_groups): weight that the clusters held before
+    held: FloatArray | float = 0.0,  # (n_clusters, n_groups): weight that clusters held before
 ) -> dict[str, Any]:
     """Return all attributes of a fit."""
     prices, bound, units = clustering.prices, clustering.lower_bound, problem.units
     if prices is None:
         prices = problem.group_prices(clustering.multipliers)
-    # In the order in which the constraints were made, which is that of a stream's later parts.
+    # ``partial_fit`` needs them in the order in which the constraints were given: a problem with
+    # rows ``before`` does not reorder its constraints.
     multipliers = np.empty_like(clustering.multipliers)
     multipliers[:, problem.constraint_order] = clustering.multipliers
     is_missed = missed_by(problem, clustering.labels) > 0
     counts = held + problem.counts(clustering.labels) @ problem.membership.T
-    # Means of squared distances as sums over the rows, in units of the data.
+    # From means of scaled squared distances to sums over the rows in units of the data.
     sums = np.array([clustering.cost, bound]) * problem.total_weight
     cost, least = units.squared_outwards(sums).tolist()
     return {
@@ -64,7 +72,11 @@ def clustering_attributes(
 def warn_of_result(
     problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
 ) -> None:
-    """Warn if the limits are not met, or else if the centres still move."""
+    """Give the first warning that applies.
+
+    They are: limits missed by a row or more, or by less if the solver says so, centres that still
+    move, and empty clusters.
+    """
     if (missed := missed_by(problem, clustering.labels)) > 0:
         largest = f" (largest weight of a row: {problem.largest_weight:g})"
         warn_of_missed("The limits", missed, f"{largest}; the balance reached is {balance:.4g}")

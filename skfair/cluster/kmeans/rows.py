@@ -1,4 +1,8 @@
-"""The rows that k-means clusters: in memory, sparse, or in the partitions of Dask collections."""
+"""The problem that k-means solves, made of rows in memory, sparse rows or Dask collections.
+
+``FairKMeans`` (for ``fit``, ``partial_fit`` and ``assign``) and ``ParetoFairKMeans`` call it once
+the rows are read and the limits are bound to them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from skfair.utils.partitioned_rows import PartitionedRows
 
 
 def row_checks(X: MatrixLike) -> dict[str, Any]:
-    """Return what the rows of a fit must be: sparse ones are read in memory only."""
+    """Return the options of ``read_rows``: sparse rows are accepted in memory only."""
     return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
 
 
@@ -28,13 +32,17 @@ def clustering_problem(
     data: TrainingData,
     constraints: Constraints,
     n_clusters: int,
-    held: FloatArray | None = None,  # (n_clusters, n_groups): weight that the clusters hold
-    units: Units | None = None,
+    held: FloatArray | None = None,  # (n_clusters, n_groups): weight that clusters hold already
+    units: Units | None = None,  # those of the fit, for new rows; if None, those of the rows
 ) -> RepresentationProblem:
-    """Return the problem for rows that were read; those of small partitions come here."""
+    """Return the problem for rows that were read.
+
+    Rows of a Dask collection stay in their partitions if they are many. Then ``held`` and ``units``
+    are not used, because ``partial_fit`` and ``assign`` take rows in memory only.
+    """
     X, of_rows = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
     if isinstance(X, PartitionedRows):
-        # Few rows, too, are visited often, and samples of more rows come here in any case.
+        # A fit visits the rows often, and samples of LARGE rows are fetched in any case.
         if len(X) > LARGE and not X.is_small:
             return PointsInPartitions(X, *of_rows)
         X = X.taken(np.arange(len(X)))

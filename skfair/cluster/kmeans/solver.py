@@ -1,8 +1,14 @@
-"""The base of clustering solvers: result, registry, and what a solver offers.
+"""The base of the solvers of k-means under limits: what they get, what they return, who they are.
 
-A solver is a dataclass whose fields are its parameters, with their ranges beside them. Its
-abilities are class variables, which estimators, error messages and the contract tests read. Nobody
-asks for the name of a solver.
+A solver is a dataclass whose fields are its parameters, with their ranges as annotations. Its
+abilities are class variables (``takes_weights``, ``keeps_balance`` and so on), which estimators,
+error messages and contract tests read. They never compare names of solvers.
+
+- ``FairKMeans`` finds a solver by :func:`clustering_solver`, asks :func:`check_suits` whether it
+  can keep the limits on these rows, and calls ``cluster``, which calls ``run`` from each start.
+- ``ParetoFairKMeans`` calls ``front`` instead.
+- Solvers register themselves by :func:`register`. Those of papers make their results by
+  :func:`of_labels`.
 """
 
 from __future__ import annotations
@@ -38,7 +44,7 @@ CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
 
 
 class Clustering(NamedTuple):
-    """The result of a clustering solver, with lengths in the problem's own units."""
+    """The result of a clustering solver, in the scaled units of the problem."""
 
     labels: NDArray[Any]  # cluster of each row
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
@@ -51,17 +57,17 @@ class Clustering(NamedTuple):
     n_iter: int  # number of iterations
     status: Status  # why the solver ended
     history: dict[str, NDArray[Any]]  # columns of equal length
-    # (n_clusters, n_groups): prices of the groups, of a solver that does not find them
-    # through multipliers
+    # (n_clusters, n_groups): prices of the groups; if None, they follow from the multipliers
     prices: FloatArray | None = None
-    # What the solver minimises, if that is not the cost: the best of several runs has least
+    # What the solver minimises, to compare runs by; if None, it is the cost
     objective: float | None = None
 
     @property
     def standing(self) -> tuple[float, float, float]:
-        """The number that the best of several runs has least of.
+        """Key by which runs are compared, the smallest first: violation, objective, cost.
 
-        Runs that end at the same clusters differ by rounding: the first of them is the best.
+        Twelve digits are compared, because runs that end at the same clusters differ by rounding.
+        The first of them is then the best.
         """
         objective = self.cost if self.objective is None else self.objective
         return self.violation, float(f"{objective:.12g}"), float(f"{self.cost:.12g}")
@@ -81,7 +87,8 @@ class RunSettings:
 class FrontPoint(NamedTuple):
     """A clustering of a front and the constraints that it was made under."""
 
-    target: float  # balance asked for, as a share of the data's
+    # Balance that was asked for, as a share of the balance of the data; 0 if none was
+    target: float
     constraints: Constraints
     clustering: Clustering
 
@@ -93,6 +100,8 @@ class Front(NamedTuple):
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 
+# From a balance, as a share of the balance of the data, to constraints. And from a random generator
+# to starting centres. Both are arguments of ``front``.
 ConstraintsOf = Callable[[float], Constraints]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
@@ -219,7 +228,10 @@ def check_suits(
     share_bounds: Any = None,
     size_bounds: Any = None,
 ) -> None:
-    """Raise if a solver cannot take such rows, or keep the limits that it was given on them."""
+    """Raise if a solver cannot take such rows, or cannot keep the limits.
+
+    Limits that are None are not checked. A front has no ``min_balance``.
+    """
     if isinstance(data.X, PartitionedRows) and not solver.takes_sparse:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
@@ -252,7 +264,7 @@ def check_suits(
 
 
 def for_each(function: Callable[[T], R], items: Sequence[T], callback: Callback) -> list[R]:
-    """Return a function of each item, made by threads unless a callback follows what is done."""
+    """Return ``function(item)`` for each item, in threads, or in turn if there is a callback."""
     if callback is not go_on:
         return [function(item) for item in items]
     return over_blocks(lambda i, _: function(items[i]), len(items), 1)
@@ -284,7 +296,10 @@ def of_labels(
     prices: FloatArray | None = None,
     objective: float | None = None,
 ) -> Clustering:
-    """Complete labels to a clustering; without a dual, 0 is the only lower bound on the cost."""
+    """Return the clustering with these labels, for solvers that have no dual.
+
+    Centres are the means, multipliers and lower bound are 0, as are prices unless given.
+    """
     labels = labels.astype(np.int64)
     centers, _, cost = problem.means(labels)
     return Clustering(

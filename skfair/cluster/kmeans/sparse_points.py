@@ -1,4 +1,8 @@
-"""Points to be clustered of which most numbers are 0: no pass over them looks at a zero."""
+"""Points in CSR format to be clustered: no pass over them looks at a zero.
+
+``kmeans/rows.py`` makes this problem of sparse rows. Solvers see no difference to points in memory
+(``assignment/points.py``), whose methods are replaced here if they would fill up zeros.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +20,28 @@ from skfair.cluster.assignment.points import (
     Units,
 )
 
-# k-means starts on all columns if these have this many numbers or fewer, else on the main
-# directions.
+# Plain k-means, for the starting centres, sees dense rows if they have at most this many numbers.
+# Otherwise it sees the rows projected on their main directions.
 _MAX_DENSE = 1 << 22
-# Directions for each cluster, and at least.
+# Number of these directions: for each cluster, and at least.
 _DIRECTIONS, _FEWEST_DIRECTIONS = 2, 40
-# A spread below this share of the lengths of the rows is rounding.
+# A spread below this share of the root mean square length of the rows is rounding.
 _LEAST_SPREAD = 1e-6
 
 
 class SparsePoints(RepresentationProblem):
-    """Points in CSR format, in the same own coordinates as others.
+    """Points in CSR format, with the same scaled coordinates as points in memory.
 
-    The mean is taken from products and sums and never from rows, which stay sparse. So a pass costs
-    O(K nnz) and, beyond a mean and centres, holds no more than the rows have. Products are exact to
-    rounding errors of the squared length of rows, as those of scikit-learn are.
+    Rows minus their mean would have no zeros. So the mean is subtracted from products and sums
+    instead, ``(x - mean)'c = x'c - mean'c``. A pass costs O(K nnz), and the memory is that of the
+    rows, a mean and the centres. Products have rounding errors in proportion to the squared length
+    of the rows, as in scikit-learn.
     """
 
     X: Any  # csr_array or csr_matrix
 
     def _measured(self) -> Units:
-        """Find the mean and the spread of the data; lengths are taken in units of the largest."""
+        """Return mean and spread, computed in units of the largest number against overflow."""
         unit = float(np.abs(self.X.data).max(initial=0.0)) or 1.0
         masses, mean, squares = self.masses, np.zeros(self.X.shape[1]), 0.0
         for start in range(0, self.X.shape[0], self.step):
@@ -55,11 +60,11 @@ class SparsePoints(RepresentationProblem):
         return np.asarray(np.maximum(squares, 0.0))
 
     def scaled(self, rows: Any) -> FloatArray:
-        """Return rows with all their zeros, relative to the mean and in units of the spread."""
+        """Return scaled rows as a dense array; they should be few."""
         return self.units.inwards(self.X[rows].toarray())
 
     def start_points(self, rng: np.random.RandomState) -> FloatArray:
-        """Return rows, if they are many and wide in the directions in which they differ most."""
+        """Return the points that plain k-means starts on: dense rows, or projections of them."""
         n, d = self.X.shape
         if n * d <= _MAX_DENSE:
             return self.scaled(slice(None))

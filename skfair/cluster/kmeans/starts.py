@@ -1,4 +1,8 @@
-"""Starts of fair k-means: two plain k-means solutions."""
+"""Starting centres of fair k-means, from runs of plain k-means or as the user gave them.
+
+``FairKMeans`` and ``ParetoFairKMeans`` call :func:`starting_centers` once per run of ``n_init``,
+and pass the starts to the solver.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +15,37 @@ from skfair._typing import FloatArray
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.plain_kmeans import best_runs
 
-# Starting centres are sought on at most this many points: on 4000, fits of 7,000 to 18,000 rows are
-# a tenth faster and cost .4 % more (adult, bank, compas, generated tables; 5 to 40 clusters).
+# Starting centres are looked for on at most this many points. On 4000, fits of 7,000 to 18,000 rows
+# are a tenth faster and cost 0.4% more (adult, bank, compas, generated tables; 5 to 40 clusters).
 _START_SAMPLE = 10_000
-# Runs of plain k-means, of which the best one is a start: with one each, ten fair runs from twenty
-# starts were worse than one from six on Adult with five clusters (cost 2389 against 2376). All but
-# the last steps on 3,000 of 7,000 rows and more: .86 of the time, cost .12 (+- .06) % more.
+# The best of this many runs of plain k-means is a start. With one run each, ten fair runs from
+# twenty starts were worse than one fair run from six on Adult with five clusters (cost 2389 against
+# 2376). If all steps but the last use 3,000 rows of 7,000 and more, fits take 0.86 of the time and
+# cost 0.12 (+- 0.06) % more.
 _TRIALS = 3
-# Few rows have many local optima, and runs on them are cheap. Of 67 fits of 150 rows without a
-# limit 8 cost 2% more than the best of three runs of KMeans with 3 trials (9 ms), one with 10
-# (16 ms), and none of 379 of 60 to 600 rows as it is (17 to 28 ms).
+# Few rows have many local optima, and runs on them are cheap. So up to _MOST_TRIALS runs are made,
+# in proportion to _FEW_ROWS over the number of rows. With 3 runs (9 ms), 8 of 67 fits of 150 rows
+# without a limit cost 2% more than the best of three runs of KMeans. With 10 (16 ms) it was one of
+# 67, and as it is (17 to 28 ms) none of 379 fits of 60 to 600 rows.
 _FEW_ROWS, _MOST_TRIALS = 3_000, 20
-# Starts that put more of the rows than this into the same clusters lead to the same end.
+# Two starts that put more than this share of the rows into the same clusters lead to the same
+# result, so the second is dropped.
 _SAME = 0.995
 
 
 def starting_centers(
     problem: RepresentationProblem, init: Any, rng: np.random.RandomState
 ) -> list[FloatArray]:
-    """Return the (scaled) centres that were given, or those of two plain k-means runs.
+    """Return one or two starts, which are scaled centres: given ones, or those of plain k-means.
 
-    The first run sees (a sample of) the points as they are. The second sees them relative to the
-    mean of their cell: its clusters hold the groups in nearly equal shares, because what sets the
-    groups apart is taken away, which is the better start when the limits are strict. Their means
-    follow. Without the second run where the first is nearly within the limits, fits of Adult and
-    bank took .6 of the time and cost .3 (+- .07) % more (96 fits): it is worth three more trials.
+    ``init`` is the parameter of the estimator, a name or an array. The first start comes from the
+    points as they are, or a sample of them. If the limits compare groups, the second comes from the
+    points minus the mean of their cell. That takes away what sets the groups apart, so the clusters
+    hold the groups in similar shares, which is the better start for strict limits. The centres are
+    then the means of the points as they are.
+
+    The second start is also made if the first is nearly within the limits. Without it, fits of
+    Adult and bank took 0.6 of the time and cost 0.3 (+- 0.07) % more (96 fits).
     """
     if not isinstance(init, str):
         return [_given_centers(problem, init)]
@@ -52,6 +62,7 @@ def starting_centers(
         seen.append(points - means.astype(points.dtype)[cells])
     n_trials = max(_TRIALS, min(_MOST_TRIALS, _FEW_ROWS // weights.size))
     plain, *apart = best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
+    # Sparse points may have been projected: then the centres are the means of their clusters.
     has_all_columns = points.shape[1] == problem.X.shape[1]
     starts = [plain.cluster_centers_ if has_all_columns else part.means(plain.labels_)[0]]
     for kmeans in apart:
@@ -64,7 +75,7 @@ def starting_centers(
 
 
 def _numbered_by_size(problem: RepresentationProblem, centers: FloatArray) -> FloatArray:
-    """Number clusters so that larger ones have the larger bounds, if their bounds differ."""
+    """Order the centres so that larger clusters get the larger bounds on sizes, if these differ."""
     sizes = problem.constraints.sizes
     if sizes is None or not np.ptp(sizes, axis=1).any():
         return centers

@@ -1,4 +1,8 @@
-"""Clustering a stream: each part is assigned within the limits on everything seen so far."""
+"""The next part of a stream of rows, for ``FairKMeans.partial_fit``.
+
+Each part is assigned so that the limits hold for all rows seen so far. The first part is fitted by
+``fit``.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,25 @@ from skfair.cluster.assignment.by_prices import place
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.kmeans.solver import Clustering
 
-# The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
+# Least weight of a part in the average of the prices, so that about the last thirty parts decide.
+# Older prices belong to centres that have moved on.
 _LEAST_STEP = 0.03
 
 
 def with_part(
-    problem: RepresentationProblem,  # of the part, with what clusters hold already
-    centers: FloatArray,  # (scaled) centres, multipliers and sizes before the part
+    problem: RepresentationProblem,  # the rows of the part; limits include what clusters hold
+    # Before the part: scaled centres, multipliers, and total weight of each cluster
+    centers: FloatArray,
     multipliers: FloatArray,
     sizes: FloatArray,
 ) -> Clustering:
-    """Place the rows of a part; centres move to running means, and prices are averaged."""
-    if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
+    """Place the rows of a part; centres move to running means, and prices are averaged.
+
+    Labels, cost and bound of the result are those of the part. Its status and history say nothing,
+    and the estimator keeps those of ``fit``.
+    """
+    # The solver of ``fit`` may have kept no limits, so it has no multipliers for these.
+    if multipliers.shape != problem.no_multipliers().shape:
         multipliers = problem.no_multipliers()
     placed = place(problem, centers, multipliers)
     means, mass, _ = problem.means(placed.labels)

@@ -1,4 +1,8 @@
-"""k-means as a wing: what it adds to public packages, and what it compiles."""
+"""k-means as a wing, read by ``skfair.utils.wings``.
+
+``NAMES`` are the names that it adds to public packages, with the module of this folder that has
+each. :func:`warm` and :func:`onnx` serve ``python -m skfair warm`` and the conversion to ONNX.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,15 @@ NAMES = {
     "skfair.solvers": {"Prices": "prices"},
 }
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
-_MANY_ROWS = 1 << 17  # from here on rows are summed in one pass
+_MANY_ROWS = 1 << 17  # enough rows for the code that only large problems run
 
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Cluster: yield models, X, y and groups. Costs near zero are summed anew."""
+    """Yield (model, X, y, groups) whose fits compile all kernels of k-means.
+
+    ``few_points`` are three points, repeated: their costs near zero are summed by a kernel of
+    their own.
+    """
     import numpy as np
 
     from skfair.cluster.kmeans.fair_kmeans import FairKMeans
@@ -29,7 +37,7 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     yield model, rows, None, groups
     for method in (model.assign, model.predict):
         method(rows, sensitive_features=groups)
-    for name in CLUSTERING_SOLVERS:  # those of papers as well, where they are installed
+    for name in CLUSTERING_SOLVERS:  # those of papers as well, if they are there
         for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], n_rows // 2))):
             yield FairKMeans(3, solver=name, min_balance=0.5, **_USUAL), X, None, own
         solver = CLUSTERING_SOLVERS[name]()
