@@ -1,8 +1,8 @@
-"""A room for each paper: its algorithms, and those that it compares with.
+"""A folder for each paper: its algorithms, and those that it compares with.
 
-Names such as ``solver="plada"`` find them. Nothing else of skfair imports them, but for the
-registries, when they are asked for a name that they do not know or for all names: skfair works
-without this folder, and without any of its rooms.
+Names such as ``solver="plada"`` find them. Nothing else of skfair imports them, except the
+registries, if they are asked for all names or for one that they do not know. So skfair works
+without this folder, and without any folder in it.
 """
 
 from skfair.utils.deferred import deferred

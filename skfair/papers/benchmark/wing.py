@@ -1,4 +1,8 @@
-"""The algorithms of this paper, which register themselves when they are imported."""
+"""The paper that compares stochastic methods as a wing, read by ``skfair.utils.wings``.
+
+``NAMES`` are the names that it adds to ``skfair.papers``, with the module of this folder that has
+each.
+"""
 
 NAMES = {
     "skfair.papers": {
