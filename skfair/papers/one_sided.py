@@ -26,11 +26,12 @@ from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
 from skfair.utils.rounding import LAST_DIGITS, ROUNDING
 
-# Lengths of the differences that estimate second and first derivatives. The first is wide enough to
-# see the kinks of smoothed losses from a distance.
+# Lengths of the differences that estimate second derivatives (_FAR) and first ones (_NEAR). The
+# first is wide enough to see the kinks of smoothed losses from a distance.
 _FAR, _NEAR = 1.0, 1e-4
+# Iterations of the power method that estimates the largest of them.
 _POWER_STEPS = 20
-# Part of the descent promised by the gradient that a step must achieve.
+# Share of the descent ``eta |gradient|^2`` that a step must achieve.
 _DESCENT = 0.3
 
 
@@ -85,7 +86,10 @@ class OneSided:
         return np.asarray(of_uppers - of_lowers)
 
     def both(self, lam: FloatArray) -> FloatArray:
-        """Return the multipliers of uppers and those of lowers, shape (2, n_constraints)."""
+        """Return lam of upper and of lower bounds by constraint, shape (2, n_constraints).
+
+        It is 0 for bounds that are infinite.
+        """
         both = np.zeros((2, self._problem.n_constraints))
         both[0, self._uppers], both[1, self._lowers] = np.split(lam, [self._uppers.size])
         return both
@@ -98,7 +102,7 @@ class OneSided:
         return self.sides(np.maximum(nu, 0.0), np.maximum(-nu, 0.0))
 
     def unit(self, row: int) -> FloatArray:
-        """Return the multipliers of the problem that pick out one row of G."""
+        """Return the multipliers of the problem that pick out one row of G: one 1 or -1, else 0."""
         lam = np.zeros(self.n)
         lam[row] = 1.0
         return self.signed(lam)
@@ -107,18 +111,21 @@ class OneSided:
 def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
     """Estimate L_F and M_G: the largest curvature of the objective, and the norm of the Jacobian.
 
-    Power iteration on differences of gradients and of values: about 20 times two evaluations and
-    two pull-backs. They hold near one point and may be too small elsewhere.
+    A power iteration applies the Hessian as a difference of gradients, and J'J, J the Jacobian of
+    G, as a difference of values and a pull-back. That is about 20 times two evaluations and two
+    pull-backs. The estimates hold near one point and may be too small elsewhere.
     """
     constraints = OneSided(problem)
     gradient, values = at.gradient(), constraints.values(at)
     start = np.random.RandomState(0).standard_normal(at.theta.size)
 
     def bend(direction: FloatArray) -> FloatArray:
+        """Return the Hessian of the objective times a direction."""
         moved = problem.evaluate(at.theta + _FAR * direction)
         return np.asarray(moved.gradient() - gradient) / _FAR
 
     def tilt(direction: FloatArray) -> FloatArray:
+        """Return J'J times a direction, so the largest stretch is M_G squared."""
         moved = problem.evaluate(at.theta + _NEAR * direction)
         slopes = constraints.signed((constraints.values(moved) - values) / _NEAR)
         return np.asarray(at.gradient(slopes, objective=0.0))
@@ -129,7 +136,7 @@ def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
 
 
 def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:
-    """Return the largest stretch seen in a power iteration."""
+    """Return the largest factor by which ``apply`` stretches a vector of a power iteration."""
     largest, vector = 0.0, start
     for _ in range(_POWER_STEPS):
         length = float(np.sqrt(vector @ vector))
@@ -149,7 +156,8 @@ class GradientStep:
     """
 
     eta: float  # first length
-    # Factor on the length after each step; 0 keeps ``eta`` and takes every step
+    # Factor on the length after each step that is taken. With 0, ``eta`` is fixed and every step is
+    # taken
     growth: float = 1.05
     eta_max: float = np.inf  # largest length
 
@@ -160,7 +168,10 @@ class GradientStep:
         gradient: FloatArray,
         function: Callable[[Evaluation], float],
     ) -> Evaluation:
-        """Return the evaluation after one step; ``function`` is what has the gradient."""
+        """Return the evaluation after one step, or ``at`` if no length lowers the function.
+
+        ``function(evaluation)`` is the function whose gradient is given.
+        """
         if not self.growth:
             return problem.evaluate(at.theta - self.eta * gradient)
         value, squared = function(at), float(gradient @ gradient)

@@ -1,1 +1,1 @@
-"""Compiled kernels of the algorithms of papers."""
+"""Kernels of the papers safairkm (``swap_rows``, ``swaps``) and fair_spectral_dc (FFSC)."""

@@ -1,4 +1,9 @@
-"""Labels that lower the cut of a graph plus a penalty on uneven groups, row by row."""
+"""Labels that lower the cut of a graph plus a penalty on uneven groups, row by row, for FFSC.
+
+The cost of a cluster is ``(volume - within + weight |surplus|^2) / volume``. Here ``within`` are
+the weights between its rows, ``volume`` is the sum of their degrees, and ``surplus`` the sum of
+their ``centred`` groups (the groups of a row minus the shares of the groups).
+"""
 
 import numpy as np
 
@@ -36,8 +41,7 @@ def descend_fair_cut(graph, degrees, centred, weight, order, labels, n_clusters)
     """Move each row of ``order`` to the cluster of least cut plus weighted surplus of groups.
 
     ``graph`` is that of :mod:`skfair.cluster.spectral._kernels.cuts`. Writes labels; returns how
-    many rows moved, and the objective. ``centred[i]`` are the groups of row i minus the groups'
-    shares; a cluster's surplus is their sum. The last row stays.
+    many rows moved, and the objective. The last row of a cluster stays.
     """
     within, volume = np.zeros(n_clusters), np.zeros(n_clusters)
     surplus = np.zeros((n_clusters, centred.shape[1]))

@@ -1,5 +1,10 @@
 """Mini-batch k-means steps and group swaps on labellings, at a cost that does not depend on n.
 
+Callers: ``Swap.descend`` in ``safairkm/swap.py`` (``descend``, ``raise_balance``) and the front in
+``swap_front.py`` (``breed``, ``settle``, ``thin``). Both make ``iterate``, which is
+``kmeans_step`` and then ``swap_step``. A *cell* is the rows of a group in a cluster. The
+*bottleneck* is the cluster of the lowest balance.
+
 The tuples ``data``, ``state`` and ``cells`` are the same as in ``swap_rows.py``. ``work = (block,
 scores, lowest, closest, direction, balances)`` is scratch space of the shapes (d, b), (b,), (b,),
 (b,), (d,) and (K,), b being the batch size. A ``log`` of (rows, sources, targets) takes down every
@@ -361,7 +366,10 @@ def iterate(data, state, cells, batch, at_once, draws, n_candidates, rule, enoug
 
 @njit(cache=True)
 def descend(data, state, cells, rows, sizes, draws, n_candidates, rule, enough, work, log):
-    """Run one iteration per entry of ``draws``; ``sizes`` are those of a batch, and at once."""
+    """Run one iteration per entry of ``draws`` (n_iterations, n_swaps, 2).
+
+    ``sizes`` are the rows of a batch, and how many of them are assigned before centres move.
+    """
     batch_size, at_once = sizes
     for t in range(draws.shape[0]):
         batch = rows[t * batch_size : (t + 1) * batch_size]

@@ -81,6 +81,8 @@ class SSLALM(ALM):
         solver : SSLALM
             A solver with these parameters.
         """
+        # The defaults are the same numbers. They are written here, so that they stay those of the
+        # paper if a default changes.
         return replace(super().paper(), mu=2.0, beta=0.5)
 
     def begin(
@@ -90,7 +92,11 @@ class SSLALM(ALM):
         return SSLALMState(**vars(state), anchor=state.point.copy())
 
     def _descend(self, state: Any, gradient: FloatArray) -> None:
-        """Add the gradient of the term, then renew the anchor from the same x (line 10)."""
+        """Descend by the gradient plus that of the smoothing term, ``mu (x - z)``.
+
+        The anchor moves towards the same x, before the step (line 10). ``ALM`` calls this in each
+        step of training.
+        """
         away = state.point - state.anchor
         state.anchor += self.beta * away
         super()._descend(state, gradient + self.mu * away)

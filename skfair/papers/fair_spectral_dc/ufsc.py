@@ -112,7 +112,11 @@ class UFSC(EigenSolver):
     def _learn(
         self, graph: _Edges, z: FloatArray, dual: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Minimise ``2 z'w - alpha sum(log(degrees(w))) + beta |w|^2`` over w >= 0."""
+        """Minimise ``2 z'w - alpha sum(log(degrees(w))) + beta |w|^2`` over w >= 0, by FDPG.
+
+        ``dual`` (n_rows,) is where the last search ended; if None, it starts from 0. Returns w and
+        the new dual.
+        """
         steepness = float(graph.n_edges.max()) / self.beta
         last = ahead = np.zeros(graph.n_edges.size) if dual is None else dual
         momentum, w = 1.0, np.zeros(z.size)
@@ -167,6 +171,7 @@ class _Edges:
         self.basis = left[:, lengths > 1e-9 * max(lengths.max(initial=0.0), 1.0)]
 
     def sums(self, w: FloatArray) -> FloatArray:
+        """Return the sum of w over the edges of each row."""
         n = self.rows.size
         total = np.bincount(self.first, w, n) + np.bincount(self.second, w, n)
         return np.asarray(total, dtype=np.float64)
@@ -217,6 +222,7 @@ def _smallest(
 
 
 def _rotation(Q: FloatArray, U: FloatArray) -> FloatArray:
+    """Return the rotation R for which U R is closest to Q."""
     left, _, right = np.linalg.svd(Q.T @ U)
     return np.asarray(right.T @ left.T)
 

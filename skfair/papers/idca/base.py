@@ -70,7 +70,7 @@ class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
         return promise
 
 
-# The row that stands for the objective.
+# Rows from 0 on are one-sided constraints. This number stands for the objective.
 OBJECTIVE = -1
 
 # The convex parts of a problem at a point, plus and minus.
@@ -147,7 +147,8 @@ class Linearised:
         self, row: int, of_upper: PartialEvaluation, of_lower: PartialEvaluation
     ) -> FloatArray:
         """Return the gradient of one row, of what its side has: one pull-back."""
-        unit = self._rows.unit(row)  # -1 for lower bounds
+        # Its only entry that is not 0 is 1 for an upper bound, and -1 for a lower one.
+        unit = self._rows.unit(row)
         return (of_upper if unit.sum() > 0 else of_lower).gradient(np.abs(unit), objective=0.0)
 
 
@@ -182,8 +183,10 @@ def switching_step(
 ) -> tuple[int, float, FloatArray] | None:
     """Return the row that a step of Algorithms 2 and 3 serves, its length, and the subgradient.
 
-    Within the tolerance the step is against the objective, by eps / |gradient|; otherwise against
-    the worst constraint, to where its tangent is 0. None where the subgradient is zero.
+    If all constraints are at most ``eps``, the step has the length eps / |gradient| and goes
+    against the objective. Otherwise it goes against the worst constraint, to where its tangent
+    is 0. The number returned multiplies the subgradient. If the subgradient is zero, the result is
+    None.
     """
     row, aim = OBJECTIVE, eps
     excess = float(constraints.max(initial=-np.inf))

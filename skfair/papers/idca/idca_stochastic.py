@@ -156,7 +156,11 @@ class IDCAStochastic(DCSolver):
 
 
 class _ConvexBatch:
-    """The functions g_0 and g_i of (31) on a batch, at a point."""
+    """The functions g_0 and g_i of (31) on a batch, at the iterate w.
+
+    ``_at`` and ``_at_center`` are the convex parts (plus, minus) at w and at the centre of the
+    tangents, and ``_away`` is w minus the centre.
+    """
 
     def __init__(self, problem: DCProblem, center: FloatArray, w: FloatArray, mu: float) -> None:
         self._problem, self._away, self._mu = problem, w - center, mu
@@ -181,7 +185,10 @@ class _ConvexBatch:
         return np.concatenate([of_model, of_aux]) + pull
 
     def predicted(self, w: FloatArray) -> FloatArray:
-        """Return g_i + grad g_i' (w - the point), where scores change as a pass at w says."""
+        """Return g_i + grad g_i' (w - the point) for the next iterate w: what Q grows by.
+
+        The change of the scores is that of a pass through the model at w, not its linearisation.
+        """
         plus, step = self._at[0], w - self._at[0].theta
         change = self._problem.scores(w) - plus.scores
         since_center = plus.scores - self._at_center[0].scores
@@ -195,6 +202,7 @@ class _ConvexBatch:
         return np.asarray(values - tangent - self._rows.bounds + rise + pull)
 
     def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the derivatives of the one-sided rows along a change of scores and parameters."""
         of_aux = np.split(step, self._problem.aux_starts)[1:-1]
         return self._rows.sides(*(_along(part, of_scores, of_aux) for part in parts))
 
@@ -202,9 +210,10 @@ class _ConvexBatch:
 def standing_in(
     draw: CellSampler, rng: np.random.RandomState, n_rows: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return about ``n_rows`` rows, at least one of each cell, and what each stands for.
+    """Draw about ``n_rows`` rows, at least one of each cell; return them and their factors.
 
-    With equal weights: sums over rows times factors are unbiased estimates of sums over all.
+    A factor is how many rows of its cell a drawn row stands for. Sums of rows times factors are
+    unbiased estimates of sums over all rows.
     """
     n_each = max(1, n_rows // draw.sizes.size)
     return draw(rng, n_each), np.repeat(draw.sizes / n_each, n_each)

@@ -60,11 +60,12 @@ from skfair.utils.pieces import NUMBERS
 _HOTTEST, _COLDEST, _LEAST = 0.3, 0.05, 1e-3
 # After this share of the iterations the temperature stays at its last value.
 _ANNEALED = 0.7
-# The unit of the offsets, in total variances: the root of 0.1 (0.03, 0.1, 0.3 and 1 were tried).
+# The unit in which the optimiser sees offsets, in total variances: the root of 0.1 (0.03, 0.1, 0.3
+# and 1 were tried).
 _OFFSET_UNIT = 0.1**0.5
 # The longest gradient of f_2 by the centres that is not cut, per standard deviation.
 _LONGEST = 0.3
-# Movement is measured over this last share of the iterations.
+# Whether a run has converged is judged by the movement in this last share of the iterations.
 _TAIL = 0.1
 
 
@@ -231,7 +232,11 @@ class Smooth(ClusteringSolver):
 
 
 class _Relaxed:
-    """The two objectives as functions of one array: centres, then offsets in their own unit."""
+    """The two objectives as functions of one array x, for ``alternating_gradient``.
+
+    x (n_clusters, n_features + n_present) holds the centres and then the offsets of the groups that
+    have rows, in ``_OFFSET_UNIT``. ``n_iter`` counts iterations, which have their temperatures.
+    """
 
     def __init__(
         self,

@@ -412,7 +412,11 @@ class Swap(ClusteringSolver):
 
 
 class _Descent:
-    """A labelling that is being improved: counts, sums, rows sorted by cell, scratch space."""
+    """A labelling that ``Swap.descend`` improves in place, with the arrays of the kernels.
+
+    ``enough`` is the balance from which on no swaps are made: 1 if there is no limit. The tuples
+    ``_state``, ``_cells``, ``_work`` and ``_log`` are defined in ``papers/_kernels/swaps.py``.
+    """
 
     def __init__(
         self,
@@ -499,14 +503,16 @@ class _Descent:
                 self._log,
             )
             n_swaps += int(n_made)
-            # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
+            # This ends, because every swap raises the smallest balance, or fewer clusters have it.
             if is_stuck or n_made < _PLANNED_SWAPS:
                 return n_swaps
 
 
 def _rows_and_sizes(problem: RepresentationProblem) -> tuple[NDArray[Any], IntArray, int, int]:
+    """Return the first arguments of ``descend`` and ``search``."""
     return problem.X, problem.codes, problem.n_clusters, problem.n_groups
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:
+    """Return the candidates in a pass of a descent, which count from 1; "auto" doubles them."""
     return min(2**n_pass, MAX_CANDIDATES) if isinstance(n_candidates, str) else n_candidates

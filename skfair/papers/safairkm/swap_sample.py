@@ -1,4 +1,10 @@
-"""The rows that swaps work on, their fixed properties, and their labels: checked, and the best."""
+"""What ``swap.py`` (Algorithm 2) and ``swap_front.py`` (Algorithm 3) share.
+
+:class:`SwapSample` holds the data in the form that the kernels take, ``data``, and makes the arrays
+that they write: ``state``, ``scratch`` and, by :func:`new_log`, logs of moves
+(``papers/_kernels/swap_rows.py`` and ``swaps.py`` define these tuples). :class:`BestLabels` chooses
+what a descent returns. The rest checks arguments.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +17,22 @@ from numpy.typing import NDArray
 
 from skfair._typing import IntArray
 
-# Candidates per row of a swap double with each pass of a descent, or rise by one every few
-# iterations of a front, up to this number.
+# The largest number of candidates per row of a swap. They double with each pass of a descent, or
+# rise by one every few iterations of a front.
 MAX_CANDIDATES = 64
-# Below this share of the total variance, a difference of sums has lost digits of the cost.
+# The cost is the total variance minus what the centres explain. Below this share of the total the
+# difference has lost digits, and the cost is computed from the rows.
 CANCELLATION = 1e-6
 # The codes of the targets of a swap in the kernels.
 TARGETS = {"global": 0, "local": 1}
 
 
 class SwapSample:
-    """The data of a problem and what never changes: center, scale, sum of squares, group sizes."""
+    """The rows of a problem, and what never changes.
+
+    ``data`` is (X, center, scale, codes), ``total`` the sum of the squares of shifted and scaled
+    rows, ``sizes`` (n_groups,) the groups, and ``shape`` (n_clusters, n_groups, n_features).
+    """
 
     def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
         from skfair.papers._kernels import swap_rows
@@ -40,13 +51,13 @@ class SwapSample:
         self.total = swap_rows.sum_of_squares(X, center, scale)
 
     def state(self, labels: NDArray[Any]) -> Any:
-        """Return labels with room for counts and sums."""
+        """Return (labels, counts, sums) with empty counts and sums, which kernels fill."""
         n_clusters, n_groups, n_features = self.shape
         counts = np.empty((n_clusters, n_groups), np.int64)
         return labels, counts, np.empty((n_clusters, n_features))
 
     def scratch(self, batch_size: int) -> Any:
-        """Return the scratch arrays of the kernels."""
+        """Return ``work`` of the kernels, scratch space for batches of up to ``batch_size``."""
         n_clusters, _, n_features = self.shape
         return (
             np.empty((n_features, batch_size)),
@@ -95,7 +106,7 @@ class BestLabels:
 
 
 def new_log(shape: tuple[int, ...]) -> Any:
-    """Return room for the rows, old labels and new labels of moves."""
+    """Return empty arrays for the rows, old labels and new labels of moves."""
     return np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32)
 
 

@@ -1,6 +1,8 @@
 """The soft assignments of the variational method, and the bound updates that lower its objective.
 
-The derivation stands in ``variational.py``.
+``Variational.run`` makes a :class:`SoftAssignment`, and in each iteration calls ``update`` for the
+assignments s_ik, then ``means`` and ``measure`` for the centres. The symbols m, n_kj, u_j and L_j
+and the derivation of the bound are in ``variational.py``.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from skfair.utils.rounding import LAST_DIGITS, TINY
 _FLOOR = -100.0
 # Counts below this are raised to it, so that groups without rows and tiny weights divide safely.
 _SMALLEST = 1e-150
-# What the multiples of the constants L_j shrink by after an update whose bound held. Without it
-# Adult (K=10, weight 0.5) needs 1050 updates instead of 230, and ends in a worse minimum.
+# After an update whose bound held, the factors of the constants L_j are multiplied by this. Without
+# it Adult (K=10, weight 0.5) needs 1050 updates instead of 230, and ends in a worse minimum.
 _RELAX = 0.8
 # A cluster of less mass is empty: its centre stays where it is.
 _EMPTY = 1e-30
@@ -69,7 +71,12 @@ class SoftAssignment:
         self._accept()
 
     def update(self, n_updates: int, tol: float) -> int:
-        """Make updates of the bound until they gain little; return how many."""
+        """Update the assignments until the relative gain is at most ``tol``; return how often.
+
+        Each one minimises the bound with the present factors of L_j. If the bound does not hold at
+        its minimum, ``is_low``, factors are doubled and it is minimised again. With weight 0 there
+        is nothing to bound, and one update is exact.
+        """
         if not self.weight:
             self._step(np.zeros((self.target.size, 1)), 0.0)
             self._accept()
