@@ -1,25 +1,29 @@
-"""Fairness constraints: cells of rows, and the averages of them that may not differ.
+"""The base of fairness constraints, and how an estimator gets from ``constraint=`` to limits.
 
 Every constraint of the package has the form
 
     lower <= B m <= upper,   m_c = mean over the rows of cell c of phi(score)
 
-Cells are the atoms of the group algebra (crossed with the class where the constraint needs it), so
-no row is in two cells and the gradient of any combination of constraints is one pull-back. B turns
-cell means into rates of groups and compares them. ``phi`` is the *moment*: a sigmoid of the score
-for rates (its *temperature* T makes it as steep as needed), the loss, or the score itself.
+A *cell* is a set of rows that are in the same groups and, if the constraint looks at the class, of
+the same class. No row is in two cells, so the gradient of any combination of constraints is one
+pull-back. The matrix B turns the cell means m into rates of groups and compares them. ``phi`` is
+the *moment*: a sigmoid of the score for rates (its *temperature* T makes it as steep as needed),
+the loss, or the score itself.
 
-A constraint is a subclass of :class:`Constraint` that says what is averaged
-(:meth:`Constraint.moment`), over which rows (``subset``) and how groups are compared
-(``comparison``). :meth:`Constraint.prepare` does the rest and returns a
-:class:`~skfair.constraints.bound.BoundConstraint`, all that problems and solvers see.
+A subclass of :class:`Constraint` says what is averaged (:meth:`Constraint.moment`), over which rows
+(``subset``) and how groups are compared (``comparison``). Estimators then take these steps:
+
+1. :func:`make_constraints` reads what the user passed: names, objects, or a list of them.
+2. :func:`refuse_second_limit` raises if the estimator and the constraints both set a limit.
+3. :meth:`Constraint.prepare` chooses the limit and calls :func:`bind`, which splits the rows into
+   cells. The result, a :class:`~skfair.constraints.bound.BoundConstraint`, is all that problems and
+   solvers see.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -37,13 +41,12 @@ from skfair.constraints.comparisons import Comparison, make_comparison, not_alon
 from skfair.constraints.moments import Moment, check_moment
 from skfair.groups.limits import ONE_MINUS_RATIO
 from skfair.losses import Loss
-from skfair.utils.docs import documenter
 from skfair.utils.keywords import NamedArguments
 from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.validation import check_limit, check_number
 
-__all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
+__all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "make_constraints"]
 
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
     "constraint", "skfair.constraints", "skfair.constraints.partial", PAPERS
@@ -87,7 +90,9 @@ class Constraint(BaseEstimator, NamedArguments):
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
-        Whether groups are compared within the levels of an allowed attribute.
+        Whether groups are compared within the levels of an allowed attribute. Estimators read it
+        to know that they need ``control_features``. It splits no rows: :meth:`prepare` must do
+        that, as in :class:`~skfair.constraints.ConditionalOn`.
     counts_right : bool
         Whether the constraint counts correct predictions. With several classes, there is then one
         constraint for all classes instead of one for each class.
@@ -118,7 +123,7 @@ class Constraint(BaseEstimator, NamedArguments):
     within_strata: bool = False
     counts_right: bool = False
     taken_by: ClassVar[str | None] = None
-    ranked: ClassVar[type[Any] | None] = None  # the rule within intervals of ranks, if any
+    ranked: ClassVar[type[Any] | None] = None
 
     def __init__(
         self,
@@ -134,8 +139,8 @@ class Constraint(BaseEstimator, NamedArguments):
         if self.subset not in ("all", "class") or self.among_counted:
             return True
         # If the classes change places, each rate r becomes 1 - r: differences of rates stay the
-        # same, ratios and caps do not.
-        return not self.counts_right and self.compared().code != Comparison.code
+        # same, ratios and caps do not. The share of correct predictions does not change at all.
+        return not self.counts_right and not self.compared().is_difference
 
     def moment(self, rows: TrainingRows) -> Moment:
         """Return the moment, which is averaged over the rows of a cell.
@@ -219,9 +224,20 @@ class OneLimit(Constraint):
 
 
 def bind(
-    constraint: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
+    constraint: Constraint,
+    rows: TrainingRows,
+    limit: float,
+    *,
+    # Whether groups are compared within each stratum of ``rows.strata``. This is no attribute of
+    # the constraint: ConditionalOn passes True with the constraint that it wraps.
+    within_strata: bool = False,
 ) -> BoundConstraint:
-    """Bind a constraint to training rows, to all of them or to those of each stratum."""
+    """Bind a constraint to training rows, which :meth:`Constraint.prepare` leaves to this function.
+
+    The checks come here because they need the rows or the comparison: the limit must be a number
+    from 0 on, a moment from outside the package must return one number per row, and with strata at
+    least one of them must have rows of two groups.
+    """
     comparison, subset = constraint.compared(), make_subset(constraint.subset)
     name = type(constraint).__name__
     if comparison.suffix == "_ratio":
@@ -233,15 +249,17 @@ def bind(
         rows, subset, among_counted=constraint.among_counted, adds_classes=constraint.adds_classes
     )
     moment = constraint.moment(rows)
-    if not type(moment).__module__.startswith("skfair."):
+    if not type(moment).__module__.startswith("skfair."):  # a user's own
         check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
         name=name, moment=moment, comparison=comparison, max_disparity=float(limit), **table
     )
-    if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
+    if comparison.counts_lone:  # a group without others is all rows: nothing to compare
         bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
     if bound.moment.is_rate and limit < np.inf:
-        check_limit(limit, f"max_disparity={limit:g}", ratio=_smallest_ratio(constraint, limit))
+        as_ratio = _limit_as_ratio(constraint, limit)
+        check_limit(limit, f"max_disparity={limit:g}", ratio=as_ratio)
+    # There are more groups than attributes if at least one attribute has two groups.
     if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
         raise ValueError(
             "No stratum has rows of two groups, so there is nothing to compare. Pass "
@@ -250,84 +268,29 @@ def bind(
     return bound
 
 
-def _smallest_ratio(constraint: Constraint, limit: float) -> str | None:
-    """Return how a limit on a difference is written as one on the ratio; None for other limits."""
+def _limit_as_ratio(constraint: Constraint, limit: float) -> str | None:
+    """Return the constraint with the same number as ``min_ratio``, for a hint in a warning.
+
+    A limit of 0.8 on a difference limits next to nothing. Who sets it probably means the
+    four-fifths rule, so the warning of ``check_limit`` shows how that is written. Returned is None
+    if the limit is not on a difference, and "" if the constraint has no ``min_ratio``.
+    """
     if constraint.compared().suffix != "_difference":
         return None
-    is_known = "min_ratio" in constraint.get_params()
-    return f"{type(constraint).__name__}(min_ratio={limit:g})" if is_known else ""
+    has_min_ratio = "min_ratio" in constraint.get_params()
+    return f"{type(constraint).__name__}(min_ratio={limit:g})" if has_min_ratio else ""
 
 
 DEFAULT_LIMIT = 0.05  # ``max_disparity`` of the estimators
-ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
-
-_with_parameters = documenter(
-    {
-        "comparison": """comparison : {"difference", "ratio"}, default="difference"
-    Whether the limit applies to the difference of two rates, or to 1 minus the smaller rate over
-    the larger one.""",
-        "min_ratio": """min_ratio : float, default=None
-    The smallest ratio of two rates that is allowed, such as 0.8 for the four-fifths rule. It
-    replaces ``comparison`` and ``max_disparity``.""",
-    }
-)
-
-
-_EXAMPLE = """
-
-Examples
---------
->>> import numpy as np
->>> from {package} import {estimator}
->>> from skfair.constraints import {name}
->>> rng = np.random.default_rng(0)
->>> sex = rng.choice(["f", "m"], 500, p=[0.3, 0.7])
->>> X = rng.normal(size=(500, 3)) + (sex == "m")[:, None] * [1, 0, 0]
->>> y = X[:, 0] + np.where(sex == "m", X[:, 1], X[:, 2]) + rng.normal(size=500){classes}
->>> for limit in ({loose}, {limit}):
-...     model = {estimator}({passed}{name}(limit))
-...     model = model.fit(X, y, sensitive_features=sex)
-...     print(f"limit {{limit}}: disparity {{model.train_disparity_:.2f}}")
-limit {loose}: disparity {before}
-limit {limit}: disparity {after}"""
-
-
-def documented(
-    before: str, after: str, *, loose: float = 1.0, limit: float = 0.05
-) -> Callable[[ConstraintType], ConstraintType]:
-    """Add to the docstring of a constraint its metric, parameters and an example.
-
-    The example prints the disparities ``before`` under the ``loose`` limit, and ``after`` under
-    the ``limit``.
-    """
-
-    def document(kind: ConstraintType) -> ConstraintType:
-        name, metric = kind.__name__, kind().metric
-        measured = (
-            f"\n\nThe disparity is measured by :func:`skfair.metrics.{metric}`." if metric else ""
-        )
-        of_classes = "classification" in kind().tasks
-        example = _EXAMPLE.format(
-            package="skfair.classification" if of_classes else "skfair.regression",
-            estimator="ConstrainedERMClassifier" if of_classes else "FairDecisionRegressor",
-            passed="" if of_classes else "constraint=",
-            classes=" > 0.5" if of_classes else "",
-            name=name,
-            before=before,
-            after=after,
-            loose=loose,
-            limit=limit,
-        )
-        kind.__doc__ = inspect.cleandoc(kind.__doc__ or "") + measured + example
-        return _with_parameters(kind)
-
-    return document
 
 
 def make_constraints(
     constraint: str | Constraint | Sequence[str | Constraint], task: str
 ) -> list[Constraint]:
     """Return the constraints that a user means by a name, a constraint, or a list of them.
+
+    ``task`` is one of those in :attr:`Constraint.tasks`. A constraint that cannot be used for it is
+    refused.
 
     Examples
     --------
@@ -345,8 +308,8 @@ def make_constraints(
     for member in members:
         try:
             made = CONSTRAINTS[member]() if isinstance(member, str) else member
-        except ValueError:  # only those of the task are named
-            fitting = _fitting(task)
+        except ValueError:  # the registry would list the constraints of all tasks
+            fitting = _names_for(task)
             raise ValueError(
                 f"There is no constraint {member!r}.{did_you_mean(str(member), fitting)} Those for "
                 f"{task} are {', '.join(map(repr, fitting))}.{without_papers()}"
@@ -361,7 +324,7 @@ def make_constraints(
             hint = f" {made.taken_by} takes it." if made.taken_by else ""
             raise ValueError(
                 f"constraint={made!r} is not for {task}.{hint} Choose from "
-                f"{', '.join(_fitting(task))}."
+                f"{', '.join(_names_for(task))}."
             )
         limited.append(made)
     return limited
@@ -376,7 +339,11 @@ def have_own_limits(constraint: str | Constraint | Sequence[str | Constraint]) -
 def refuse_second_limit(
     constraint: str | Constraint | Sequence[str | Constraint], max_disparity: Any
 ) -> None:
-    """Raise if ``max_disparity`` was set although each constraint has a limit of its own."""
+    """Raise if ``max_disparity`` was set although each constraint has a limit of its own.
+
+    Estimators call this unless ``max_disparity`` has its default value, which may simply not have
+    been set.
+    """
     if max_disparity is not None and have_own_limits(constraint):
         raise ValueError(
             f"max_disparity={max_disparity!r} would change nothing, because {constraint!r} has a "
@@ -385,5 +352,6 @@ def refuse_second_limit(
         )
 
 
-def _fitting(task: str) -> list[str]:
+def _names_for(task: str) -> list[str]:
+    """Return the names of the registered constraints that can be used for a task."""
     return [name for name in CONSTRAINTS if task in CONSTRAINTS[name]().tasks]

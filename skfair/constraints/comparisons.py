@@ -1,9 +1,16 @@
 """Comparisons of groups: rows for a solver, and the number that a limit bounds.
 
-The rates of an attribute, within a class or a stratum, are a *compared set*. A comparison says
-which linear rows keep the disparity of a set within a limit (:meth:`Comparison.rows`), and how
-large the disparity is, even if each rate is only known to lie in an interval
-(:meth:`Comparison.least`). The threshold scan compiles the same formulas, by ``code``.
+The rates of the groups of one attribute, within a class or a stratum, are a *compared set*.
+:class:`~skfair.constraints.bound.BoundConstraint` asks a comparison two things:
+
+- :meth:`Comparison.rows`: which linear combinations of rates a solver has to keep between bounds,
+  so that the disparity of each set is within the limit. "Rows" are these combinations, never rows
+  of data.
+- :meth:`Comparison.least`: how large the disparity is, or at least is if each rate is only known to
+  lie in an interval. It is computed by :meth:`Comparison.gap` from two rates.
+
+The kernel in ``skfair/_kernels/thresholds.py`` has the formulas of :meth:`Comparison.gap` once more
+and chooses one by ``code``. Change both together. The comparisons:
 
 - :class:`Pairwise`, :class:`Overall`: differences between groups, or from the rate of all rows.
 - :class:`Ratio`, :class:`OverallRatio`: 1 minus the smaller rate over the larger one. A ratio of at
@@ -30,14 +37,18 @@ from skfair.utils.text import listed
 
 
 class Rows(NamedTuple):
-    """Rows of a constraint: what is kept between bounds, as combinations of rates."""
+    """Combinations of rates that a solver keeps between bounds.
 
-    # (n_rows, n_rates): factors of the rates, and of the overall rate that each of them is
-    # compared with
-    of_rates: sparse.csr_array
-    of_overall: sparse.csr_array
-    centers: IntArray  # (n_rows,): the centre that a row is measured from; -1 for none
-    # (n_rows,): bounds
+    With one overall rate for each rate (the rate of all rows of its part), the combinations are
+    ``of_rates @ rates + of_overall @ overall``, minus the centre of a row if it has one.
+    """
+
+    of_rates: sparse.csr_array  # (n_rows, n_rates)
+    of_overall: sparse.csr_array  # (n_rows, n_rates)
+    # (n_rows,): number of the centre, a parameter that the problem adds (see Pairwise); -1 if the
+    # row has none
+    centers: IntArray
+    # (n_rows,): bounds; ``lower`` is -inf if there is only an upper one
     lower: FloatArray
     upper: FloatArray
     row_names: tuple[str, ...]  # what each row compares
@@ -46,28 +57,41 @@ class Rows(NamedTuple):
 class Comparison(ABC):
     """How rates become one number, the disparity."""
 
-    code: ClassVar[int] = 0  # for the threshold scan: difference, ratio, largest rate
+    # The formula of the disparity, for the kernel of thresholds: 0 for a difference of rates, 1 for
+    # 1 minus a ratio, 2 for the largest rate
+    code: ClassVar[int] = 0
     # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
-    # Whether a limit says that all rates of a compared set lie in a window of this length, wherever
-    # it is, or that none is above it
+    # Whether the limit is satisfied exactly if all rates of a compared set lie in some interval of
+    # its length
     is_window: ClassVar[bool] = False
+    # Whether the limit is satisfied exactly if no rate is above it
     is_cap: ClassVar[bool] = False
-    # Whether a rate that is the only one of its set makes a row of its own, unless it is left out
+    # Whether :meth:`rows` and :meth:`least` count a rate that is the only one of its set. It has
+    # nothing to be compared with, so the caller has to leave it out
     counts_lone: ClassVar[bool] = False
-    # Ending of the names of metrics that compare so; None if they are named otherwise
+    # Ending of the names of the metrics that compare in this way; None if they have no such ending
     suffix: ClassVar[str | None] = "_difference"
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether the disparity is a difference of rates, not a ratio or a rate by itself."""
+        return self.code == 0
 
     @abstractmethod
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return rows that are within their bounds exactly if the disparity is within the limit.
 
-        ``sets`` holds the compared set of each rate, in rising order, and ``names`` its name.
+        ``sets`` holds the compared set of each rate, numbered from 0 in rising order, and ``names``
+        the name of each rate.
         """
 
     @abstractmethod
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the disparity of two rates, the smaller first; 0 if it is the larger one."""
+        """Return the disparity of two rates, the smaller one first.
+
+        Arguments in the other order have the disparity 0. A cap looks at the larger rate only.
+        """
 
     def least(
         self,
@@ -77,12 +101,15 @@ class Comparison(ABC):
     ) -> FloatArray:
         """Return the least disparity of rates that lie between bounds (which may be equal).
 
-        ``rates`` and ``overall`` are lower and upper bounds, of shape (n_rates, ...).
+        ``rates`` and ``overall`` are pairs of lower and upper bounds, each of shape (n_rates, ...).
+        The result is the largest over the sets. If bounds are equal, it is the disparity itself.
         """
         (low, high), (low_overall, high_overall) = rates, overall
         first = first_of(sets)
         if not first.size:
             return np.zeros(low.shape[1:])
+        # Whatever the rates are, some rate of the set is at most ``smallest`` and another one at
+        # least ``largest``. The overall rate is the same for all rates of a set.
         smallest = np.minimum.reduceat(high, first)
         largest = np.maximum.reduceat(low, first)
         if self.against_overall:
@@ -92,7 +119,7 @@ class Comparison(ABC):
         return np.asarray(self.gap(smallest, largest).max(axis=0))
 
     def by_group(self, rates: FloatArray, overall: FloatArray) -> FloatArray:
-        """Return what is reported of each group: its rate minus the overall one."""
+        """Return the number that is reported for each group: its rate minus the overall one."""
         return rates - overall
 
     def disparity_of_metric(self, value: float) -> float:
@@ -104,8 +131,9 @@ class Comparison(ABC):
 class Pairwise(Comparison):
     """The largest minus the smallest rate of a compared set.
 
-    More than two rates of a set are measured from a *centre*, a parameter of the problem: all
-    lie within half the limit of it. So J groups cost J rows instead of J (J - 1) / 2.
+    The two rates of a set of two make one row, their difference. If a set has J > 2 rates, the
+    problem gets one more parameter, the *centre* of the set, and each rate must lie within half the
+    limit of the centre. That costs J rows instead of J (J - 1) / 2.
     """
 
     is_window = True
@@ -118,15 +146,17 @@ class Pairwise(Comparison):
         """Return the difference of two rates, or the distances of more from their centre."""
         sizes = np.bincount(sets)
         first = first_of(sets)
-        pairs = first[sizes == 2]
-        members = np.flatnonzero(sizes[sets] > 2)
-        position = np.cumsum(sizes > 2) - 1
+        pairs = first[sizes == 2]  # the first rate of each set of two
+        members = np.flatnonzero(sizes[sets] > 2)  # the rates of larger sets
+        center_of_set = np.cumsum(sizes > 2) - 1
         n_rows = pairs.size + members.size
+        # Entries of the matrix: -1 for the first rate of each pair, then 1 for the second one of
+        # each pair and for each rate of a larger set.
         signs = np.repeat([-1.0, 1.0], [pairs.size, n_rows])
         at = np.append(np.arange(pairs.size), np.arange(n_rows)), [*pairs, *(pairs + 1), *members]
         of_rates = sparse.csr_array((signs, at), shape=(n_rows, len(names)))
         upper = np.repeat([limit, 0.5 * limit], [pairs.size, members.size])
-        centers = np.concatenate([np.full(pairs.size, -1), position[sets[members]]])
+        centers = np.concatenate([np.full(pairs.size, -1), center_of_set[sets[members]]])
         row_names = (
             *(f"{names[p + 1]} - {names[p]}" for p in pairs.tolist()),
             *(f"{names[m]} - middle" for m in members.tolist()),
@@ -155,7 +185,7 @@ class Overall(Pairwise):
 class Ratio(Comparison):
     """1 minus the smallest rate of a compared set over the largest: 0.2 is the 80% rule.
 
-    Each ordered pair of rates is a row. Rates of 0 and 0 are equal.
+    Each ordered pair of rates is a row. Rates of 0 and 0 are equal: their disparity is 0.
     """
 
     code = 1
@@ -169,7 +199,7 @@ class Ratio(Comparison):
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return (1 - limit) times a rate minus another one of its set, at most 0."""
-        members = np.split(np.arange(sets.size), first_of(sets)[1:])
+        members = np.split(np.arange(sets.size), first_of(sets)[1:])  # the rates of each set
         pairs = [pair for own in members for pair in permutations(own.tolist(), 2)]
         larger, smaller = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         of_rates = (1.0 - limit) * _each(names)[larger] - _each(names)[smaller]
@@ -188,7 +218,10 @@ class OverallRatio(Ratio):
     against_overall = True
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return (1 - limit) times one minus the other, of each rate and the overall one."""
+        """Return two rows for each rate: (1 - limit) times the overall rate minus it, and reversed.
+
+        Both are at most 0.
+        """
         kept = not_alone(sets)
         own = _each(names)[kept]
         share = 1.0 - limit
@@ -256,13 +289,13 @@ class MeanExcess(Excess):
     is_mean = True
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return the mean of the rates minus that of the overall ones."""
+        """Return one row, the mean of rate minus overall rate; no row if there are no rates."""
         n = len(names)
         own = sparse.csr_array(np.full((min(n, 1), n), 1 / max(n, 1)))
         return _at_most(limit, own, -own, ("mean of groups - overall",) if n else ())
 
 
-# The words of users -> the comparison, and the rate that a group is compared with.
+# ``comparison`` of a constraint -> its ``reference`` -> the comparison. A cap has no reference.
 COMPARISONS: dict[str, dict[str, Comparison]] = {
     "difference": {"pairwise": Pairwise(), "overall": Overall()},
     "ratio": {"pairwise": Ratio(), "overall": OverallRatio()},
@@ -299,6 +332,7 @@ def not_alone(sets: IntArray) -> IntArray:
 
 
 def _each(names: Sequence[str]) -> sparse.csr_array:
+    """Return the identity: one row for each rate, which is the rate itself."""
     return sparse.csr_array(sparse.eye_array(len(names), format="csr"))
 
 

@@ -1,13 +1,20 @@
-"""Constraints on mean losses: a limit on their differences, or on the largest mean loss.
+"""Constraints on mean losses.
+
+- :class:`LossParity` limits the differences of mean losses between groups,
+- :class:`BoundedGroupLoss` limits the mean loss of each group,
+- :class:`ExcessLoss` limits the excess of a group's mean loss over the mean loss of all rows.
 
 Table 1 of fairness_constrained_benchmark calls the parity constraints demographic parity, equal
-opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
-selection rates differ by 0.245. Hence the names. The third row of the table bounds the sum of the
-absolute differences of both classes, ``LossParity(subset="class", sum_classes="absolute")``: more
-than ``sum_classes=True``, which limits the difference of the sums, and less than each class within
-half the limit. ``ExcessLoss`` is (18) of plada: the mean over the groups, and, as its text has it,
-every group by itself. Its groups overlap; ``members_only=True`` limits those who are in each of
-them, and not those who are not.
+opportunity and equalized odds. They limit losses, not rates: on COMPAS the plain model already
+satisfies a limit of 0.02 while its selection rates differ by 0.245. Therefore they have other names
+here. The third row of the table limits the sum of the absolute differences of both classes, which
+is ``LossParity(subset="class", sum_classes="absolute")``. It is stricter than ``sum_classes=True``,
+which limits the difference of the sums, and less strict than half the limit for each class.
+
+``ExcessLoss`` is equation (18) of plada. The equation limits the mean over the groups
+(``agg="mean"``), its text every group (``agg="worst"``). The groups of that paper overlap. With
+``members_only=True``, the members of each group are limited, and the rows outside a group are not a
+group of their own.
 """
 
 from __future__ import annotations
@@ -16,10 +23,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import AddsClasses
 from skfair.constraints.comparisons import Comparison, Excess, MeanExcess
+from skfair.constraints.documenting import documented
 from skfair.constraints.moments import MeanLoss, Moment
 from skfair.losses import Loss
 
@@ -37,9 +45,11 @@ class _OnLosses(Constraint):
 
     @property
     def depends_on_pos_label(self) -> bool:
-        return self.subset == "positive"  # the loss of a row is the same for both
+        # The loss of a row is the same whichever class is the positive one.
+        return self.subset == "positive"
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
+        # Regression has no positive class.
         task = {"task": "regression"} if pos_label is None else {"pos_label": pos_label}
         return {**super().metric_options(loss), "loss": loss, "subset": self.subset, **task}
 
@@ -80,7 +90,7 @@ class LossParity(_OnLosses):
 
     @property
     def tasks(self) -> frozenset[str]:  # type: ignore[override]
-        """Tasks for which the constraint can be used; numbers have no classes."""
+        """Tasks for which the constraint can be used; a regression target has no classes."""
         if self.subset not in ("all", "positive", "class"):
             raise ValueError(f"subset must be 'all', 'positive' or 'class', got {self.subset!r}.")
         return _CLASSES if self.subset != "all" else _EVERYWHERE | {"predictions"}

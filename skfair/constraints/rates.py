@@ -1,7 +1,9 @@
 """Constraints on rates: shares of rows that are, or are not, predicted positive.
 
-Parity constraints limit differences or ratios of rates between groups; bounded rates are caps that
-every group keeps by itself.
+Parity constraints, subclasses of :class:`RateParity`, limit differences or ratios of rates between
+groups. Bounded rates, subclasses of ``_BoundedRate``, limit the rate of every group and compare no
+groups. A new rate is a subclass that sets ``subset`` (the rows that count) or ``moment`` (what is
+counted about them), and ``parity`` or ``metric`` (the metric that measures it).
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows
 from skfair.constraints.comparisons import Comparison, make_comparison
+from skfair.constraints.documenting import documented
 from skfair.constraints.moments import Moment, Rate
 from skfair.losses import Loss
 from skfair.utils.validation import check_number
 
 
 class _OnRates(Constraint):
-    """The base of constraints on rates."""
+    """The base of constraints on rates, which count positive predictions by default."""
 
     def moment(self, rows: TrainingRows) -> Moment:
         return Rate()
@@ -162,7 +165,7 @@ class FalseNegativeParity(RateParity):
     subset = "positive"
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return Rate(np.full(rows.targets.size, -1.0))
+        return Rate(np.full(rows.targets.size, -1.0))  # counts negative predictions
 
 
 @CONSTRAINTS.register("equalized_odds")
@@ -189,7 +192,7 @@ class AccuracyParity(RateParity):
     counts_right = True
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return Rate(np.sign(rows.targets))
+        return Rate(np.sign(rows.targets))  # counts the prediction that is the true class
 
 
 @CONSTRAINTS.register("predictive_parity")

@@ -1,15 +1,17 @@
 """Constraints on numbers: mean scores, mean residuals, and whole distributions of predictions.
 
-No model is trained under the last two: :class:`skfair.regression.FairDecisionRegressor` moves the
-predictions of a fitted one until they are satisfied.
+Models can be trained under :class:`MeanScoreParity`. The others have no moment: they are for
+post-processing by :class:`skfair.regression.FairDecisionRegressor`, which moves the predictions of
+a fitted model until they are satisfied (``skfair/enforcement/regression_maps.py``).
 """
 
 from __future__ import annotations
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows
+from skfair.constraints.documenting import documented
 from skfair.constraints.moments import MeanScore, Moment
 
-# Further constraints of FairDecisionRegressor. All of them can be imported from skfair.constraints.
+# Further names that the package ``skfair.constraints`` offers, all for FairDecisionRegressor.
 __all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
 
 
