@@ -1,4 +1,19 @@
-"""A fairness constraint on given rows: cells, moments, a matrix that compares them, bounds."""
+"""A fairness constraint on given rows: cells, moments, a matrix that compares them, bounds.
+
+:func:`skfair.constraints.base.bind` makes a :class:`BoundConstraint` of a constraint and the rows
+of a fit. Everything below knows constraints only in this form. What is computed, in this order:
+
+- moments of rows, averaged over each cell (:meth:`BoundConstraint.means`),
+- rates of groups, which are averages of cell means, or quotients of two averages
+  (:meth:`BoundConstraint.rates_between`),
+- for solvers, the linear combinations of rates that are kept between ``lower`` and ``upper``
+  (``matrix`` and :meth:`BoundConstraint.row_values`); for reports and strict enforcement, the
+  disparity that the limit bounds (:meth:`BoundConstraint.disparity`).
+
+:meth:`BoundConstraint.restricted`, :meth:`~BoundConstraint.on_rows`,
+:meth:`~BoundConstraint.refitted` and :meth:`~BoundConstraint.scaled` return the constraint on other
+rates, rows or limits.
+"""
 
 from __future__ import annotations
 
@@ -24,35 +39,37 @@ class BoundConstraint:
 
     name: str  # name of the constraint
     moment: Moment  # what is averaged
-    # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
+    # (n_samples,): the cell of each row. Rows that count in no rate have cell 0 and weight 0
     cells: IntArray
     # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
     row_weights: FloatArray
     rates: sparse.csr_array  # (n_rates, n_cells): turns cell means into the rates of groups
-    # (n_rates, n_cells): turns cell means into the rate that each group's rate may be
-    # compared with
+    # (n_rates, n_cells): turns cell means into the overall rate for each rate, that of all
+    # rows of the same class or stratum
     overall: sparse.csr_array
-    # Rates and overall rates that are quotients; ``rates`` and ``overall`` are then linear
-    # approximations for solvers, and whatever is reported is exact
+    # Rates and overall rates if they are quotients, else None. With quotients ``rates`` and
+    # ``overall`` are linear approximations for solvers, and whatever is reported is exact
     quotients: tuple[Quotients, Quotients] | None
     rate_names: tuple[str, ...]  # name of the group (and class) of each rate
     rate_groups: IntArray  # (n_rates,): number of the group of each rate; -1 for all rows
-    # (n_rates,): number of the set that each rate belongs to; those of one set, an attribute
-    # within a class or stratum, are compared with each other
+    # (n_rates,): number of the set that each rate belongs to, rising from 0. The rates of one set,
+    # the groups of an attribute within a class or stratum, are compared with each other
     compared_sets: IntArray
     comparison: Comparison  # how rates become one number
-    max_disparity: float  # the bound on it
-    is_fairness: bool = True  # False for floors and budgets: limits, but on no disparity
+    max_disparity: float  # the limit on that number
+    is_fairness: bool = True  # False for floors and budgets, which limit no disparity
 
-    # What the comparison makes of the limit, see :class:`skfair.constraints.comparisons.Rows`:
-    # combinations of rates, (n_constraints, n_rates), that are kept between bounds
+    # What the comparison makes of the limit, see :class:`skfair.constraints.comparisons.Rows`. One
+    # limit becomes ``n_constraints`` combinations of rates that are kept between bounds
+    # (n_constraints, n_rates): factors of the rates and of the overall rates
     of_rates: sparse.csr_array = field(init=False)
     of_overall: sparse.csr_array = field(init=False)
-    # (n_constraints,): the centre that a combination is measured from, -1 for none; the bounds
+    # (n_constraints,): the centre that a combination is measured from, -1 if it has none
     centers: IntArray = field(init=False)
+    # (n_constraints,): the bounds
     lower: FloatArray = field(init=False)
     upper: FloatArray = field(init=False)
-    n_centers: int = field(init=False)  # the centres are parameters of the problem
+    n_centers: int = field(init=False)  # each centre is one more parameter of the problem
     row_names: tuple[str, ...] = field(init=False)  # what each combination compares
 
     def __post_init__(self) -> None:
@@ -66,7 +83,10 @@ class BoundConstraint:
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
-        """Shape (n_constraints, n_cells): what is kept between ``lower`` and ``upper``."""
+        """Shape (n_constraints, n_cells): its product with cell means is kept between the bounds.
+
+        Centres are not in it: the problem subtracts them.
+        """
         matrix = sparse.csr_array(self.of_rates @ self.rates + self.of_overall @ self.overall)
         matrix.sort_indices()  # products add up in the order of the cells
         return matrix
@@ -77,7 +97,10 @@ class BoundConstraint:
         return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
 
     def strict_sums(self, scores: FloatArray, rows: slice) -> FloatArray:
-        """Return what some rows, with their scores, add to the strict means of the cells."""
+        """Return what some rows add to the strict means of the cells, given their scores.
+
+        Strict means count decisions or exact losses. The sums of all blocks of rows are the means.
+        """
         values = self.moment.on_rows(rows).strict(scores)
         sums = np.bincount(self.cells[rows], self.row_weights[rows] * values, self.n_cells)
         return sums.astype(np.float64, copy=False)  # bincount of no rows counts integers
@@ -90,14 +113,17 @@ class BoundConstraint:
         return (self.rates @ low, self.rates @ high), (self.overall @ low, self.overall @ high)
 
     def row_values(self, means: FloatArray) -> FloatArray:
-        """Return the exact values of the constraint rows: of quotients, not the linear ones."""
+        """Return the combinations that the bounds are for, (n_constraints,), without centres.
+
+        If rates are quotients, these are the exact ones and not their linear approximations.
+        """
         if self.quotients is None:
             return np.asarray(self.matrix @ means)
         (rates, _), (overall, _) = self.rates_between(means, means)
         return np.asarray(self.of_rates @ rates + self.of_overall @ overall)
 
     def differences_of_means(self, means: FloatArray) -> FloatArray:
-        """Return each group's rate minus the overall one; of bounded rates the rate."""
+        """Return each group's rate minus the overall one, or the rate itself if it is capped."""
         (rates, _), (overall, _) = self.rates_between(means, means)
         return np.asarray(self.comparison.by_group(rates, overall))
 
@@ -106,20 +132,23 @@ class BoundConstraint:
         return self.disparity_of_means(self.means(self.moment.strict(scores)))
 
     def disparity_of_means(self, means: FloatArray) -> float:
-        """Return the disparity that cell means amount to.
+        """Return the disparity, given cell means.
 
-        A disparity that exceeds the limit by rounding only is the limit: of 160/200 - 150/200,
-        floating-point numbers make more than 0.05.
+        If it exceeds the limit by rounding only, the limit is returned: in floating-point numbers,
+        160/200 - 150/200 is more than 0.05.
         """
         disparity, limit = float(self.least_disparity(means, means)), self.max_disparity
         return limit if limit < disparity <= limit + ROUNDING else disparity
 
     def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the least disparity of cell means between bounds of shape (n_cells, ...)."""
+        """Return the least disparity that cell means between two bounds can have.
+
+        The bounds have the shape (n_cells, ...), and the result has the rest of it.
+        """
         return self.comparison.least(*self.rates_between(low, high), self.compared_sets)
 
     def restricted(self, which: IntArray, limit: float, name: str) -> BoundConstraint:
-        """Return the constraint on some of its rates only, with a limit of their own."""
+        """Return the constraint on the rates ``which``, under another limit and name."""
         quotients = self.quotients
         if quotients is not None:
             rates, overall = (Quotients(q.sums[which], q.totals[which]) for q in quotients)
@@ -141,7 +170,8 @@ class BoundConstraint:
     ) -> BoundConstraint:
         """Return the constraint on a sample of the rows: rates are made of the same cells.
 
-        The rows may have other weights, and the constraint other fields.
+        ``weights`` replace the weights of the chosen rows. They are scaled so that they add up to 1
+        in each cell. ``others`` are fields of the result that differ from this constraint.
         """
         cells, weights = self.cells[rows], self.row_weights[rows] if weights is None else weights
         of_cells = np.bincount(cells, weights, self.n_cells)
@@ -152,17 +182,19 @@ class BoundConstraint:
     def refitted(self, rows: IntArray, sample_weight: FloatArray | float = 1.0) -> BoundConstraint:
         """Return the constraint as if it had been bound to some of the rows alone.
 
-        Rates are averages of cell means, and groups that have none of the rows are left out. The
-        weights are those that were given: nothing is left of other rows, not even their rounding.
+        Folds use this. In contrast to :meth:`on_rows`, the weights of the cells in each rate are
+        those that the chosen rows give them, and groups without any of the rows are left out.
+        ``sample_weight`` is the one that the constraint was bound with. It is read again because
+        ``row_weights`` are already rounded quotients.
         """
-        assert self.quotients is None
+        assert self.quotients is None  # those have no matrix of averages
         weights = np.bincount(self.cells[rows], self.row_weights[rows], self.n_cells)
-        of_cells = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
-        rates, overall = (_averaging(m, of_cells) for m in (self.rates, self.overall))
+        left = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
+        rates, overall = (_averaging(m, left) for m in (self.rates, self.overall))
         weights_of_rows = np.where(self.row_weights > 0, sample_weight, 0.0)[rows]
         part = self.on_rows(rows, weights_of_rows, rates=rates, overall=overall)
         if np.array_equal(rates.data, self.rates.data) and not self.comparison.against_overall:
-            # Each rate is the mean of one cell, so that nothing is new in what compares them.
+            # Each rate is the mean of one cell, so the matrix does not change.
             vars(part)["matrix"] = self.matrix
             return part
         has_rows = np.diff(rates.indptr) > 0
@@ -171,14 +203,24 @@ class BoundConstraint:
         return part.restricted(np.flatnonzero(has_rows), self.max_disparity, self.name)
 
     def scaled(self, factor: float) -> BoundConstraint:
-        """Return the constraint with its bound multiplied, for targets in other units."""
+        """Return the constraint with its limit multiplied by a factor.
+
+        The factor is the change of units, if targets are rescaled, or the share of the limit that
+        strict enforcement aims at.
+        """
         return replace(self, max_disparity=self.max_disparity * factor)
 
 
-def _averaging(rates: sparse.csr_array, of_cells: FloatArray) -> sparse.csr_array:
-    """Return rates as averages of the shares that are left of the cells; of nothing they are 0."""
+def _averaging(
+    rates: sparse.csr_array,  # (n_rates, n_cells): weights of cells, which add up to 1 in each row
+    left: FloatArray,  # (n_cells,): share of each cell's weight that its remaining rows have
+) -> sparse.csr_array:
+    """Return the weights of cells when only a share of each cell is left, again adding up to 1.
+
+    A rate that has no cell left is a row of zeros.
+    """
     rates = rates.copy()
-    rates.data = rates.data * of_cells[rates.indices]
+    rates.data = rates.data * left[rates.indices]
     rates.eliminate_zeros()
     total = np.asarray(rates.sum(axis=1)).ravel()
     rates.data /= np.repeat(total, np.diff(rates.indptr))

@@ -1,9 +1,13 @@
 """Cells of rows: which rows count, within which parts groups are compared, and rates from cells.
 
-A *part* holds the rows that ``subset`` chooses: all rows, the rows of one class, each class
-separately, or each of these within a stratum. Cells are the atoms of the group algebra, crossed
-with the parts, so that no row is in two of them. The rates of the groups in a part are averages of
-cell means, or quotients of such averages (the share of positives among the selected).
+A *part* holds rows within which groups are compared: all rows, the rows of one class, each class
+separately, or each of these within a stratum. The ``subset`` of a constraint says which. A *cell*
+holds the rows of one part that belong to the same groups, so no row is in two cells. The rates of
+the groups in a part are averages of cell means, or quotients of such averages (the share of
+positives among the selected).
+
+:func:`skfair.constraints.base.bind` calls :func:`make_subset`, which reads ``subset``, then
+:func:`split_into_cells`. A new way to choose rows is a new :class:`Subset`.
 """
 
 from __future__ import annotations
@@ -47,20 +51,26 @@ class TrainingRows(NamedTuple):
 class Parts(NamedTuple):
     """Parts of the rows, within each of which groups are compared."""
 
-    # (n_samples,): the part of each row; the number of parts for rows that do not count
+    # (n_samples,): the part of each row, numbered from 0; rows that do not count have the number of
+    # parts, ``len(names)``
     codes: IntArray
-    names: tuple[str, ...]  # what is added to the name of a group
-    without_class: tuple[str, ...] = ("",)  # the same where classes are added up
+    names: tuple[str, ...]  # suffix of the names of groups in each part, such as ", y=1"
+    # The suffixes if both classes are added up (``adds_classes``): one for each pair of parts
+    without_class: tuple[str, ...] = ("",)
 
 
 class Subset(Protocol):
     """Says which rows count, and splits them into parts.
 
-    The rows may be those of ``fit`` in another order, so parts depend on what ``rows`` holds only.
+    Parts may depend only on what ``rows`` holds, because the rows may be those of ``fit`` in
+    another order.
     """
 
     def parts(self, rows: TrainingRows) -> Parts:
-        """Return the parts; raise if a rate in them would be that of no rows."""
+        """Return the parts; raise if a group that must have a rate has no rows of positive weight.
+
+        If the constraint adds up both classes, the parts of the first class come first.
+        """
 
 
 class AllRows:
@@ -80,12 +90,12 @@ class OfClasses:
 
     def parts(self, rows: TrainingRows) -> Parts:
         """Return one part per class."""
-        if rows.class_names is None:
+        if rows.class_names is None:  # regression: there are no classes to name in an error
             rows.groups.check_nonempty(sample_weight=rows.sample_weight)
         else:
             named = (rows.classes, rows.class_names, rows.sample_weight, self.classes)
             rows.groups.check_nonempty(*named)
-        part_of_class = np.full(2, len(self.classes))
+        part_of_class = np.full(2, len(self.classes))  # which means: does not count
         part_of_class[list(self.classes)] = np.arange(len(self.classes))
         names = rows.class_names
         suffixes = tuple("" if names is None else f", y={names[label]}" for label in self.classes)
@@ -111,6 +121,7 @@ class WithinStrata:
                 "whose levels groups are compared. None were given."
             )
         rows.groups.check_nonempty(sample_weight=rows.sample_weight)
+        # With a single group, since the other subset would refuse groups that lack a class.
         within = self.subset.parts(rows._replace(groups=one_group(rows.targets.size)))
         n_strata = len(strata.names)
         is_counted = within.codes < len(within.names)
@@ -130,7 +141,7 @@ SUBSETS: dict[str, Subset] = {
 
 
 def make_subset(name: str | Subset) -> Subset:
-    """Return the partition that is meant; raise and list the options if there is none."""
+    """Return the subset with a name, or the given object; raise for an unknown name."""
     if not isinstance(name, str):
         return name
     if name not in SUBSETS:
@@ -139,13 +150,20 @@ def make_subset(name: str | Subset) -> Subset:
 
 
 class Quotients(NamedTuple):
-    """Rates that are quotients of averages of cell means: sums over totals, both sparse arrays."""
+    """Rates that are quotients: ``(sums @ means) / (totals @ means)``, given cell means.
 
-    sums: sparse.csr_array
-    totals: sparse.csr_array
+    For precision, the totals count the selected rows of a group, and the sums those of them that
+    are positive.
+    """
+
+    sums: sparse.csr_array  # (n_rates, n_cells)
+    totals: sparse.csr_array  # (n_rates, n_cells)
 
     def between(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of the rates, given bounds of the cell means. 0/0 is 0."""
+        """Return bounds of the rates, given bounds of the cell means.
+
+        A quotient 0/0 is 0. If the total may be 0 but need not be, the upper bound is 1.
+        """
         least, most = self.sums @ low, self.totals @ high
         smallest = np.where(most > ROUNDING, least / np.where(most > ROUNDING, most, 1.0), 0.0)
         most, least = self.sums @ high, self.totals @ low
@@ -154,9 +172,10 @@ class Quotients(NamedTuple):
         return smallest, np.where(least > ROUNDING, np.minimum(largest, 1.0), unknown)
 
     def linear(self, expected: FloatArray, precision: FloatArray) -> sparse.csr_array:
-        """Return the rates, but for a constant, near given totals and given rates.
+        """Return a linear approximation of the rates, up to a constant.
 
-        The slope of sums / totals there is (sums - precision * totals) / expected.
+        Near a point with the totals ``expected`` and the rates ``precision``, the quotient changes
+        by (sums - precision * totals) / expected.
         """
         slope = self.sums - sparse.diags_array(precision) @ self.totals
         return sparse.csr_array(sparse.diags_array(1 / expected) @ slope)
@@ -165,12 +184,17 @@ class Quotients(NamedTuple):
 def split_into_cells(
     rows: TrainingRows, subset: Subset, *, among_counted: bool, adds_classes: AddsClasses = False
 ) -> dict[str, Any]:
-    """Split the rows into cells, whose means become rates: fields of a bound constraint.
+    """Split the rows into cells, whose means become rates.
+
+    Returned are fields of :class:`~skfair.constraints.bound.BoundConstraint`, by name.
 
     With ``among_counted`` a rate is the share of the positive class among the rows that the moment
-    counts, else the share of the counted rows. With ``adds_classes`` the first half of the parts is
-    one class and the second half the other, and rates are sums of both, with "absolute" also
-    differences: the larger one of |a + b| and |a - b| is |a| + |b|.
+    counts, so cells are also split by class. Otherwise it is the share of rows that are counted.
+
+    With ``adds_classes`` the first half of the parts is one class and the second half the other,
+    and each rate is the sum of both. "absolute" limits |a| + |b|, if groups differ by a in one
+    class and by b in the other. That is the larger of |a + b| and |a - b|, so there are also rates
+    that are differences of the classes.
     """
     groups, weights = rows.groups, rows.sample_weight
     parts = subset.parts(rows)
@@ -179,6 +203,7 @@ def split_into_cells(
     split = groups.cells(codes, (n_parts + 1) * n_classes, weights)
     is_counted = (split.classes < n_parts * n_classes) & (split.weights > 0)
     number = np.cumsum(is_counted) - 1  # new number of each cell that counts
+    # The weight of a row in the mean of its cell is its own weight over that of the cell.
     inverse = np.where(is_counted, 1 / np.where(is_counted, split.weights, 1.0), 0.0)
     row_weights = looked_up(inverse, split.codes)
     if weights is not None:
@@ -195,6 +220,7 @@ def split_into_cells(
     ]
     if adds_classes:
         half, wholes = n_parts // 2, parts.without_class
+        # Rates of one class and of the other, for all rows or for each stratum.
         classes = list(zip(of_parts[:half], of_parts[half:], strict=True))
         of_parts, suffixes = [_added(*both) for both in classes], wholes
         if adds_classes == "absolute":
@@ -203,7 +229,7 @@ def split_into_cells(
             suffixes = tuple(f"{whole}, {name}" for name in named for whole in wholes)
     rates, overall, names, owners, sets = [], [], [], [], []
     for part, (suffix, of_part) in enumerate(zip(suffixes, of_parts, strict=True)):
-        if not of_part.groups.size:
+        if not of_part.groups.size:  # a stratum without rows
             continue
         rates.append(of_part.rates)
         overall.append(sparse.vstack([of_part.overall] * of_part.groups.size))
@@ -227,9 +253,9 @@ def split_into_cells(
 
 
 class _PartRates(NamedTuple):
-    """How cell means become the rates of the groups of one part."""
+    """The matrices that turn cell means into the rates of the groups of one part."""
 
-    groups: IntArray  # the groups that have rows there: in strata, some may have none
+    groups: IntArray  # numbers of the groups that have rows in the part
     rates: sparse.csr_array  # (n_groups, n_cells)
     overall: sparse.csr_array  # (1, n_cells)
 
@@ -264,10 +290,12 @@ def _added(first_rates: _PartRates, other: _PartRates, *, sign: float = 1.0) -> 
 def _quotients(
     totals: tuple[sparse.csr_array, sparse.csr_array], is_positive: FloatArray
 ) -> tuple[tuple[Quotients, Quotients], tuple[sparse.csr_array, sparse.csr_array]]:
-    """Return shares of the positive class among counted rows, and linear approximations.
+    """Return rates that are shares of the positive class among counted rows.
 
-    These are taken at a model that selects as many rows of each group as are positive, and is right
-    about half of those that chance would get wrong.
+    ``totals`` are the matrices of the shares of counted rows, for groups and overall. Returned are
+    the exact quotients for both, then their linear approximations. The approximations are taken at
+    a model that selects as many rows of each group as are positive, and whose precision is halfway
+    between chance (the share of positives) and 1.
     """
     rates, overall = (Quotients(sparse.csr_array(m * is_positive[None, :]), m) for m in totals)
     share = float((overall.sums.sum(axis=1)).mean())

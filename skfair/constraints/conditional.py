@@ -1,4 +1,8 @@
-"""A constraint within the levels of an allowed attribute, such as the department."""
+"""A constraint within the levels of an allowed attribute, such as the department.
+
+:class:`ConditionalOn` wraps another constraint. It answers every question of estimators with the
+answer of that constraint, and binds it within each stratum.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,8 @@ class ConditionalOn(Constraint):
     ConditionalOn(constraint='demographic_parity', max_disparity=0.05)
     """
 
-    tasks = frozenset({"classification", "regression"})  # it is asked when prepared
+    # :meth:`prepare` checks the task of the wrapped constraint.
+    tasks = frozenset({"classification", "regression"})
     within_strata = True
 
     def __init__(self, constraint: str | Constraint, max_disparity: float | None = None) -> None:
@@ -48,11 +53,13 @@ class ConditionalOn(Constraint):
         self.max_disparity = max_disparity
 
     def _inner(self) -> Constraint:
+        """Return the wrapped constraint; whatever a user passed in its place is not checked."""
         return (
             CONSTRAINTS[self.constraint]() if isinstance(self.constraint, str) else self.constraint
         )
 
     def _refused(self) -> ValueError:
+        """Return the error for a list of constraints or something that is none."""
         return ValueError(
             f"ConditionalOn takes one constraint, got {self.constraint!r}. Use several."
         )
@@ -75,7 +82,7 @@ class ConditionalOn(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit within strata, or the limit of the constraint, or None if neither has a limit."""
-        # Anything that is no constraint is refused later.
+        # Whatever is no constraint has no limit here, and is refused in ``compared``.
         of_inner = getattr(self._inner(), "own_limit", None)
         if self.max_disparity is None:
             return of_inner
@@ -109,6 +116,6 @@ class ConditionalOn(Constraint):
         inner, *others = make_constraints(self.constraint, task)
         if others:
             raise self._refused()
-        own = [self.max_disparity, inner.own_limit, max_disparity]
-        limit = next(stated for stated in own if stated is not None)
+        candidates = [self.max_disparity, inner.own_limit, max_disparity]
+        limit = next(stated for stated in candidates if stated is not None)
         return bind(inner, rows, limit, within_strata=True)

@@ -1,4 +1,11 @@
-"""The averages that constraints limit, over the rows of a cell, as functions of the score."""
+"""Moments: the functions of a row's score whose averages over cells constraints limit.
+
+``Constraint.moment`` returns one. Problems that solvers see average its smooth value and its
+derivatives (:meth:`Moment.parts`), reports and strict enforcement its exact value
+(:meth:`Moment.strict`). There are three: :class:`Rate` counts predictions, :class:`MeanLoss`
+averages losses, and :class:`MeanScore` averages scores. :func:`check_moment` checks one that a user
+has written.
+"""
 
 from __future__ import annotations
 
@@ -14,35 +21,38 @@ from skfair.losses import Loss, sigmoid
 class Moment(ABC):
     """A function of the scores that is averaged over a cell."""
 
-    # Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so that
-    # a temperature and a shift of all scores apply.
+    # Whether the strict value of a row is 0 or 1 and depends only on the sign of its score. Only
+    # such moments use the temperature, and only they are enforced by shifting all scores.
     is_rate = False
-    unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment, and of bounds on it
+    unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment and of its limit
 
     @abstractmethod
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows.
+        """Return value, slope and curvature of the smooth moment, as functions of the score.
 
-        The last two are new arrays that the caller may change.
+        ``scores`` are those of ``rows`` only, or of all rows if it is None. The slope and curvature
+        are new arrays that the caller may change. Moments that are no rates ignore
+        ``temperature``.
         """
 
     @abstractmethod
     def strict(self, scores: FloatArray) -> FloatArray:
-        """Return the moment of all rows that is reported: a 0/1 decision, an exact loss."""
+        """Return the reported value of each of all rows: a 0/1 decision, or an exact loss."""
 
     def on_rows(self, rows: IntArray | slice) -> Moment:
-        """Return the moment of some rows."""
+        """Return the moment of some rows: by default the same, if it holds nothing by row."""
         return self
 
 
 def smooth_step(
     scores: FloatArray,
-    factor: float | FloatArray,  # the temperature, or its negative where the step leads down
+    # The temperature T, or -T for rows whose step falls
+    factor: float | FloatArray,
     temperature: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return value, slope and curvature of sigmoid(factor * z)."""
+    """Return value, slope and curvature of sigmoid(factor * score), by the score."""
     value = sigmoid(factor * scores)
     slope = value * (1 - value)
     curvature = slope * (1 - 2 * value)
@@ -52,10 +62,10 @@ def smooth_step(
 
 
 class Rate(Moment):
-    """The share of rows on the right side of the threshold: phi = sigmoid(T s z).
+    """The share of rows that are predicted as ``signs`` says: phi = sigmoid(T s z).
 
-    ``signs`` is 1 where the rate counts positive predictions and -1 where it counts negative ones;
-    None for positive everywhere.
+    z is the score, T the temperature, and s the sign of the row: 1 if its positive prediction is
+    counted, and -1 if its negative one is. If ``signs`` is None, it is 1 for all rows.
     """
 
     is_rate = True
@@ -98,7 +108,7 @@ class MeanLoss(Moment):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
         parts = self.loss.parts(scores, self.targets if rows is None else self.targets[rows])
-        if self.loss.reported != 1:
+        if self.loss.reported != 1:  # reported is a multiple of what is minimised
             return tuple(self.loss.reported * part for part in parts)  # type: ignore[return-value]
         return parts.value, parts.slope, parts.curvature
 
@@ -128,10 +138,10 @@ class MeanScore(Moment):
 
 
 def check_moment(moment: Moment, n_rows: int) -> None:
-    """Raise if a moment of one's own does not return one number for each row.
+    """Raise if a user's moment does not return one number for each row.
 
-    One number for all of them would be taken for the same number of each row, and no group would
-    differ from another.
+    A single number would be taken for the value of every row, and no group would differ from
+    another, without an error.
     """
     if not isinstance(moment, Moment):
         raise TypeError(f"moment(rows) must return a Moment, got {type(moment).__name__}.")

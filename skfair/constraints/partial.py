@@ -1,7 +1,9 @@
-"""Constraints within percentile intervals of the scores, with options of their own.
+"""Names of the constraints within percentile intervals of the scores.
 
-:class:`skfair.classification.PartialParityClassifier` takes the constraints by name, as objects, or
-as an :class:`IntervalConstraint` that says more.
+The code is in the wing ``skfair/partial_parity``, from which a name is imported when it is first
+used. If the wing is deleted, there are no such names. They are for
+:class:`skfair.classification.PartialParityClassifier`, which takes these constraints by name, as
+objects, or as an :class:`IntervalConstraint`, which adds options.
 """
 
 from typing import TYPE_CHECKING
