@@ -1,10 +1,22 @@
 """Thresholds of groups: the most accurate ones whose rates are within a limit of each other.
 
-The scores of each group are sorted once (:func:`score_blocks`). A threshold is a *cut* between two
-distinct ones. If the rates of all groups lie within a limit of each other, they lie in a *window*
-of that length. For one rate a sweep over all windows is exact. For two (equalized odds) windows are
-pairs. The best cut of a group within both is a maximum over a range of its cuts, which a sparse
-table answers at once. Branch and bound finds the best pair by a few thousand such questions.
+For groups that are known and do not overlap. A caller goes through three steps:
+
+1. sort the scores of each group, for example with :func:`score_blocks`. A threshold is a *cut*
+   between two distinct scores; cut j has the j highest of them above it.
+2. compute the *gain* of each cut (what all rows above it add to the objective) and the rates that
+   are limited, as :class:`GroupCuts`.
+3. call :func:`best_cuts`, which returns one cut per group.
+
+:mod:`skfair.enforcement.decisions.windows` does this for decisions, and
+:mod:`skfair.partial_parity.thresholds` for scores within intervals. The maps of
+:mod:`skfair.enforcement.regression_maps` use the sorted scores only.
+
+If the rates of all groups are within a limit of each other, they lie in a *window* of that length,
+an interval that may begin at any of the rates. For one rate a sweep over all windows is exact. For
+two rates (equalized odds) there is a pair of windows. The rates rise from cut to cut, so the cuts
+of a group inside both windows are a range, and :class:`RangeMaxima` finds the largest gain in a
+range at once. Branch and bound over pairs of windows asks it a few thousand times.
 """
 
 from __future__ import annotations
@@ -23,10 +35,11 @@ from skfair.utils.threads import for_groups
 class Blocks(NamedTuple):
     """The distinct scores of one group, in descending order."""
 
-    scores: FloatArray  # (n_blocks,): the scores; of those that count as tied the lowest
-    highest: FloatArray  # (n_blocks,): and the highest
-    # (n_blocks + 1,): share of the group's weight above each cut; a cut after j blocks puts j
-    # of them above
+    # A block holds the rows whose scores count as tied.
+    scores: FloatArray  # (n_blocks,): the lowest score of each block
+    highest: FloatArray  # (n_blocks,): the highest score of each block
+    # (n_blocks + 1,): share of the group's weight above each cut, from 0 to 1; cut j has the first
+    # j blocks above it
     ends: FloatArray
     # (n_blocks + 1,): weight of positive minus that of negative rows above each cut, as a
     # share of all rows
@@ -43,9 +56,9 @@ def score_blocks(
     n_groups: int,  # number of groups
     targets: FloatArray,
     weights: FloatArray | None = None,  # (n_samples,): weights of the rows
-    min_gap: float = 0.0,  # scores that are not further apart count as tied
+    min_gap: float = 0.0,  # neighbours that are not further apart count as tied
 ) -> list[Blocks]:
-    """Sort the scores of each group and merge those closer than ``min_gap``, O(n log n)."""
+    """Return the sorted scores of each group, neighbours within ``min_gap`` merged, O(n log n)."""
     from skfair._kernels.sorted_pairs import counting_sort
 
     starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
@@ -56,7 +69,7 @@ def score_blocks(
     def of_group(g: int) -> Blocks:
         rows = order[starts[g] : starts[g + 1]]
         if weights is not None and (counted := rows[weights[rows] > 0]).size:
-            rows = counted  # a cut lies between rows that count
+            rows = counted  # rows of weight 0 make no cut, unless the group has no others
         rows = rows[np.argsort(-scores[rows], kind="stable")]
         mine = scores[rows]
         mass = np.ones(rows.size) if weights is None else weights[rows]
@@ -64,6 +77,7 @@ def score_blocks(
         is_positive = targets[rows] > 0
 
         def above(values: FloatArray) -> FloatArray:
+            """Return the sum of the values above each cut."""
             return np.concatenate([[0.0], np.cumsum(values)[is_last]])
 
         all_above, positives = above(mass), above(mass * is_positive)
@@ -81,28 +95,35 @@ def score_blocks(
 
 
 def _shares(above: FloatArray) -> FloatArray:
-    """Divide by the last entry, which becomes exactly 1."""
+    """Return sums as shares of the last one, or as they are if that is 0."""
     return above / above[-1] if above[-1] > 0 else above
 
 
 class Rate(NamedTuple):
-    """The rates of a group that one constraint limits, at every cut of the group."""
+    """A limited rate of one group, at every cut of the group."""
 
-    window: int  # rates with the same number are compared with each other; -1 for a cap
-    rising: FloatArray  # (n_cuts,): the rate, or minus the rate if it falls as the threshold does
-    length: float  # of the window; or the cap
-    is_falling: bool = False
+    # Rates of the groups with the same number have to lie in one window. -1 if the rate has a cap
+    # instead and is compared with no other
+    window: int
+    # (n_cuts,): the rate at each cut, which does not fall from cut to cut. A rate that falls (such
+    # as a false negative rate) is stored as minus the rate
+    rising: FloatArray
+    length: float  # length of the window, the same for all its groups; or the cap
+    is_falling: bool = False  # whether ``rising`` is minus the rate; windows need not know
 
 
 @dataclass(frozen=True, eq=False)
 class GroupCuts:
-    """The gain of each cut of a group, and the rates that are limited."""
+    """The gain of each cut of a group, and its limited rates."""
 
-    gains: FloatArray  # (n_cuts,)
+    gains: FloatArray  # (n_cuts,): objective of the rows above, compared with none above
     rates: tuple[Rate, ...]
 
     def extent(self) -> tuple[int, int]:
-        """Return the first cut that the caps allow, and the one after the last."""
+        """Return the range of the cuts that all caps allow: its first, and the one after its last.
+
+        The range is empty (first >= end) if the caps exclude each other.
+        """
         first, end = 0, self.gains.size
         for rate in self.rates:
             if rate.window < 0 and rate.is_falling:
@@ -112,13 +133,15 @@ class GroupCuts:
         return first, end
 
     def rate(self, window: int) -> Rate | None:
+        """Return the rate that belongs to a window; None if the window does not limit the group."""
         return next((rate for rate in self.rates if rate.window == window), None)
 
 
 def best_cuts(groups: Sequence[GroupCuts]) -> list[int] | None:
-    """Return the cut of each group, all within the limits, of largest total gain.
+    """Return the cuts with the largest total gain that are within all limits, one for each group.
 
-    None if no cuts are within the limits. Rates in one window take O(n G) after sorting.
+    Returned is None if there are none. The groups may have rates of at most two windows. With one
+    window this takes O(n G), for n cuts of G groups.
     """
     extents = [group.extent() for group in groups]
     if any(first >= end for first, end in extents):
@@ -132,16 +155,20 @@ def best_cuts(groups: Sequence[GroupCuts]) -> list[int] | None:
 
 
 def _best_inside(group: GroupCuts, first: int, end: int) -> int:
+    """Return the cut of the largest gain in a range that is not empty."""
     return first + int(np.argmax(group.gains[first:end]))
 
 
 def _best_in_one_window(
     groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], window: int
 ) -> list[int] | None:
-    """Move a window over all rates; the best cuts inside are kept in queues."""
+    """Move the window over all places where it may begin, in one pass of a kernel.
+
+    Groups without a rate in the window get their best cut within their caps.
+    """
     from skfair._kernels.cuts import best_cuts
 
-    counts = [_best_inside(group, *extent) for group, extent in zip(groups, extents, strict=True)]
+    chosen = [_best_inside(group, *extent) for group, extent in zip(groups, extents, strict=True)]
     rates = [group.rate(window) for group in groups]
     limited = [g for g, rate in enumerate(rates) if rate is not None]
     parts = [slice(*extents[g]) for g in limited]
@@ -155,8 +182,8 @@ def _best_in_one_window(
     if not np.isfinite(best_cuts(*arrays, lows, length, cuts)):
         return None
     for g, part, cut in zip(limited, parts, cuts.tolist(), strict=True):
-        counts[g] = part.start + cut
-    return counts
+        chosen[g] = part.start + cut
+    return chosen
 
 
 def _best_in_two_windows(
@@ -164,11 +191,13 @@ def _best_in_two_windows(
 ) -> list[int] | None:
     """Find the best pair of windows by branch and bound.
 
-    A box holds all pairs whose two windows begin inside an interval each. No pair of a box gains
-    more than the best cut of each group in the union of its windows. If these cuts are within the
-    limits, the box is settled, and a box that promises less than is known is dropped. All others
-    are split into four, down to single pairs. Boxes stay few (at most 2,200 in a round, for 3,000
-    to a million rows, 2 to 100 groups and limits from 0 to .2).
+    ``lows`` are the places where each of the two windows may begin: all rates of all groups. A
+    *box* is a range of places for the left window times a range for the right one. No pair of
+    windows in a box gains more than the best cut of each group in the union of the windows. If
+    these cuts are within the limits, they are the best of the box. If they gain no more than the
+    best cuts known, the box is dropped. All others are split into four, down to single pairs, whose
+    best cuts are always within the limits. Boxes stay few (at most 2,200 in a round, for 3,000 to
+    a million rows, 2 to 100 groups and limits from 0 to .2).
     """
     maxima = for_groups(
         lambda group: RangeMaxima(group.gains), groups, sum(group.gains.size for group in groups)
@@ -178,7 +207,11 @@ def _best_in_two_windows(
     places = [[_places(rate, low) for rate, low in zip(own, lows, strict=True)] for own in rates]
 
     def judged(boxes: IntArray) -> tuple[FloatArray, list[IntArray], BoolArray]:
-        """Return bounds on what boxes gain, the cuts that gain it, and which are feasible."""
+        """Return upper bounds on the gains of boxes, the cuts that reach them, and which fit.
+
+        The cuts of a box fit if they are within the limits. The bound is -inf if a group has no cut
+        in the union of the windows.
+        """
         gains, chosen = np.zeros(len(boxes)), []
         for group, extent, of_group in zip(maxima, extents, places, strict=True):
             first, last = (np.full(len(boxes), end) for end in extent)
@@ -200,9 +233,11 @@ def _best_in_two_windows(
         return gains, chosen, fits
 
     best, most = None, -np.inf
+    # The search begins with all pairs, and with the four single pairs at the corners.
     ends = np.array([low.size - 1 for low in lows])
     corners = [[[end * k] * 2 for end, k in zip(ends, at, strict=True)] for at in np.ndindex(2, 2)]
-    boxes = np.array([[[0, end] for end in ends], *corners])  # (n_boxes, 2, 2): first and last low
+    # (n_boxes, 2 windows, 2): the first and the last place of each window
+    boxes = np.array([[[0, end] for end in ends], *corners])
     while len(boxes):
         gains, chosen, fits = judged(boxes)
         reached = np.where(fits, gains, -np.inf)
@@ -214,15 +249,15 @@ def _best_in_two_windows(
 
 
 def _places(rate: Rate | None, lows: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the first cut inside each window, and the one after the last."""
-    if rate is None:
+    """Return the cuts of a group inside the window from each of ``lows``: first, one after last."""
+    if rate is None:  # the window does not limit this group
         return np.zeros(lows.size, np.int64), np.full(lows.size, np.iinfo(np.int64).max)
     inside = np.searchsorted(rate.rising, lows + rate.length, side="right")
     return np.searchsorted(rate.rising, lows), inside
 
 
 def _split(boxes: IntArray) -> IntArray:
-    """Halve both sides of each box that have several places."""
+    """Halve both sides of each box; a side of a single place stays as it is."""
     for side in range(2):
         first, last = boxes[:, side].T
         halves = np.repeat(boxes, 2, axis=0)
@@ -233,32 +268,33 @@ def _split(boxes: IntArray) -> IntArray:
 
 
 def _all_rates(groups: Sequence[GroupCuts], window: int) -> FloatArray:
-    """Return the rates of all cuts that share a window, without repetitions."""
+    """Return the rates that share a window, of all cuts and groups, rising, without repetitions."""
     rates = (group.rate(window) for group in groups)
     return np.unique(np.concatenate([rate.rising for rate in rates if rate is not None]))
 
 
 class RangeMaxima:
-    """Finds the largest of ``values[first:last]``, in a sparse table.
+    """Finds the largest of ``values[first:last]`` for many ranges, by a sparse table.
 
-    A range is the union of two whose lengths are a power of two, and the largest values of all of
-    these are known.
+    Table k holds, for each i, the place of the largest of the ``2**k`` values from i on. Any range
+    is the union of two such stretches, which may overlap: one from its first value on, and one up
+    to its last. The table takes O(n log n), each question O(1).
     """
 
     def __init__(self, values: FloatArray) -> None:
         self.values = values
-        # By power of two: the place of the largest of this many values from each one on.
         self._tables = [np.arange(values.size)]
         while 2 ** len(self._tables) <= values.size:
             half = 2 ** (len(self._tables) - 1)
             self._tables.append(self._larger(self._tables[-1][:-half], self._tables[-1][half:]))
 
     def __call__(self, first: IntArray, last: IntArray) -> tuple[IntArray, FloatArray]:
-        """Return the first place of the largest value of each range, and the value.
+        """Return the place of the largest value of each range, the first if equal, and the value.
 
         For empty ranges these are 0 and minus infinity.
         """
         is_empty = last <= first
+        # The largest k with 2**k <= last - first.
         power = np.frexp(np.where(is_empty, 0, last - first).astype(np.float64))[1] - 1
         place = np.zeros_like(first)
         for k in np.unique(power[~is_empty]).tolist():
@@ -268,4 +304,5 @@ class RangeMaxima:
         return place, np.where(is_empty, -np.inf, self.values[place])
 
     def _larger(self, places: IntArray, other: IntArray) -> IntArray:
+        """Return, for each pair of places, the one with the larger value; the first if equal."""
         return np.where(self.values[places] >= self.values[other], places, other)

@@ -1,4 +1,7 @@
-"""Monotone maps of the scores or predictions of groups, as the fits that make them keep them."""
+"""Monotone maps of the scores or predictions of groups: what fits return and predictions apply.
+
+:mod:`skfair.enforcement.regression_maps` and the repairs of ``skfair/partial_parity`` make them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from skfair.utils.threads import for_groups
 
 @dataclass
 class GroupMaps:
-    """One monotone map per group: straight between its knots and parallel beyond them.
+    """One monotone map per group: linear between its knots, and of slope 1 beyond them.
 
-    Scores that only move with the threshold of their group do so in one subtraction, and rows
-    between two knots stay between them, to the last bit: order and ties are not left to rounding.
+    Order and ties are not left to rounding. Rows between two knots stay between their images to the
+    last bit. If both knots are only shifted by the threshold of the group, the rows between them
+    are shifted by the same single subtraction.
 
     Examples
     --------
@@ -26,8 +30,8 @@ class GroupMaps:
     array([-0.5 ,  0.25,  2.5 ])
     """
 
-    thresholds: FloatArray  # (n_groups,): what is moved to 0
-    # For each group its knots: rising scores, and what they become
+    thresholds: FloatArray  # (n_groups,): the score that a pure shift would move to 0
+    # For each group its knots: rising scores, and the values that these are mapped to
     before: list[FloatArray]
     after: list[FloatArray]
 
@@ -45,13 +49,13 @@ class GroupMaps:
 
 
 def _mapped(z: FloatArray, x: FloatArray, y: FloatArray, threshold: float) -> FloatArray:
-    """Apply one map with the knots (x, y)."""
-    above = np.searchsorted(x, z)  # the first knot that is not below
+    """Map the scores z of one group by its knots: x is mapped to y."""
+    above = np.searchsorted(x, z)  # the first knot that is not below the score
     right = np.minimum(above, x.size - 1)
     left = np.maximum(np.where(x[right] == z, above, above - 1), 0)
-    moves_along = y == x - threshold
+    is_shifted = y == x - threshold  # knots that the threshold alone moves
     width = x[right] - x[left]
     part = np.where(width > 0, (z - x[left]) / np.where(width > 0, width, 1.0), 0.0)
     inside = np.clip(y[left] + part * (y[right] - y[left]), y[left], y[right])
-    beyond = z - np.clip(z, x[0], x[-1])
-    return np.where(moves_along[left] & moves_along[right], z - threshold, inside + beyond)
+    beyond = z - np.clip(z, x[0], x[-1])  # distance from the nearest end; 0 between the knots
+    return np.where(is_shifted[left] & is_shifted[right], z - threshold, inside + beyond)

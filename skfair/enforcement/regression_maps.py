@@ -1,19 +1,22 @@
 r"""Monotone maps of predicted numbers, one for each group, which make the groups more similar.
 
-The distribution to which groups are moved is their barycentre, whose quantiles are the mean of the
-quantiles of the groups, weighted by their sizes: of all distributions that groups can be moved to
-by monotone maps it is the nearest, in mean squared distance. A row that owns the shares [a, b] of
-its group goes
+There is one function for each kind of limit. All are called by
+:meth:`skfair.enforcement.regression_steps.NumberTask.step` as ``maps(values, rows, limit)``, with
+the predictions, the rows of one attribute and the disparity to aim at. They return
+:class:`~skfair.enforcement.group_maps.GroupMaps`:
 
-- for the Wasserstein distance to the mean of the quantiles of the barycentre from a to b, or a
-  share of the way to it: distances shrink in proportion;
-- for the Kolmogorov-Smirnov distance, if the groups are known, only as far as it takes to be within
-  half the limit of the distribution function of the barycentre: into the quantiles from
-  b - limit / 2 to a + limit / 2.
+- :func:`barycentre_maps` for the Wasserstein distance, and for the Kolmogorov-Smirnov distance if
+  the groups are estimated,
+- :func:`band_around_barycentre` for the Kolmogorov-Smirnov distance,
+- :func:`shifts_of_means` for means of predictions and of residuals,
+- :func:`lines_of_losses` for mean losses.
 
-Means of predictions and of residuals are moved by one shift for each group. Mean losses are brought
-together by the best line through each group, and by shrinking the lines of the groups with the
-smaller losses.
+:func:`expected` applies maps, by known groups or by their probabilities.
+
+The *barycentre* is the distribution whose quantiles are the mean of the quantiles of the groups,
+weighted by their sizes. Of all distributions that groups can be moved to by monotone maps it is the
+nearest, in mean squared distance. If the rows of a group are sorted by value, each one *owns* an
+interval [a, b] of shares: a is the share of the group below it, and b - a its own share.
 """
 
 from __future__ import annotations
@@ -28,34 +31,42 @@ from skfair.enforcement.cuts import Blocks, score_blocks
 from skfair.enforcement.group_maps import GroupMaps
 from skfair.utils.threads import for_groups
 
-# Directions in which estimated groups differ by less than this share of the largest are left out.
+# Estimated groups may hardly differ in some directions. Singular values below this share of the
+# largest count as 0 in least squares, which leaves these directions out.
 SMALLEST_SHARE = 1e-3
-# No prediction is larger.
+# Stands for infinity in knots of maps: no prediction is larger.
 FAR = 1e300
 
 
 class NumberRows(NamedTuple):
-    """Rows of one attribute: what maps are made of."""
+    """The rows, and their groups by one attribute."""
 
     targets: FloatArray  # (n_samples,): the true numbers
     codes: IntArray  # (n_samples,): the groups
     n_groups: int
     weights: FloatArray | None
-    # (n_samples, n_groups): estimated probabilities of the groups; None if these may be used
+    # (n_samples, n_groups): estimated probabilities of the groups; None if predictions may use the
+    # groups themselves
     chances: FloatArray | None
 
 
 def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
-    """Return the maps onto the barycentre; ``limit`` is left to the share of the way."""
+    """Return the maps onto the barycentre, after which the groups have the same distribution.
+
+    A row that owns [a, b] goes to the mean of the quantiles of the barycentre from a to b.
+    ``limit`` is not used: the caller moves rows only a share of the way, and distances shrink in
+    proportion.
+    """
     blocks, middle, masses = _sorted(values, rows)
-    ends = [1 - block.ends for block in blocks]  # shares below, descending like the scores
-    # The area under the quantiles of a group, up to each of its shares.
+    ends = [1 - block.ends for block in blocks]  # share below each cut, falling like the scores
+    # The integral of the quantiles of a group from 0 to each of these shares.
     areas = [
         np.append(np.cumsum((-np.diff(shares) * block.scores)[::-1])[::-1], 0.0)
         for shares, block in zip(ends, blocks, strict=True)
     ]
 
     def of_group(own: FloatArray) -> FloatArray:
+        """Return the images of the values of a group, rising, given its shares below each cut."""
         parts = [
             mass * np.interp(own[::-1], shares[::-1], area[::-1])
             for mass, shares, area in zip(masses, ends, areas, strict=True)
@@ -68,11 +79,19 @@ def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> Group
 
 
 def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
+    """Return the maps that bring each distribution function within limit / 2 of the barycentre.
+
+    Rows move no further than that takes. A row that owns [a, b] is clipped to the quantiles of the
+    barycentre from b - limit / 2 to a + limit / 2. Quantiles of shares below 0 and above 1 are
+    infinite, so they do not clip.
+    """
     blocks, middle, masses = _sorted(values, rows)
     rising = [block.scores[::-1] for block in blocks]
+    # The middle (a + b) / 2 of the shares that each value owns.
     centres = [1 - 0.5 * (block.ends[1:] + block.ends[:-1])[::-1] for block in blocks]
 
     def quantiles(shares: FloatArray) -> FloatArray:
+        """Return quantiles of the barycentre, interpolated between the values of each group."""
         parts = [
             mass * np.interp(shares, centre, scores)
             for mass, centre, scores in zip(masses, centres, rising, strict=True)
@@ -82,6 +101,7 @@ def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -
     def of_group(block: Blocks) -> FloatArray:
         shares = 1 - block.ends[::-1]
         low, high = shares[1:] - 0.5 * limit, shares[:-1] + 0.5 * limit
+        # A row that owns more than the limit has low > high: it goes to the middle of both.
         half = 0.5 * (low + high)
         low, high = np.minimum(low, half), np.maximum(high, half)
         lowest = np.where(low > 0, quantiles(low), -np.inf)
@@ -97,32 +117,43 @@ def shifts_of_means(values: FloatArray, rows: NumberRows, limit: float) -> Group
     means = _means(values, rows, masses)
     shifts = _into_interval(means, masses, limit) - means
     if rows.chances is not None:
-        # What a row of each group is moved by on average is to be its shift.
+        # A row is moved by the mean of the shifts, weighted by its probabilities. So the shifts
+        # are those whose average over the rows of each group is the one that the group needs.
         mixed = [_means(chances, rows, masses) for chances in rows.chances.T]
         shifts = np.asarray(np.linalg.lstsq(np.transpose(mixed), shifts, SMALLEST_SHARE)[0])
     return GroupMaps(np.zeros(means.size), [np.zeros(1)] * means.size, list(shifts[:, None]))
 
 
 def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
-    """Return lines that put the mean losses of the groups within the limit of each other."""
+    """Return lines that put the mean squared errors of the groups within the limit of each other.
+
+    Each group first gets its best line, the least squares fit of the targets to the predictions
+    (but no falling one). Groups whose loss is then more than ``limit`` below the largest get a
+    flatter line. If a slope b is multiplied by 1 - t, the loss grows by t**2 b**2 times the
+    variance of the predictions.
+    """
     masses = _masses(rows)
+    # Means of predictions and targets by group; deviations from them; variance and covariance.
     z, y = _means(values, rows, masses), _means(rows.targets, rows, masses)
-    moved, true = values - z[rows.codes], rows.targets - y[rows.codes]
-    spread, common = (_means(moved * other, rows, masses) for other in (moved, true))
+    predicted, true = values - z[rows.codes], rows.targets - y[rows.codes]
+    spread, common = (_means(predicted * other, rows, masses) for other in (predicted, true))
     slopes = np.divide(common, spread, out=np.zeros(z.size), where=spread > 0)
     slopes = np.maximum(slopes, 0.0)
     losses = _means(true * true, rows, masses) - slopes * common
     missing = np.maximum(losses.max() - limit - losses, 0.0)
-    room = slopes**2 * spread
+    room = slopes**2 * spread  # what the loss grows by if the line becomes flat
     slopes *= 1 - np.sqrt(np.divide(missing, room, out=np.zeros(z.size), where=room > 0)).clip(0, 1)
-    ends = [values[rows.codes == g] for g in range(rows.n_groups)]
-    before = [np.unique([ends_of_group.min(), ends_of_group.max()]) for ends_of_group in ends]
+    by_group = [values[rows.codes == g] for g in range(rows.n_groups)]
+    before = [np.unique([own.min(), own.max()]) for own in by_group]  # one knot if all are equal
     after = [y[g] + slopes[g] * (points - z[g]) for g, points in enumerate(before)]
     return GroupMaps(np.zeros(z.size), before, after)
 
 
 def expected(maps: GroupMaps, values: FloatArray, groups: IntArray | FloatArray) -> FloatArray:
-    """Apply maps by known groups, or average them by the probabilities of the groups."""
+    """Return the mapped values, by known groups or averaged over the probabilities of groups.
+
+    ``groups`` are codes of shape (n_samples,) or probabilities of shape (n_samples, n_groups).
+    """
     if groups.ndim == 1:
         return maps(values, np.asarray(groups))
     total = np.zeros(values.size)
@@ -132,7 +163,10 @@ def expected(maps: GroupMaps, values: FloatArray, groups: IntArray | FloatArray)
 
 
 def _sorted(values: FloatArray, rows: NumberRows) -> tuple[Sequence[Blocks], float, FloatArray]:
-    """Return the distinct values of each group less a middle one, that, and the groups' shares."""
+    """Return the sorted values of each group minus their overall mean, that mean, and group shares.
+
+    Rows of weight 0 are left out.
+    """
     middle = float(np.average(values, weights=rows.weights))
     kept = slice(None) if rows.weights is None else rows.weights > 0
     weights = None if rows.weights is None else rows.weights[kept]
@@ -150,25 +184,34 @@ def _maps(blocks: Sequence[Blocks], after: Sequence[FloatArray], middle: float) 
 
 
 def _flat_beyond(maps: GroupMaps) -> GroupMaps:
-    """Return maps that do not leave the range of the training rows: the barycentre has no more."""
+    """Return maps that are constant beyond their end knots, instead of rising with slope 1.
+
+    The barycentre has no quantiles beyond those of the training rows.
+    """
     before = [np.concatenate([[-FAR], values, [FAR]]) for values in maps.before]
     after = [np.concatenate([values[:1], values, values[-1:]]) for values in maps.after]
     return GroupMaps(maps.thresholds, before, after)
 
 
 def _masses(rows: NumberRows) -> FloatArray:
+    """Return the weight of each group."""
     return np.bincount(rows.codes, rows.weights, rows.n_groups).astype(np.float64)
 
 
 def _means(values: FloatArray, rows: NumberRows, masses: FloatArray) -> FloatArray:
+    """Return the weighted mean of the values in each group."""
     weighted = values if rows.weights is None else values * rows.weights
     return np.asarray(np.bincount(rows.codes, weighted, rows.n_groups) / masses)
 
 
 def _into_interval(means: FloatArray, masses: FloatArray, limit: float) -> FloatArray:
-    """Clip means to the interval that keeps their overall mean, found by halving."""
+    """Return the means clipped to an interval as long as the limit.
+
+    The interval is the one that keeps the overall mean, weighted by ``masses``. Bisection finds
+    where it begins.
+    """
     low, high = float(means.min()), float(means.max())
-    for _ in range(60):  # then nothing is left to halve
+    for _ in range(60):  # after which nothing is left to halve
         start = 0.5 * (low + high)
         moved = masses @ (np.clip(means, start, start + limit) - means)
         low, high = (start, high) if moved < 0 else (low, start)

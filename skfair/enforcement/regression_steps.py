@@ -1,7 +1,13 @@
 """Alternating maps: the attributes take turns in moving predictions until all limits are satisfied.
 
-With known groups and one attribute one step is enough. Several attributes take turns, as do the
-expected maps of estimated groups, each of which moves groups only part of the way.
+:meth:`skfair.regression.FairDecisionRegressor.fit` makes a :class:`NumberTask` of its rows,
+evaluates the free predictions by :meth:`NumberTask.moved`, and gives both to :func:`find_steps`.
+The result is a list of :class:`Step`, which ``predict`` applies in the same order.
+
+If the groups are known and there is one attribute, one step is enough. Maps of one attribute change
+the disparities of the others, so several attributes take turns. If groups are estimated, a row is
+moved by the mean of the maps of its possible groups, which brings the groups together only part of
+the way, so one attribute needs several steps, too.
 """
 
 from __future__ import annotations
@@ -29,23 +35,28 @@ from skfair.enforcement.regression_maps import (
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
-ROUNDS = 60  # over the attributes
+ROUNDS = 60  # at most; in a round each attribute has one step
 # Rounds that may pass without gain: the Kolmogorov-Smirnov distance of few rows falls unevenly.
 PATIENCE = 6
-# Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each
-# round by this factor more.
+# Maps aim below the limit by a share of it, the *room* for rounding, which starts at SUM_ROUNDING.
+# If groups are known, only rounding can make a step miss its limit, so each round has this many
+# times the room of the one before.
 MORE_ROOM = 1e3
-# A step that goes part of the way is made shorter until it uses this share of the limit.
+# A step part of the way is shortened until the disparity is at least this share of what it aims at,
+# but only this often.
 USED, SHORTENINGS = 0.998, 3
 
 
 class NumberMaps(NamedTuple):
-    """Which maps of numbers make a disparity smaller."""
+    """The maps that make a kind of disparity smaller, and what else is known of that disparity."""
 
+    # Makes the maps of (predictions, rows of one attribute, disparity to aim at)
     maps: Callable[[FloatArray, NumberRows, float], GroupMaps]
-    goes_part_way: bool = False  # whether maps go the whole way, and a share of it may do
-    # What shrinking all predictions to their mean does: disparities shrink by the same factor,
-    # vanish only at the end, or stay.
+    # Whether the maps remove the disparity whatever the limit is, so that a share of the way to
+    # them may be enough
+    goes_part_way: bool = False
+    # What happens to the disparity if all predictions are shrunk to their mean: "alike" if it
+    # shrinks by the same factor, "end" if it vanishes only when all are equal, "never" if it stays
     shrinking: Literal["alike", "end", "never"] = "never"
 
 
@@ -56,51 +67,58 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
     MeanResidualParity: NumberMaps(lambda z, rows, a: shifts_of_means(z - rows.targets, rows, a)),
     LossParity: NumberMaps(lines_of_losses),
 }
-# Each map of estimated groups moves rows by little, so a band hardly brings the groups together.
+# In place of the above if the groups are estimated: each map then moves rows by little, so a band
+# hardly brings the groups together.
 WITHOUT_GROUPS = {Kolmogorov: NumberMaps(barycentre_maps, True, "end")}
 
 
 class Step(NamedTuple):
     """Maps of the groups of one attribute, and how far rows go along them."""
 
-    attribute: int
+    attribute: int  # number of the attribute
     maps: GroupMaps
-    share: float
+    share: float  # 0: rows stay, 1: rows go where the maps say
 
     def __call__(self, values: FloatArray, groups: IntArray | FloatArray) -> FloatArray:
-        """Move values, by the groups of the attribute or their probabilities."""
+        """Return the moved values, given the groups of the attribute or their probabilities."""
         moved = expected(self.maps, values, groups)
         return moved if self.share == 1 else values + self.share * (moved - values)
 
 
 class Moved(NamedTuple):
-    """Steps, and what they make of the rows."""
+    """Steps, and the predictions after them."""
 
     steps: list[Step]
-    values: FloatArray
+    values: FloatArray  # (n_samples,): the predictions
     gaps: FloatArray  # (n_attributes,): disparity of each attribute
-    excess: float  # the largest that is above its limit; at most 0 if all are kept
-    error: float  # mean squared error
+    # The largest disparity minus its limit: at most 0 if all limits are satisfied
+    excess: float
+    error: float  # mean squared error of the predictions
 
     def is_better_than(self, other: Moved, least: float = 0.0) -> bool:
-        """Whether limits are missed by less, or all are kept and predictions are better."""
+        """Whether limits are missed by less, or all are satisfied and the error is smaller.
+
+        "Less" and "smaller" are by at least the share ``least``.
+        """
         if max(self.excess, other.excess) <= 0:
             return self.error < other.error * (1 - least)
         return max(self.excess, 0.0) < max(other.excess, 0.0) * (1 - least)
 
 
 class NumberTask(NamedTuple):
-    """Rows, constraint and limits."""
+    """What :func:`find_steps` has to solve: rows, constraint and limits."""
 
     constraint: Constraint
-    limits: Sequence[float | None]
+    limits: Sequence[float | None]  # the limit of each attribute; None if it has none
     targets: FloatArray
     groups: GroupEncoding
     weights: FloatArray | None
-    chances: Sequence[FloatArray] | None  # of each attribute, if groups may not be used
+    # Estimated probabilities of the groups of each attribute, (n_samples, n_groups) each; None if
+    # predictions may use the groups themselves
+    chances: Sequence[FloatArray] | None
 
     def gap(self, attribute: int, values: FloatArray) -> float:
-        """Measure the disparity of one attribute as the metric counts it."""
+        """Return the disparity of one attribute, measured by the metric of the constraint."""
         groups = self.groups.of_attribute(attribute)
         columns = {"sensitive_features": groups, "sample_weight": self.weights}
         measure = getattr(metrics, str(self.constraint.metric))
@@ -109,23 +127,32 @@ class NumberTask(NamedTuple):
 
     @property
     def number_maps(self) -> NumberMaps:
+        """The maps for the constraint, which may be others if groups are estimated."""
         kind = type(self.constraint)
         is_other = self.chances is not None and kind in WITHOUT_GROUPS
         return WITHOUT_GROUPS[kind] if is_other else NUMBER_MAPS[kind]
 
     def rows(self, attribute: int) -> NumberRows:
+        """Return the rows with their groups by one attribute."""
         groups = self.groups.of_attribute(attribute)
         chances = None if self.chances is None else self.chances[attribute]
         return NumberRows(self.targets, groups.codes[0], groups.n_groups, self.weights, chances)
 
     def step(
-        self, attribute: int, values: FloatArray, gap: float, room: float
+        self,
+        attribute: int,  # whose groups are brought together
+        values: FloatArray,  # the predictions so far
+        gap: float,  # their disparity, which is above the limit
+        room: float,  # share of the limit by which the step aims below it
     ) -> tuple[Step, FloatArray, float]:
-        """Return a step, the moved values and their disparity.
+        """Return a step of one attribute, the moved values and their disparity.
 
-        The Wasserstein distance is convex along the way, so the share that the line between both
-        ends asks for is enough. For the Kolmogorov-Smirnov distance shares that are too small are
-        passed over.
+        The disparity may still be above the limit if groups are estimated. If maps go part of the
+        way, regula falsi looks for the smallest share that is enough: between a share that is too
+        small and one that is enough, it tries the one at which a straight line has the disparity
+        that is aimed at. The Wasserstein distance is convex along the way, so that share is always
+        enough. For the Kolmogorov-Smirnov distance it may be too small, and then bounds the search
+        from below.
         """
         limit = self.limits[attribute]
         assert limit is not None
@@ -136,7 +163,7 @@ class NumberTask(NamedTuple):
         gap_of_whole = self.gap(attribute, whole)
         if not self.number_maps.goes_part_way or gap_of_whole >= aim:
             return step, whole, gap_of_whole
-        # Between a share that leaves the disparity above the aim, and one that is enough.
+        # The share ``short`` is too small. ``share`` is enough and leads to the values ``part``.
         short, gap_of_short, share, part, gap_of_part = 0.0, gap, 1.0, whole, gap_of_whole
         for _ in range(SHORTENINGS):
             if not USED * aim > gap_of_part > 0:
@@ -153,58 +180,69 @@ class NumberTask(NamedTuple):
     def moved(
         self, steps: Sequence[Step], values: FloatArray, gaps: FloatArray | None = None
     ) -> Moved:
-        """Judge what steps have made of the rows."""
+        """Evaluate predictions that ``steps`` have led to; ``gaps`` are measured if not given."""
         if gaps is None:
             gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
         error = float(np.average((values - self.targets) ** 2, weights=self.weights))
         return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
 
     def shrunk(self, moved: Moved) -> Moved | None:
-        """Return the same, shrunk towards the mean of the targets, if that may be better.
+        """Return the predictions shrunk towards the mean of the targets, or None.
 
-        Without the groups predictions are shrunk until limits are satisfied. Where they are worse
-        than the mean, they are shrunk to the multiple of least error.
+        There are two reasons to shrink, without which None is returned. If limits are violated and
+        groups are estimated, predictions are shrunk until the limits are satisfied. If the
+        predictions are poor, which means that their error is larger than that of the mean, they are
+        shrunk to the multiple of least error, and until limits are satisfied whether groups are
+        known or estimated. They become the mean itself if shrinking does not make the disparity
+        smaller.
         """
         values, targets = moved.values, self.targets
         mean, middle = (float(np.average(v, weights=self.weights)) for v in (targets, values))
         is_poor = moved.error > np.average((targets - mean) ** 2, weights=self.weights)
-        kept = [
+        # Factors that bring each violated disparity to its limit, if it shrinks like predictions.
+        factors = [
             limit * (1 - SUM_ROUNDING) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit and moved.excess > 0
         ]
-        shrinking, share = self.number_maps.shrinking, 1.0
-        if kept and (self.chances is not None or is_poor):
-            share = min(kept) if shrinking == "alike" else 0.0
+        # Distances from the mean are multiplied by ``left``.
+        shrinking, left = self.number_maps.shrinking, 1.0
+        if factors and (self.chances is not None or is_poor):
+            left = min(factors) if shrinking == "alike" else 0.0
         if is_poor:
             around = values - middle
             common, spread = (
                 np.average(around * v, weights=self.weights) for v in (targets, around)
             )
             best = float(np.clip(common / spread, 0.0, 1.0)) if spread > 0 else 0.0
-            share = 0.0 if shrinking == "never" else min(share, best)
-        if share == 1.0:
+            left = 0.0 if shrinking == "never" else min(left, best)
+        if left == 1.0:
             return None
+        # A step of the first attribute whose map is the mean for all groups, so that it does not
+        # matter which group a row has.
         n_groups = int(self.groups.offsets[1])
         ends, to_mean = np.array([-FAR, FAR]), np.full(2, mean)
         maps = GroupMaps(np.zeros(n_groups), [ends] * n_groups, [to_mean] * n_groups)
-        step = Step(0, maps, 1.0 - share)
+        step = Step(0, maps, 1.0 - left)
         shrunk = step(values, np.zeros(values.size, np.int64))
         return self.moved([*moved.steps, step], shrunk)
 
     def excess(self, gaps: FloatArray, values: FloatArray) -> float:
-        """Return how far the worst disparity is above its limit; rounding is none."""
+        """Return the largest disparity minus its limit, and at most 0 if that is only rounding.
+
+        It is -inf if no attribute has a limit.
+        """
         pairs = zip(gaps, self.limits, strict=True)
         excess = max((gap - limit for gap, limit in pairs if limit is not None), default=-np.inf)
         return excess if excess > ROUNDING * float(np.abs(values).max()) else min(excess, 0.0)
 
 
 def find_steps(start: Moved, task: NumberTask) -> Moved:
-    """Move predictions until all limits are satisfied, or no round gains: return the best round.
+    """Move predictions until all limits are satisfied or nothing is gained; return the best.
 
-    With estimated groups each round is also shrunk until limits are satisfied, which costs less
-    than many rounds where the other columns say little of the groups. Predictions that have moved
-    so far that they are worse than the mean are shrunk, too, however the groups are known.
+    After each round, the predictions and what :meth:`NumberTask.shrunk` makes of them are both
+    candidates. If the other columns say little about the groups, shrinking costs less accuracy than
+    many rounds. The next round starts from the predictions that are not shrunk.
     """
     best, moved, least, room, n_without_gain = start, start, start.excess, SUM_ROUNDING, 0
     for _ in range(_rounds(task)):
@@ -222,14 +260,16 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 
 
 def _rounds(task: NumberTask) -> int:
+    """Return how many rounds may help: one, if a single step reaches its limit for certain."""
     takes_turns = task.chances is not None or len(task.limits) > 1
-    # Of one known attribute one round is enough; others only find room for rounding.
+    # With one known attribute, further rounds only leave more room for rounding. Steps part of the
+    # way need none, and if the limit is 0, so is the room.
     needs_room = not task.number_maps.goes_part_way and bool(task.limits[0])
     return ROUNDS if takes_turns or needs_room else 1
 
 
 def _round(moved: Moved, task: NumberTask, room: float) -> Moved:
-    """Take one step for each attribute whose limit is missed."""
+    """Take one step for each attribute whose limit is violated when its turn comes."""
     steps, values, gaps = [*moved.steps], moved.values, moved.gaps.copy()
     for a, limit in enumerate(task.limits):
         if limit is None or gaps[a] <= limit:

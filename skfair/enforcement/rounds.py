@@ -1,14 +1,16 @@
-"""Rounds of strict enforcement: solve, measure, move the bounds, and random moves.
+"""Two steps of strict enforcement that several families share, and their constants.
 
-Bounds on smooth values are moved by their difference from the true values, and every round starts
-from the last solution. The problems and the ends of rounds differ: trained scores go through them
-in :mod:`skfair.enforcement.erm.path`, decisions of any model in
-:mod:`skfair.enforcement.decisions.offsets`, and families beside them in files of their own. Limits
-within an interval have one tolerance, which is scaled.
+Solvers need smooth values, but limits are on true ones: rates are counts of decisions, which have
+no slope. So a solution of the smooth problem is only near a point that satisfies the limits.
 
-True rates are steps: they have no slope, and smooth stand-ins lead near a point within the bounds,
-not always into it. Where little is missed a point that misses nothing is mostly near, and random
-moves find it.
+- :func:`moved_bounds`: a *round* solves the smooth problem, measures the true values, moves the
+  bounds on the smooth values by the difference, and starts again from the last solution. Each
+  family writes the loop itself, because problems and stopping rules differ: trained scores in
+  :mod:`skfair.enforcement.erm.path`, decisions in :mod:`skfair.enforcement.decisions.offsets`,
+  rankings and intervals of scores in their wings. :mod:`skfair.partial_parity` scales one tolerance
+  instead of moving bounds.
+- :func:`random_moves`: if limits are violated only slightly, a point that satisfies them is usually
+  close, and random steps find it.
 """
 
 from __future__ import annotations
@@ -20,24 +22,22 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray, Seed
 
-DAMPING = 0.7  # share of a newly seen difference of true and smooth values that bounds are moved by
-MAX_ROUNDS = 6  # solves of one problem, whose bounds are moved between them
-
+# Of each newly measured difference between true and smooth values, bounds are moved by this share.
+DAMPING = 0.7
+MAX_ROUNDS = 6  # at most
 PATIENCE = 3  # rounds that may pass without gain
 
-# Random moves, at most.
-MOST_MOVES = 600
-# Longest moves, in spreads of the scores.
-LONGEST = 0.2
-# Factors on the length of moves after one that gains something, and after one that loses; moves
-# that are shorter than this share of the longest begin anew.
+MOST_MOVES = 600  # random moves, at most
+LONGEST = 0.2  # length of the first random move, in standard deviations of the scores
+# The length of random moves is multiplied by LONGER after a move that gains, and by SHORTER after
+# one that loses. When it is below SHORTEST times the first length, it is set to that again.
 LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005
 
 P = TypeVar("P")
 
 
 class SolveOptions(TypedDict, total=False):
-    """How a solver is called; what is left out is its own choice."""
+    """Keyword arguments of ``Solver.solve``. The solver's defaults replace what is left out."""
 
     tol: float
     max_iter: int
@@ -48,10 +48,13 @@ class SolveOptions(TypedDict, total=False):
 def moved_bounds(
     lower: FloatArray,
     upper: FloatArray,
-    offsets: FloatArray,  # by how much bounds are moved: true minus smooth values
-    margin: FloatArray | float,  # how far inside is aimed at
+    offsets: FloatArray,  # true minus smooth values, as measured at the last solution
+    margin: FloatArray | float,  # how far inside the bounds the true values should be
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on smooth values that keep true ones inside; their middle where they cross."""
+    """Return bounds on the smooth values, given bounds on the true ones.
+
+    If the margin makes a lower and an upper bound cross, both become their middle.
+    """
     lower, upper = lower - offsets + margin, upper - offsets - margin
     crossed = upper < lower
     middle = 0.5 * (upper + lower)
@@ -60,14 +63,19 @@ def moved_bounds(
 
 def random_moves(
     current: P,
-    missed: Callable[[P], float],  # ``missed(place) -> float``: 0 where nothing is left to look for
-    # ``move(place, length) -> place``: a random place at this distance
+    # ``missed(place)``: the number to be made small, such as the violation of limits, which may
+    # include what is lost in the objective; 0 ends the search
+    missed: Callable[[P], float],
+    # ``move(place, length)``: a random place at about this distance
     move: Callable[[P, float], P],
     *,
-    most: int,
+    most: int,  # number of moves, at most
     longest: float,  # length of the first move
 ) -> P:
-    """Move as long as no more is missed than before; return where that ends."""
+    """Try random moves, keep those that miss no more than before, and return the last place.
+
+    A place is whatever the caller searches over: P is its type.
+    """
     length, least = longest, missed(current)
     for _ in range(most):
         if least == 0:
@@ -77,7 +85,7 @@ def random_moves(
         if missed_moved > least:
             length = SHORTER * length if length > SHORTEST * longest else longest
         else:
-            # Places that miss as much lead out of dead ends.
+            # Places that miss equally much are accepted, because they lead out of dead ends.
             length *= LONGER if missed_moved < least else 1.0
             current, least = moved, missed_moved
     return current

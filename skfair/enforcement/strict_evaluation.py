@@ -1,9 +1,20 @@
 """Strict evaluation of decisions: their utility, and by how much they exceed the limits.
 
-Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows, both
-for trained models and for decisions of any model. With several classes a constraint on selection is
-satisfied for each class against the rest. One on right predictions (accuracy parity) is a single
-constraint for all classes.
+Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows here,
+for trained scores (``skfair/enforcement/erm``) and for decisions of any model
+(``skfair/enforcement/decisions``). From what a caller makes to what it gets:
+
+- :class:`ClassConstraint`: a constraint, and which decision it counts as selection. With several
+  classes, a constraint on selection is one for each class against the rest. A constraint on correct
+  predictions (accuracy parity) is a single one for all classes.
+- :class:`StrictRates`: what each decision adds to the cell means of all constraints.
+- :class:`StrictEvaluation`: adds the utility of decisions. Called with the decision of every row,
+  it returns a :class:`Verdict`. :meth:`~StrictEvaluation.scan` finds the best cutoff along a line
+  of decisions, and :meth:`~StrictEvaluation.threshold` the best shift of scores.
+- :class:`RateTable`: the constraints as arrays for the kernels that scan cutoffs.
+- :func:`cuts_of` and :func:`shift_at`: cuts between sorted scores, and the shift for a cut.
+
+To *select* a row is to take the decision that a constraint counts, and to *refuse* it is any other.
 """
 
 from __future__ import annotations
@@ -24,10 +35,11 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
-# With this many rows the utility that is expected counts as much as that of the true classes: the
-# decisions that are best for the true classes of few rows are in part best for the noise in them.
+# Decisions that are best for the true classes of few rows are in part best for the noise in them.
+# So the utility that is expected by probabilities has the weight _EQUAL_WEIGHT / (_EQUAL_WEIGHT +
+# n_rows), and the utility for the true classes the rest: half each with this many rows.
 _EQUAL_WEIGHT = 6_000
-# Stands for the true class of each row, where a constraint counts decisions for it as selection.
+# In place of the number of a class: the constraint counts a decision for the true class of the row.
 TRUE_CLASS = -1
 
 
@@ -40,7 +52,7 @@ class ClassConstraint:
 
     @cached_property
     def effects(self) -> tuple[FloatArray, FloatArray]:
-        """The utility of each row if it is refused, and the gain of selecting it, (n_samples,).
+        """The moment of each row if it is refused, and its change if it is selected, (n_samples,).
 
         This is the one place that says what a decision does to the rates of a constraint.
         """
@@ -59,23 +71,29 @@ class ClassConstraint:
 class Verdict:
     """How good a solution is, and by how much it exceeds the limits at most."""
 
-    merit: float = 0.0
-    excess: float = 0.0
-    penalty: float | None = None  # for violated limits, where these are weighed against merit
+    merit: float = 0.0  # larger is better: utility, accuracy or minus a loss
+    excess: float = 0.0  # the largest disparity minus its limit; -inf without constraints
+    # Cost of the violated limits, if violations are weighed against merit; None if satisfied limits
+    # come first
+    penalty: float | None = None
 
     @property
     def is_feasible(self) -> bool:
+        """Whether all limits are satisfied, up to rounding."""
         return self.excess <= ROUNDING
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The key by which the best is least: the excess over limits, then minus the merit."""
+        """The key by which the best one sorts first: excess over limits, then minus the merit.
+
+        It ignores the penalty.
+        """
         return 0.0 if self.is_feasible else self.excess, -self.merit
 
     def is_better_than(self, other: Verdict) -> bool:
         """Whether this one is to be preferred: satisfied limits first, then merit.
 
-        Where violated limits are penalised, the larger merit minus penalty is preferred.
+        If both have a penalty, the one with the larger merit minus penalty is preferred.
         """
         if self.penalty is not None and other.penalty is not None:
             return self.merit - self.penalty > other.merit - other.penalty + ROUNDING
@@ -85,14 +103,14 @@ class Verdict:
 
 
 def excesses(constraints: Sequence[BoundConstraint], means: Sequence[FloatArray]) -> FloatArray:
-    """Return by how much each disparity, given cell means, exceeds its limit beyond rounding."""
+    """Return each disparity, given cell means, minus its limit and the allowance for rounding."""
     pairs = zip(constraints, means, strict=True)
     return np.array([c.disparity_of_means(m) - (c.max_disparity + ROUNDING) for c, m in pairs])
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A shift of the scores and what it gives."""
+    """A shift of the scores, and the verdict on the decisions by the sign of shifted scores."""
 
     shift: float  # what is added to every score
     verdict: Verdict
@@ -101,28 +119,29 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The decision of each row, the cell means of each constraint, and the verdict."""
+    """Decisions about all rows, with the sums that further scans start from."""
 
-    predicted: IntArray
-    means: Sequence[FloatArray]
+    predicted: IntArray  # (n_samples,): number of the class that each row gets
+    means: Sequence[FloatArray]  # cell means of each constraint
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class LineScan:
-    """The best cutoff along a line."""
+    """The best cutoff along a line, which is found by :meth:`StrictEvaluation.scan`."""
 
-    n_above: int  # entries above it
-    verdict: Verdict
-    entries: SortedRows  # the rows that it may pass, and what changes if it does
-    means: list[FloatArray]  # cell means if it passes none
+    n_above: int  # number of rows above the cutoff
+    verdict: Verdict  # on the decisions at the cutoff
+    entries: SortedRows  # the scanned rows, and what changes when the cutoff passes each of them
+    means: list[FloatArray]  # cell means of each constraint if no row is above the cutoff
 
     @property
     def above(self) -> IntArray:
+        """The rows above the cutoff, as places among the scanned rows."""
         return self.entries.order[: self.n_above]
 
     def means_there(self) -> list[FloatArray]:
-        """Return the cell means at the cutoff."""
+        """Return the cell means of each constraint at the cutoff."""
         above, constraints = self.above, zip(self.entries.cells, self.entries.steps, strict=True)
         return [
             mean + np.bincount(cells[above], steps[above], mean.size)
@@ -136,10 +155,11 @@ class StrictRates:
 
     constraints: Sequence[ClassConstraint]
     classes: IntArray  # (n_samples,): number of the true class of each row
-    # (n_constraints,): the decision that each constraint counts as selection
+    # (n_constraints,): the class whose decision each constraint counts as selection, or TRUE_CLASS
     selecting: IntArray
     cells: IntArray  # (n_constraints, n_samples): the cell of each row in each constraint
-    steps: FloatArray  # (n_constraints, n_samples): what selecting the row adds to its mean
+    # (n_constraints, n_samples): what selecting the row adds to the mean of its cell
+    steps: FloatArray
     starts: Sequence[FloatArray]  # cell means of each constraint if nobody is selected
 
     @classmethod
@@ -157,7 +177,7 @@ class StrictRates:
 
     @property
     def bounds(self) -> list[BoundConstraint]:
-        """The constraints on the rows, whatever decision they count."""
+        """The constraints on the rows, without the decisions that they count."""
         return [limited.bound for limited in self.constraints]
 
     @cached_property
@@ -175,18 +195,20 @@ class StrictRates:
         ]
 
     def disparities(self, predicted: IntArray) -> list[float]:
+        """Return the disparity that each constraint limits."""
         means = self.means(predicted)
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 
     def added(self, k: int, combinations: sparse.csr_array, rows: IntArray) -> FloatArray:
-        """Return what selecting some rows adds to combinations of the cell means of a constraint.
+        """Return what selecting each of ``rows`` adds to combinations of the means of constraint k.
 
-        The combinations are (n_combinations, n_cells), the result (n_combinations, n_rows).
+        Each line of ``combinations``, (n_combinations, n_cells), is one, for example the rate of a
+        group. The result has the shape (n_combinations, n_rows).
         """
         return np.asarray(combinations.toarray()[:, self.cells[k][rows]] * self.steps[k][rows])
 
     def scaled(self, share: float, *, keep_caps: bool = False) -> StrictRates:
-        """Return the rates with a share of the limits, or of those between groups only."""
+        """Return the rates with all limits multiplied by a share, or with caps left as they are."""
         bounds = [b if keep_caps and b.comparison.is_cap else b.scaled(share) for b in self.bounds]
         constraints = [replace(c, bound=b) for c, b in zip(self.constraints, bounds, strict=True)]
         return replace(self, constraints=constraints)
@@ -194,19 +216,25 @@ class StrictRates:
 
 @dataclass(frozen=True, eq=False)
 class StrictEvaluation:
-    """Evaluates decisions on the rows. Other utilities, limits and penalties: ``replace``."""
+    """Evaluates decisions on the rows.
+
+    Callers use :func:`dataclasses.replace` to get an evaluation with another utility, other limits,
+    or a penalty.
+    """
 
     rates: StrictRates
     weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
-    # As how many rows they count: weights that are whole numbers count as this many rows each
+    # Number of rows that the weights stand for: their sum if all are whole numbers, which then
+    # count copies of rows; otherwise the number of rows of positive weight
     n_rows: float
-    # (n_classes, n_classes): utility of deciding for a class (column), given the true one (row):
-    # from 0 to 1
+    # (n_classes, n_classes), from 0 to 1: utility of deciding for a class (column), given the true
+    # one (row)
     utility: FloatArray
-    # (n_samples, n_classes): probabilities of the classes, where the utility that they let expect
-    # counts as well. Rates, and so the limits, are always those of the true classes
+    # (n_samples, n_classes): probabilities of the classes. If given, utility is in part that which
+    # the probabilities let expect. Rates, and so the limits, always count the true classes
     chances: FloatArray | None = None
-    penalty: float | None = None  # for exceeding a limit by 1, instead of that limits come first
+    # Cost of exceeding a limit by 1. If None, satisfied limits come first
+    penalty: float | None = None
 
     @classmethod
     def of(
@@ -216,7 +244,7 @@ class StrictEvaluation:
         weights: FloatArray,  # (n_samples,)
         utility: FloatArray,
     ) -> StrictEvaluation:
-        """Return the evaluation of decisions about rows, in classes and with weights."""
+        """Return the evaluation of decisions for one of several classes."""
         n = float(np.count_nonzero(weights) if np.any(weights % 1) else weights.sum())
         return cls(StrictRates.of(constraints, classes), weights / weights.sum(), n, utility)
 
@@ -224,21 +252,23 @@ class StrictEvaluation:
     def of_scores(
         cls, constraints: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
     ) -> StrictEvaluation:
+        """Return the evaluation of binary predictions by accuracy, which selects the class 1."""
         selecting = [ClassConstraint(bound, 1) for bound in constraints]
         return cls.of(selecting, (targets > 0).astype(np.int64), weights, np.eye(2))
 
     @property
     def n_classes(self) -> int:
+        """Number of classes."""
         return int(self.utility.shape[0])
 
     @property
     def _share_expected(self) -> float:
-        """How much probabilities count, where they do; the true classes count for the rest."""
+        """The weight of probabilities in the utility; the true classes have the rest of 1."""
         return _EQUAL_WEIGHT / (_EQUAL_WEIGHT + self.n_rows)
 
     @cached_property
     def class_shares(self) -> FloatArray:
-        """In which shares each row counts for each class, (n_samples, n_classes)."""
+        """The share of each row that counts as each true class, (n_samples, n_classes)."""
         counted = np.eye(self.n_classes)[self.rates.classes]
         if self.chances is None:
             return counted
@@ -254,6 +284,7 @@ class StrictEvaluation:
         return np.asarray(values + self._share_expected * (expected - values))
 
     def utility_of(self, predicted: IntArray) -> float:
+        """Return the mean utility of the decision about every row."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])
 
     def __call__(self, predicted: IntArray) -> Verdict:
@@ -261,15 +292,16 @@ class StrictEvaluation:
         return self.verdict(self.rates.means(predicted), self.utility_of(predicted))
 
     def verdict(self, means: Sequence[FloatArray], utility: float) -> Verdict:
+        """Return the verdict on decisions with these cell means and this utility."""
         over = excesses(self.rates.bounds, means)
         penalty = None if self.penalty is None else self.penalty * np.maximum(over, 0.0).sum()
         return Verdict(utility, float(over.max(initial=-np.inf)), penalty)
 
     def threshold(self, scores: FloatArray, min_gap: float) -> Threshold:
-        """Return the most accurate shift of scores within the limits, or the least violated one.
+        """Return the shift of scores that is best within the limits, or that violates them least.
 
-        Only thresholds with a gap of more than ``min_gap`` around them are used, so that rounding
-        elsewhere cannot move a row across.
+        A row is selected if its shifted score is above 0. Only thresholds between scores more than
+        ``min_gap`` apart are used, so that rounding elsewhere cannot move a row across.
         """
         nobody = np.zeros(scores.size, np.int64)
         refused = Decisions(nobody, self.rates.starts, Verdict(self.utility_of(nobody)))
@@ -280,14 +312,19 @@ class StrictEvaluation:
 
     def scan(
         self,
-        rows: IntArray,  # whose decision depends on the cutoff
-        label: int,  # the class that rows above it get
-        others: IntArray,  # the class that these rows get otherwise
-        points: FloatArray,  # a row is above the cutoff if its value here is
-        now: Decisions,  # of all rows before
-        min_gap: float | None = None,  # around the cutoff; None for that of rounding
+        rows: IntArray,  # (n,): the rows whose decision depends on the cutoff
+        label: int,  # the class that those of them above the cutoff get
+        others: IntArray,  # (n,): the class that each of them gets below the cutoff
+        points: FloatArray,  # (n,): the numbers that are compared with the cutoff
+        now: Decisions,  # decisions about all rows before; other rows keep them
+        # Smallest gap between points in which a cutoff may lie; if None, what rounding may change
+        min_gap: float | None = None,
     ) -> LineScan:
-        """Find the best cutoff above which rows get a class."""
+        """Find the best cutoff above which rows get the class ``label``.
+
+        The cell means and the utility are first taken to the state with no row above the cutoff.
+        The kernel then lets the cutoff fall from row to row.
+        """
         from skfair._kernels.thresholds import SortedRows
 
         order = np.argsort(-points)
@@ -297,11 +334,13 @@ class StrictEvaluation:
         rates, before, means = self.rates, now.predicted[rows], []
         weights, of_others = self.weights[rows], self.values[rows, others]
         gains = weights * (self.values[rows, label] - of_others)
-        # Summed row by row: searches without the group follow the last digit to other decisions.
+        # Summed row by row, not by a product: the last digit of this sum decides which decisions
+        # searches without the group find.
         changed = np.cumsum(weights * (of_others - self.values[rows, before]))
         utility = now.verdict.merit + float(changed[-1] if rows.size else 0.0)
         cells, steps = (np.take(of_rows, rows, axis=1) for of_rows in (rates.cells, rates.steps))
         for k, (selecting, mean) in enumerate(zip(rates.selecting, now.means, strict=True)):
+            # A row is selected if its decision is the ``chosen`` class.
             chosen = rates.classes[rows] if selecting == TRUE_CLASS else selecting
             added = steps[k] * (others == chosen)
             changes = added - steps[k] * (before == chosen)
@@ -314,9 +353,10 @@ class StrictEvaluation:
 def cuts_of(
     strict: StrictEvaluation, rows: IntArray, scores: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return rows by falling score, how many are above each cut between them, and its utility.
+    """Return rows by falling score, the number of them above each cut, and the gain of each cut.
 
-    The utility is what the second of two classes adds to that of the first for the rows above.
+    The gain is what the rows above the cut add to the utility if they get the second of two classes
+    instead of the first. There is no cut between scores that are equal up to rounding.
     """
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     ordered = scores[rows]
@@ -328,7 +368,11 @@ def cuts_of(
 
 
 class RateTable:
-    """Constraints on rates as the kernel reads them."""
+    """Constraints on rates in the arrays of ``skfair/_kernels/thresholds.py``.
+
+    The kernel keeps one running sum per rate (two if rates are quotients). ``indptr``, ``owners``
+    and ``shares`` are a sparse matrix by columns: a cell's column lists the sums that it enters.
+    """
 
     def __init__(self, bounds: Sequence[BoundConstraint]) -> None:
         from skfair._kernels.thresholds import ConstraintArrays
@@ -338,7 +382,7 @@ class RateTable:
         n_cells = max((bound.n_cells for bound in bounds), default=0)
         indptr = np.zeros((len(bounds), n_cells + 1), np.int64)
         owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
-        used = 0
+        used = 0  # entries of the constraints before
         for k, matrix in enumerate(self._sums):
             columns = sparse.csc_array(matrix)
             indptr[k, : columns.indptr.size] = columns.indptr + used
@@ -368,8 +412,9 @@ class RateTable:
     ) -> tuple[int, Verdict]:
         """Return how many entries are above the best cut, and the verdict on it.
 
-        Cell means and accuracy are those with nobody predicted positive. With a penalty for each
-        unit of violated limits, the best cut has the largest merit minus penalty.
+        ``start_means`` and ``accuracy`` are the cell means and the merit with no entry above the
+        cut. If ``penalty`` is None, the best cut is the one of largest merit within the limits, or
+        the one that violates them least. Otherwise it has the largest merit minus penalty.
         """
         from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_penalty
 
@@ -380,20 +425,26 @@ class RateTable:
             n_above, missed, excess = scan_with_penalty(*arguments, penalty)
             cost = penalty * float(missed)
         else:
-            # A kernel that made it itself would run Python code, and die of an interrupt there.
+            # The named tuple is made here: a kernel that makes one runs Python code, and dies if it
+            # is interrupted there.
             best = BestThreshold(*scan_thresholds(*arguments))
             n_above, excess = best.n_above, best.excess
-            if n_above < 0:
+            if n_above < 0:  # no cut is within the limits
                 n_above, excess = best.n_nearest, best.least_excess
         merit = accuracy + float(rows.gains[rows.order[:n_above]].sum())
         return int(n_above), Verdict(merit, float(excess), cost)
 
 
 def _tracked(bound: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
-    """Return what makes sums of a constraint of cell means, and where its sets start and end."""
+    """Return the matrix that makes a constraint's running sums of cell means, and where sets start.
+
+    Its lines are the rates of each compared set, followed by the overall rate of the set if rates
+    are compared with it. If rates are quotients, the lines of their totals follow after all lines
+    of their sums. The second array has the first line of each set, and the end of the last one.
+    """
     sets, first = bound.compared_sets, first_of(bound.compared_sets)
     order = np.arange(sets.size)
-    if bound.comparison.against_overall:  # the overall rate stands last in its set
+    if bound.comparison.against_overall:
         both = np.concatenate([sets, sets[first]])
         order = np.argsort(both, kind="stable")
         sets = both[order]
@@ -410,9 +461,11 @@ def _tracked(bound: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
 
 
 def shift_at(n_above: int, highest: FloatArray, lowest: FloatArray, min_gap: float) -> float:
-    """Return a shift that puts 0 between two neighbours of sorted entries, and these around it.
+    """Return the shift after which the first ``n_above`` of sorted entries are above 0.
 
-    The middle of the gap, but no shift at all where 0 already lies well inside it.
+    Entries are in falling order, and each stands for scores from ``lowest`` to ``highest``. The
+    shift moves the middle of the gap to 0, unless 0 already lies well inside the gap: then there is
+    no shift. If all or no entries are to be above, the outermost one comes to lie 1 from 0.
     """
     above = float(lowest[n_above - 1]) if n_above else np.inf
     below = float(highest[n_above]) if n_above < highest.size else -np.inf
