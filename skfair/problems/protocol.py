@@ -4,12 +4,15 @@ A problem is
 
 .. math:: \min_\theta F(\theta) \quad \text{subject to} \quad l \le c(\theta) \le u
 
-and is asked at a point: ``at = problem.evaluate(theta)`` has the values, and ``at.gradient(nu)``,
-``at.jacobian()`` and, where there is one, ``at.hessian(nu)`` the derivatives. Multipliers ``nu``
-are signed: positive where the upper bound presses, negative where the lower one does.
+A solver asks it at a point. ``at = problem.evaluate(theta)`` has the values F and c;
+``at.gradient(nu)``, ``at.jacobian()`` and, for some problems, ``at.hessian(nu)`` are the
+derivatives. Multipliers ``nu``, one per constraint, are signed: positive if the upper bound is
+active, negative if the lower one is, and 0 if neither is.
 
-Values and first derivatives are there for every problem. Methods that only some have are listed in
-``offers``, and solvers list in ``needs`` what they cannot do without.
+Every problem has values and first derivatives. Methods that only some have are listed in
+``offers``, and a solver lists in ``needs`` what it cannot do without
+(:func:`skfair.solvers.base.check_needs` compares both). The classes here are types only: problems
+inherit from :class:`skfair.problems.base.TwoSidedProblem`.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 
-# Second derivatives; products with them that take less than the matrix; random batches of rows; the
-# same problem on some of the rows.
+# What a problem may offer: "hessian", second derivatives as a matrix; "products", products with
+# that matrix, for less than the matrix costs; "draw", random batches of rows; "on_rows", the same
+# problem on some of its rows.
 Offer = Literal["hessian", "products", "draw", "on_rows"]
 
 
@@ -48,10 +52,13 @@ class Evaluation(Protocol):
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+        """Return objective * grad F + sum of multipliers * grad c, in one pass.
+
+        Without multipliers only the first part.
+        """
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
-        """Return the gradients of some constraints (all if None), (n_which, n_parameters)."""
+        """Return the gradients of the constraints ``which``, or of all, one in each line."""
 
 
 class CurvedEvaluation(Evaluation, Protocol):
@@ -61,7 +68,10 @@ class CurvedEvaluation(Evaluation, Protocol):
         """Return the second derivative of the Lagrangian, (n_parameters, n_parameters)."""
 
     def hessian_product(self, multipliers: FloatArray) -> tuple[Product, FloatArray]:
-        """Return the same as a function, and a positive diagonal that is about its own."""
+        """Return the product of :meth:`hessian` with a vector, as a function of the vector.
+
+        The second result is a positive approximation of its diagonal, for preconditioning.
+        """
 
 
 class Problem(Protocol):
@@ -81,13 +91,13 @@ class Problem(Protocol):
 
     @property
     def offers(self) -> frozenset[Offer]:
-        """Methods that it has in addition to values and first derivatives."""
+        """What the problem has in addition to values and first derivatives."""
 
     def evaluate(self, theta: FloatArray) -> Evaluation:
         """Return the problem at a point: one pass through the model."""
 
     def violation(self, at: Evaluation) -> float:
-        """Return by how much the worst constraint is missed."""
+        """Return the largest distance of a constraint beyond its bound."""
 
     def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
         """Return how far a point is from the first-order conditions."""
@@ -107,16 +117,19 @@ class TwiceDifferentiable(Problem, Protocol):
         """Return the problem at a point."""
 
     def sampled(self, draw: int = 0) -> Self | None:
-        """Return the problem on a sample of its rows; None if that would say too little."""
+        """Return the problem on a sample of its rows; None if it has too few rows for that.
+
+        ``draw`` numbers the samples: another number is another sample.
+        """
 
 
 class Batch(NamedTuple):
-    """Some rows and what they stand for."""
+    """Rows of a stochastic step, and their weights in the objective and in the constraints."""
 
     rows: IntArray | None  # (n_batch,): row numbers; None for all rows
     # (n_batch,): weights of the rows in the mean loss; they add up to 1, or are all 0
     loss_weights: FloatArray
-    # (n_batch,): for each constraint, weights of the rows in the mean of their cell
+    # One array (n_batch,) per constraint: weights of the rows in the mean of their cell
     cell_weights: list[FloatArray]
 
 
@@ -125,18 +138,19 @@ class StochasticProblem(Problem, Protocol):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of all constraints, for each of which a batch has rows."""
+        """Number of cells of all constraints; a batch has rows of each."""
 
     def draw(
         self,
         rng: np.random.RandomState,
-        n_loss: int,
-        n_per_cell: int,
+        n_loss: int,  # number of rows for the objective
+        n_per_cell: int,  # number of rows for each cell
         constraint: int | None = None,
     ) -> Batch:
         """Draw rows for the objective, and equally many rows for every cell of every constraint.
 
-        With a ``constraint`` rows are drawn for its cells only: no other value means anything.
+        If the number of a ``constraint`` is given, rows are drawn for its cells only, and the
+        values of the other constraints on this batch mean nothing.
         """
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:

@@ -1,10 +1,10 @@
 """Optimisation algorithms: one file per algorithm, each sees a problem and never an estimator.
 
 This folder has the algorithms that a default may choose. Algorithms of papers are in
-:mod:`skfair.papers`. A solver registers itself in ``skfair.solvers.base.SOLVERS`` and writes down
-its steps; ``IterativeSolver``, in the same file, makes a run of them. It says what it needs of a
-problem in its class attribute ``needs``. A mismatch is an error that names both. A solver never
-prints.
+:mod:`skfair.papers`. A solver is registered in ``skfair.solvers.base.SOLVERS`` and writes down its
+steps as a generator. ``skfair.solvers.base.Solver.solve`` runs them. The class attribute ``needs``
+of a solver lists what a problem must offer, and an error names both if they do not fit. A solver
+never prints.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,7 @@
 r"""The base of all solvers: the driver, their result, the registry, the check of their needs.
 
-A solver writes down its steps, and the driver does the rest::
+Estimators call :func:`check_needs`, then :meth:`Solver.solve`, the driver. A solver is a subclass
+of :class:`IterativeSolver` that writes down its steps, and the driver does the rest::
 
     @SOLVERS.register("descent")
     @dataclass
@@ -17,9 +18,9 @@ A solver writes down its steps, and the driver does the rest::
                 at = problem.evaluate(at.theta - self.rate * gradient)
 
 The driver records each step in the history, calls the callback, and ends the run when a step says
-so, when the callback asks for it, or after ``max_iter`` iterations. It returns the start where that
-satisfies the constraints and the end is worse and keeps them no better. A solver never sees groups,
-rows or models, and never prints.
+so, when the callback asks for it, or after ``max_iter`` iterations. If the start satisfies the
+constraints, and the end has a larger objective without satisfying them better, the driver returns
+the start. A solver never sees groups, rows or models, and never prints.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class SolverResult(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A point and its multipliers, as a solver may return them."""
+    """A point and its multipliers that a solver returns in place of its last iteration."""
 
     at: Evaluation
     multipliers: FloatArray
@@ -82,18 +83,20 @@ class Step:
     Parameters
     ----------
     at : Evaluation
-        The point; it goes into the history and to the callback.
+        The problem at the point of this iteration. The history records its values, and the callback
+        gets the point.
     multipliers : ndarray of shape (n_constraints,)
         Signed multipliers.
     n_iter : int
         Iterations so far: 0 for the start.
     status : str, default=None
-        Why the run ends here; None to go on.
+        Why the run ends here. If None, it goes on.
     columns : mapping
-        Further columns of the history.
+        Further columns of the history, such as step sizes.
     answer : callable, default=None
-        Makes what is returned if the run ends here; None for ``at`` and ``multipliers``. The KKT
-        residual of what it makes says whether a run of ``max_iter`` iterations has converged.
+        Function without arguments that is called if the run ends here, whose :class:`Answer` is the
+        result. If None, ``at`` and ``multipliers`` are the result. If the run ends by ``max_iter``,
+        it counts as converged if the KKT residual of the answer is at most ``tol``.
 
     Examples
     --------
@@ -113,13 +116,14 @@ class Step:
 
 
 class Run(NamedTuple):
-    """Where a solver starts, and when it ends."""
+    """The arguments of a run that :meth:`IterativeSolver.steps` gets from the driver."""
 
-    start: FloatArray  # a copy, which may be changed
-    multipliers: FloatArray | None  # as well; None if nothing is known of them
+    start: FloatArray  # the initial parameters: a copy, which may be changed
+    # The initial multipliers, a copy as well; None if the caller knows none
+    multipliers: FloatArray | None
     tol: float  # the largest KKT residual at which to stop
-    max_iter: int  # the most iterations, for methods whose steps depend on it
-    rng: np.random.RandomState  # draws rows
+    max_iter: int  # the driver counts iterations; only methods whose steps depend on it read this
+    rng: np.random.RandomState  # draws rows in stochastic solvers
 
 
 class Solver(ABC):
@@ -157,7 +161,7 @@ class Solver(ABC):
     default_tol: ClassVar[float] = 1e-4
     default_max_iter: ClassVar[int] = 5000
 
-    # The methods that :class:`IterativeSolver` needs.
+    # Declared here for :meth:`solve`, and described in :class:`IterativeSolver`.
     steps: Callable[[Any, Run], Iterator[Step]]
 
     def solve(
@@ -203,8 +207,9 @@ class Solver(ABC):
         lam0 = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         history, step = History(), None
         status: Status = "max_iter"
-        # Solvers ask for the start first. Asked here it costs no pass of its own, and the last pass
-        # stays that of the solution. Only two numbers are kept: rows may be many.
+        # A solver evaluates the start first, and problems remember their last evaluation. So this
+        # costs no extra pass over the rows if it is done here, before the steps. Only two numbers
+        # of it are kept, because an evaluation holds arrays as long as the rows.
         first = problem.evaluate(begin)
         before, first_objective = problem.violation(first), first.objective
         del first
@@ -226,7 +231,7 @@ class Solver(ABC):
                 break
             if step.n_iter >= max_iter:
                 break
-        if step is None:  # no iteration was asked for
+        if step is None:  # the solver yielded nothing
             zeros = np.zeros(problem.n_constraints)
             return SolverResult(begin, zeros if lam0 is None else lam0, 0, status, {})
         at, multipliers = step.at, step.multipliers
@@ -234,8 +239,8 @@ class Solver(ABC):
             at, multipliers = step.answer()
             if status == "max_iter" and residual(problem, at, multipliers) <= tol:
                 status = "converged"
-        # A start that satisfies the constraints is not given away for what is worse and keeps them
-        # no better.
+        # If the start satisfies the constraints and the end has a larger objective (or NaN) without
+        # violating them less, the start is returned.
         margin = tol * max(1.0, abs(first_objective))
         is_lower = at.objective <= first_objective + margin  # false for nan
         if before <= tol and not is_lower and not problem.violation(at) < before:
@@ -246,7 +251,9 @@ class Solver(ABC):
 
 
 class IterativeSolver(Solver, Generic[P]):
-    """Base of solvers that says which problems its steps are for; the module shows one.
+    """Base of solvers, generic in the type of problem that their steps are for.
+
+    The docstring of the module shows an example of a subclass.
 
     Examples
     --------
@@ -277,7 +284,7 @@ class IterativeSolver(Solver, Generic[P]):
 
 
 def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float:
-    """Return the largest part of the KKT residual."""
+    """Return the largest of the parts of the KKT residual, which solvers compare with ``tol``."""
     return max(problem.kkt_residual(at, multipliers).values())
 
 

@@ -1,5 +1,7 @@
 """Ranges of the parameters of solvers: written beside each field, checked in one place.
 
+:func:`check_parameters` is called before a run, by :func:`skfair.solvers.base.check_needs` among
+others. It does for solvers what scikit-learn does for estimators with ``_parameter_constraints``.
 A solver is a dataclass, and the annotation of a field says what it may be::
 
     rho: Positive = 10.0
@@ -26,7 +28,7 @@ from skfair.utils.text import listed
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 PositiveOrInf = Annotated[float, Interval(Real, 0, None, closed="right")]
 NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
-Share = Annotated[float, Interval(Real, 0, 1, closed="right")]  # above 0
+Share = Annotated[float, Interval(Real, 0, 1, closed="right")]  # above 0 and at most 1
 ShareOrZero = Annotated[float, Interval(Real, 0, 1, closed="both")]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 CountOrZero = Annotated[int, Interval(Integral, 0, None, closed="left")]
@@ -35,14 +37,15 @@ _ANY_NUMBER = {
     float: Interval(Real, None, None, closed="both"),
     int: Interval(Integral, None, None, closed="neither"),
 }
-# The annotations of the fields of a class: text that has to be compiled, so once per class.
+# Returns the types of the fields of a class. Annotations are text that has to be evaluated, so the
+# result is kept.
 field_types: Callable[[type], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
 
 
 def check_parameters(solver: object) -> None:
-    """Raise a ``ValueError`` that names the parameter of a solver whose value cannot be used.
+    """Raise a ``ValueError`` that names the first parameter of a solver with an invalid value.
 
-    Objects that are no dataclasses look after themselves.
+    A solver that is no dataclass is not checked.
     """
     if not is_dataclass(solver):
         return
@@ -56,8 +59,9 @@ def check_parameters(solver: object) -> None:
 
 
 def _fault(value: Any, kind: Any) -> str | None:
+    """Return what a value of the type ``kind`` must be, or None if it is that."""
     options = get_args(kind)
-    if NoneType in options:
+    if NoneType in options:  # ``kind | None``
         if value is None:
             return None
         (kind,) = (option for option in options if option is not NoneType)
@@ -77,13 +81,13 @@ def _fault(value: Any, kind: Any) -> str | None:
 
 
 def _words(value: Any, interval: Interval) -> str:
-    """Say what an interval allows."""
+    """Return the range that an interval allows, in words; "finite" if that is what is wrong."""
     if isinstance(value, Real) and abs(value) == np.inf and np.inf not in interval:
         return "finite"
     ends = []
     if interval.left is not None:
         is_open = interval.closed in ("right", "neither")
-        # The ends of integers are named as sklearn's users write them: above 0, not at least 1.
+        # Counts are described as in scikit-learn's messages: "above 0", not "at least 1".
         is_count = interval.type is Integral and interval.left == 1
         low = interval.left - 1 if is_count else interval.left
         ends.append(f"above {low}" if is_open or is_count else f"at least {low}")
