@@ -8,5 +8,5 @@ from skfair.models.mlp import mlp_scores as mlp_scores
 from skfair.models.plug_in import ScoreFunction
 from skfair.models.torch_score import TorchScore
 
-# What models of users need. The others are for estimators, which make them of their arguments.
+# The public names, for models of users. Estimators make the other models from ``model=``.
 __all__ = ["ScoreFunction", "TorchScore", "check_score_model"]

@@ -1,7 +1,14 @@
-"""Score models: parameters to scores, and the way back for slopes.
+"""The interface of score models: from parameters to scores, and back from slopes to gradients.
 
-Losses and fairness constraints live in score space; a model turns the slope of any function of the
-scores into a gradient in the parameters, with one pull-back however many constraints there are.
+Losses and fairness constraints are functions of the scores. A *slope* is the derivative of such a
+function by the score of a row. A *pull-back* turns the slopes of all rows into the gradient by the
+parameters, one pass however many constraints there are. Problems
+(:mod:`skfair.problems.erm.problem`) call :meth:`ScoreModel.forward`, then one of the pull-backs
+with the *tape* that it returned. Estimators use :meth:`ScoreModel.raw` and
+:meth:`ScoreModel.standardised` to get from parameters to ``coef_`` and back.
+
+The models are in :mod:`skfair.models.linear`, :mod:`~skfair.models.partitioned`,
+:mod:`~skfair.models.mlp` and :mod:`~skfair.models.plug_in`.
 """
 
 from __future__ import annotations
@@ -16,19 +23,19 @@ from skfair.models.units import Units
 
 
 class ScoreModel(ABC):
-    """Scores of fixed rows as a function of the parameters."""
+    """Scores of fixed rows, as a function of parameters that belong to standardised columns."""
 
     pulls_back_cells: ClassVar[bool] = False  # whether it has :meth:`pullback_cells`
     # Whether it has :meth:`gram` and :meth:`penalty_curvature`
     has_curvature: ClassVar[bool] = False
 
-    X: Any  # the rows
-    units: Units  # columns are standardised by them, implicitly
+    X: Any  # the rows, with columns as they are: they are standardised implicitly
+    units: Units  # the means and scales of that
     n_samples: int  # number of rows
     n_parameters: int  # length of the parameter vector
 
     def use_units(self, units: Units) -> None:
-        """Standardise columns by those of another model: parameters then mean the same."""
+        """Standardise columns by the units of another model, so that parameters mean the same."""
         self.units = units
 
     @property
@@ -55,7 +62,10 @@ class ScoreModel(ABC):
 
     @abstractmethod
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all or some rows, and a tape that :meth:`pullback` needs."""
+        """Return the scores of ``rows``, or of all if None, and the tape for :meth:`pullback`.
+
+        Only the model that made a tape knows what is in it.
+        """
 
     @abstractmethod
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
@@ -75,17 +85,24 @@ class ScoreModel(ABC):
 
     @property
     def is_wide(self) -> bool:
-        """Whether solving with products is less work than a Gram matrix and its factors."""
+        """Whether Newton steps by products with X are less work than those by a Gram matrix."""
         return False
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return the second derivative for curvatures by the scores: linear models have one."""
+        """Return Z' diag(weights) Z for standardised rows Z; only linear models have this.
+
+        It is the second derivative of a function of the scores whose second derivatives by the
+        scores are ``weights``.
+        """
         raise NotImplementedError
 
     def penalty_curvature(self) -> FloatArray:
-        """Return the diagonal second derivative of the penalty: linear models have one."""
+        """Return the diagonal of the second derivative of the penalty, if it is a diagonal."""
         raise NotImplementedError
 
     def rounding(self, theta: FloatArray) -> float:
-        """Return how far two computations of the same score may be apart."""
+        """Return how far two computations of the same score may be apart.
+
+        Thresholds keep this distance from scores.
+        """
         return 1e4 * float(np.finfo(self.X.dtype).eps)

@@ -1,4 +1,8 @@
-"""Checks that a user's score model behaves as solvers expect."""
+"""Checks that a user's score model behaves as solvers expect.
+
+Users call :func:`check_score_model`, which runs the private checks in their order. Each raises an
+``AssertionError`` for what it finds.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray, Rows
 from skfair.models.plug_in import ScoreFunction
 
-# Directions in which slopes are compared with differences, and how many must agree: a model with
-# kinks, such as rectified units, may have one between the two points of a difference.
+# Number of random directions in which the gradient is compared with a finite difference, and how
+# many must agree. Not all, because a model with kinks, such as rectified units, may have one
+# between the two points of a difference.
 _DIRECTIONS, _ENOUGH = 8, 6
 
 
@@ -57,7 +62,7 @@ def check_score_model(model: ScoreFunction, X: Rows, *, random_state: int = 0) -
     theta = _check_start(model, random_state)
     theta = theta + 0.1 * rng.standard_normal(theta.size)
     scores = _check_forward(model, theta, X, rng)
-    single = scores.dtype == np.float32
+    single = scores.dtype == np.float32  # differences of float32 need longer steps
     _check_gradient(
         model, theta, X, rng, step=1e-2 if single else 1e-5, tol=3e-2 if single else 1e-4
     )
@@ -67,6 +72,7 @@ def check_score_model(model: ScoreFunction, X: Rows, *, random_state: int = 0) -
 
 
 def _check_start(model: ScoreFunction, seed: int) -> FloatArray:
+    """Check ``n_parameters`` and ``start``; return the parameters to start from."""
     p = model.n_parameters
     assert isinstance(p, int | np.integer), f"n_parameters must be an integer, got {p!r}"
     assert p >= 1, f"n_parameters must be at least 1, got {p}"
@@ -82,6 +88,7 @@ def _check_start(model: ScoreFunction, seed: int) -> FloatArray:
 def _check_forward(
     model: ScoreFunction, theta: FloatArray, X: Rows, rng: np.random.RandomState
 ) -> NDArray[Any]:
+    """Check that scores depend on parameters and their own row only; return all of them."""
     n, copied = X.shape[0], theta.copy()
     scores = np.array(model.forward(theta, X)[0])
     assert scores.shape == (n,), f"forward has scores of shape {scores.shape} for {n} rows"
@@ -105,6 +112,7 @@ def _check_gradient(
     step: float,
     tol: float,
 ) -> None:
+    """Check that ``pullback`` is linear in the slopes, and the derivative of ``forward``."""
     scores, tape = model.forward(theta, X)
     slopes = rng.standard_normal(scores.size)
     gradient = np.asarray(model.pullback(tape, slopes), dtype=np.float64)
@@ -115,7 +123,7 @@ def _check_gradient(
     assert np.allclose(doubled, 2 * gradient, rtol=1e-3, atol=1e-6), (
         "pullback of twice the slopes is not twice the gradient; it must be callable again"
     )
-    n_right, last = 0, (0.0, 0.0)
+    n_right, last = 0, (0.0, 0.0)  # ``last``: the last pair of derivatives that differ
     for _ in range(_DIRECTIONS):
         direction = rng.standard_normal(theta.size)
         direction /= np.linalg.norm(direction)
@@ -138,6 +146,7 @@ def _check_gradient(
 def _check_tapes(
     model: ScoreFunction, theta: FloatArray, X: Rows, rng: np.random.RandomState
 ) -> None:
+    """Check that a tape is still valid after a pass with other parameters and rows."""
     n = X.shape[0]
     slopes: FloatArray = np.asarray(rng.standard_normal(n))
     expected = np.array(model.pullback(model.forward(theta, X)[1], slopes))

@@ -1,4 +1,8 @@
-"""The parameter ``model=``: linear scores, the layers of a network, or a score model."""
+"""The parameter ``model=``: "linear", the layers of a network, or a user's score model.
+
+Estimators check it by ``LINEAR_OR_LAYERS`` and ``SCORE_FUNCTION``, as far as they accept it, and
+read it by :func:`read_model`.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,16 @@ from skfair.utils.validation import check_layers
 
 ModelChoice: TypeAlias = Literal["linear"] | tuple[int, ...] | list[int] | ScoreFunction
 
-# The ranges by which estimators check their parameter.
+# Entries for ``_parameter_constraints`` of estimators.
 LINEAR_OR_LAYERS: list[Any] = [StrOptions({"linear"}), tuple, list]
 SCORE_FUNCTION: Any = HasMethods(["start", "forward", "pullback"])
 
 
 class ChosenModel(NamedTuple):
-    """How scores are made of columns; linearly, if it has neither layers nor a function."""
+    """How scores are computed: by layers, by a function, or linearly if it has neither."""
 
-    layers: tuple[int, ...] = ()
-    function: ScoreFunction | None = None
+    layers: tuple[int, ...] = ()  # number of units of each hidden layer
+    function: ScoreFunction | None = None  # a user's score model
 
     @property
     def is_linear(self) -> bool:
@@ -29,7 +33,7 @@ class ChosenModel(NamedTuple):
 
 
 def read_model(model: ModelChoice) -> ChosenModel:
-    """Return what a choice stands for."""
+    """Return the model that a value of ``model=`` stands for; an empty list of layers is linear."""
     if isinstance(model, tuple | list):
         return ChosenModel(check_layers(model, "The layers in model="))
     return ChosenModel() if isinstance(model, str) else ChosenModel(function=model)

@@ -1,11 +1,16 @@
-"""Linear scores X w + b of dense or CSR rows, in standardised coordinates.
+"""Linear scores of dense or CSR rows, in standardised coordinates.
 
-The parameters that solvers see belong to columns of mean 0 and variance 1, so that the scale of a
-column makes no difference. X itself is neither copied nor centred: with column means m and
-deviations s the scores are X (v / s) + (b - m'(v / s)). The penalty is on the true weights w = v /
-s.
+The parameters that solvers see are weights v and an intercept b for the standardised columns
+Z = (X - m) / s, with column means m and deviations s. So the scale of a column makes no difference
+to a solver. X itself is neither copied nor centred, because the scores Z v + b are
+
+    X w + (b - m'w),   w = v / s
+
+The penalty is on w, the weights of the columns as they are (*raw* weights). In the same way,
+derivatives by v follow from sums over the rows of X (:meth:`LinearScore.standardised_sums`).
 
 Dense rows that are mostly zero (one-hot codes) are kept as CSR, which is much cheaper.
+:mod:`skfair.models.partitioned` makes these models, and one for rows in Dask collections.
 """
 
 from __future__ import annotations
@@ -21,12 +26,14 @@ from skfair.models.base import ScoreModel
 from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product, row_sums
 from skfair.utils.threads import over_blocks
 
-# Operations on each entry of X that a Newton step takes with products: two passes for each of about
-# 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
+# Cost of a Newton step by products, per entry of X, in operations of a dense matrix product. About
+# 50 conjugate gradient steps take two passes each, and a pass waits for memory 10 to 20 times as
+# long as a dense product does.
 PRODUCTS_PER_STEP = 2000
-# Columns whose mean is less than this many deviations from 0 lose little in single precision.
+# A sample may be in single precision if all column means are less than this many deviations from 0:
+# the standardised values then lose few digits.
 NEAR = 100.0
-# Parts of the rows of which threads make matrices.
+# Number of parts of the rows for which threads make a matrix each, which are added up.
 _PARTS = 24
 
 
@@ -41,10 +48,11 @@ class LinearScore(ScoreModel):
         X: Rows,  # (n_samples, n_features): the rows, float32 or float64
         *,
         fit_intercept: bool = True,  # whether the last parameter is an intercept
-        # (n_samples,): weights of the rows in means and deviations of the columns
+        # (n_samples,): weights of the rows in means and deviations of the columns. Not used if
+        # units are given
         sample_weight: FloatArray | None = None,
-        # Means and deviations, of rows that these are a part of; by default those of the
-        # rows
+        # Means and deviations to standardise by, if the rows are a part of others; X is then kept
+        # as it is. If None, those of the rows
         units: Units | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept
@@ -52,7 +60,7 @@ class LinearScore(ScoreModel):
         self.n_parameters = self.n_features + int(fit_intercept)
         if units is None:
             X = compact_rows(X)
-            # Without an intercept nothing would take up the shift.
+            # Centring shifts all scores, which only an intercept can make up for.
             units = Units.of_columns(X, sample_weight, centered=fit_intercept)
         self.units = units
         if X.dtype == np.float32 and not self.units.fit_single_precision:
@@ -62,12 +70,15 @@ class LinearScore(ScoreModel):
 
     @cached_property
     def _transposed(self) -> Any:
-        """The columns of a CSR matrix as rows: pull-backs become gathers instead of scatters."""
+        """The transpose of a CSR matrix, as CSR: pull-backs then read along its rows."""
         return self.X.T.tocsr()
 
     @property
     def is_wide(self) -> bool:
-        """Whether solving with products is less work than a Gram matrix and its factors."""
+        """Whether Newton steps by products with X are less work than those by a Gram matrix.
+
+        The matrix takes about (entries per row)^2 operations per row, and its factors p^3.
+        """
         p, n_entries = self.n_parameters, self.X.nnz if self.is_sparse else self.X.size
         return bool(PRODUCTS_PER_STEP * n_entries < n_entries**2 / self.n_samples + p**3)
 
@@ -89,9 +100,13 @@ class LinearScore(ScoreModel):
         return np.append(theta, intercept + self.mean @ coef)
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all or some rows, and those rows as a tape."""
+        """Return the scores of all or some rows, and the tape.
+
+        The tape says which rows these are: None for all, the copied rows of a dense X, or the row
+        numbers of a CSR one.
+        """
         coef, intercept = self.raw(theta)
-        if self.is_sparse and rows is not None:  # read where they lie: a copy costs more
+        if self.is_sparse and rows is not None:  # the kernel reads them in X, without a copy
             from skfair._kernels.linear import sparse_row_scores
 
             scores = np.empty(rows.size)
@@ -116,16 +131,16 @@ class LinearScore(ScoreModel):
         return self.standardised_sums(sums, slopes.sum())
 
     def pullbacks(self, tape: Any, slopes: FloatArray) -> FloatArray:
-        """Return one gradient for each line of slopes: dense rows are read once for all."""
+        """Return one gradient for each line of slopes, (n_lines, n_rows), in one pass if dense."""
         if self.is_sparse:
             return super().pullbacks(tape, slopes)
         sums = row_sums(self.X if tape is None else tape, slopes)
         return self.standardised_sums(sums, slopes.sum(axis=1))
 
     def on_rows(self, rows: IntArray) -> LinearScore:
-        """Return the model of some rows, copied, in the same coordinates.
+        """Return the model of a copy of some rows, whose parameters mean the same.
 
-        The copy has single precision where that loses little.
+        The copy is in single precision if that loses little.
         """
         is_near = np.abs(self.mean).max(initial=0.0) < NEAR * self.scale.min()
         dtype = np.float32 if is_near and self.units.fit_single_precision else self.X.dtype
@@ -155,9 +170,10 @@ class LinearScore(ScoreModel):
         return self.standardised_sums(sums, totals)
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return Z' diag(weights) Z for standardised rows Z, weights of either sign.
+        """Return Z' diag(weights) Z for standardised rows Z.
 
-        O(nnz per row) squared per row for CSR; for dense rows one BLAS rank update per block.
+        Z has a column of ones if there is an intercept. Weights may be negative. Each row costs the
+        square of its number of stored entries.
         """
         p = self.n_parameters
         out = np.zeros((p, p))
@@ -165,7 +181,11 @@ class LinearScore(ScoreModel):
         return out
 
     def rounding(self, theta: FloatArray) -> float:
-        """Return how far two computations of the same score may be apart."""
+        """Return how far two computations of the same score may be apart.
+
+        That is some units of the last place of the largest sum that adds up to a score, for rows
+        within 4 deviations from the mean.
+        """
         coef, intercept = self.raw(theta)
         size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + abs(intercept)
         return 32 * float(np.finfo(np.float64).eps * (1 + size))
@@ -185,7 +205,11 @@ class LinearScore(ScoreModel):
         return curvature
 
     def standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
-        """Turn X'd and 1'd into the derivative by the standardised parameters."""
+        """Return the derivative by the standardised parameters, given sums over raw rows.
+
+        With the slopes d, ``sums`` are X'd and ``totals`` are 1'd; both may have further axes in
+        front. Then Z'd = (X'd - (1'd) m) / s.
+        """
         gradient = np.empty((*np.shape(totals), self.n_parameters))
         of_weights = gradient[..., : self.n_features]
         np.subtract(sums, np.multiply.outer(totals, self.mean), out=of_weights)
@@ -195,6 +219,11 @@ class LinearScore(ScoreModel):
         return gradient
 
     def _sparse_gram(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write the Gram matrix of CSR rows to ``out``.
+
+        With W = diag(weights), f = X'W 1 and t = 1'W 1, the block of the columns is
+        (X'W X - m f' - f m' + t m m') / (s s').
+        """
         from skfair._kernels.linear import sparse_gram
 
         X, d = self.X, self.n_features
@@ -203,13 +232,19 @@ class LinearScore(ScoreModel):
         raw += np.triu(raw, 1).T
         first = np.asarray(product(self._transposed, weights), dtype=np.float64)
         total = weights.sum()
-        outer = np.outer(self.mean, first - 0.5 * total * self.mean)
+        outer = np.outer(self.mean, first - 0.5 * total * self.mean)  # its transpose is the rest
         out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)
         if self.fit_intercept:
             out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
             out[d, d] = total
 
     def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
+        """Add the Gram matrix of dense rows to ``out``, which holds zeros.
+
+        A kernel writes sqrt(|weight|) times the standardised rows of a block to a buffer, those of
+        positive weight first and those of negative weight last. The matrix is the Gram matrix of
+        the former minus that of the latter.
+        """
         from skfair._kernels.linear import signed_rows
 
         X, n = self.X, self.n_samples
@@ -223,10 +258,10 @@ class LinearScore(ScoreModel):
                 rows = buffer[: block.stop - first]
                 front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
                 above, below = rows[:front], rows[back:]
-                total += above.T @ above  # recognised as symmetric rank updates
+                total += above.T @ above  # numpy calls BLAS's symmetric update for A.T @ A
                 total -= below.T @ below
             return total
 
-        # Parts are few, since each makes a matrix of its own.
+        # There are few parts, because each needs memory for a matrix.
         for part in over_blocks(of_part, n, max(BLOCK_ROWS, -(-n // _PARTS))):
             out += part

@@ -1,14 +1,15 @@
 """Scores of a multilayer perceptron with rectified linear units, on dense or CSR rows.
 
-All parameters lie in one flat vector: for each layer its weights, (fan_in, fan_out), then its
-intercepts. As for linear scores they belong to columns of mean 0 and a common unit, but X is
-neither copied nor centred: the first layer is folded, W / s and b - m'(W / s), before it meets
-the rows. The unit s is the deviation, but the range of columns with two values: deviations would
-magnify rare one-hot codes, whose few rows a network then learns by heart.
+All parameters are in one flat vector: for each layer its weights, (fan_in, fan_out), then its
+intercepts. As for linear scores they belong to standardised columns (X - m) / s, but X is neither
+copied nor centred. Instead, the first layer with weights W and intercepts b is *folded*: it gets
+the weights W / s and the intercepts b - m'(W / s), which give the same on the columns as they are.
+The unit s is the standard deviation, but for columns with only two values it is their range.
+Deviations would magnify rare one-hot codes, whose few rows a network then learns by heart.
 
 A pull-back is one backward pass whatever the number of constraints. Many rows are taken block by
-block and the blocks are run again on the way back, so memory does not grow with the number of rows:
-activations of all rows would need more than X itself.
+block, and the forward pass of each block is run again on the way back. So memory does not grow with
+the number of rows: the activations of all rows would need more than X itself.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.units import Units, compact_rows
 
-# Rows that are taken together; their activations fit into the cache.
+# Number of rows in a block, whose activations fit into the cache.
 BLOCK_ROWS = 1024
 
 
@@ -36,9 +37,9 @@ class _Network(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """The arrays of a forward pass that the way back needs."""
+    """The arrays of a forward pass that the backward pass needs."""
 
-    batch: Any  # the rows
+    batch: Any  # the rows, as :func:`_take` returns them
     hidden: list[NDArray[Any]]  # activations of each hidden layer
     is_on: list[NDArray[Any]]  # 1.0 where a unit is active: a product of floats is the fastest mask
     scores: NDArray[Any]
@@ -65,7 +66,7 @@ class MLPScore(ScoreModel):
         # (n_samples, n_features): the rows, float32 or float64; the network computes in
         # that precision
         X: Rows,
-        # Number of units of each hidden layer; none gives a linear map
+        # Number of units of each hidden layer; without any the scores are linear
         hidden_layer_sizes: Sequence[int],
         *,
         fit_intercept: bool = True,  # whether the layers have intercepts
@@ -81,6 +82,7 @@ class MLPScore(ScoreModel):
         self.n_parameters = sum(
             (fan_in + int(fit_intercept)) * fan_out for fan_in, fan_out in self._shapes
         )
+        # 1 for weights, 0 for intercepts, which have no penalty
         self._is_weight = np.zeros(self.n_parameters)
         for coef in self._layers(self._is_weight).coefs:
             coef[:] = 1
@@ -89,8 +91,8 @@ class MLPScore(ScoreModel):
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return uniform weights and intercepts of variance 2 / (fan_in + fan_out).
 
-        The draws are those of scikit-learn's multilayer perceptrons. Columns that say nothing keep
-        weights of 0, so that they have no effect where they do vary.
+        The draws are those of scikit-learn's multilayer perceptrons. Columns that are constant in
+        the training rows get the weight 0, so that they have no effect on rows in which they vary.
         """
         theta = np.empty(self.n_parameters)
         network = self._layers(theta)
@@ -124,9 +126,10 @@ class MLPScore(ScoreModel):
         return theta
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all or some rows, and a tape.
+        """Return the scores of all or some rows, and the tape.
 
-        O(n_batch n_parameters); of dense rows only those of one block are gathered at a time.
+        The tape holds the folded network, the row numbers, and the pass of the block if there is
+        only one. This takes O(n_rows n_parameters), and gathers the rows of one block at a time.
         """
         network = self._folded(theta, self.X.dtype)
         n = self.n_samples if rows is None else rows.size
@@ -134,13 +137,13 @@ class MLPScore(ScoreModel):
         for part, chosen in _blocks(n, rows):
             done = _forward(network, _take(self.X, chosen))
             scores[part] = done.scores
-        # Where there are several blocks they are run again on the way back.
+        # If there are several blocks, :meth:`pullback` runs them again.
         return scores, (network, rows, done if 0 < n <= BLOCK_ROWS else None)
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the scores are ``slopes``.
 
-        Same cost as two forward passes, three where there are several blocks.
+        This costs as much as two forward passes, or three if there are several blocks.
         """
         gradient = np.zeros(self.n_parameters)
         sums = self._layers(gradient)
@@ -149,18 +152,20 @@ class MLPScore(ScoreModel):
         for part, chosen in _blocks(n, rows):
             done = kept or _forward(network, _take(self.X, chosen))
             _backward(network, done, slopes[part], sums)
-        # From the folded first layer back to the one that solvers see.
+        # Derivatives by the folded first layer become those by the one that solvers see.
         first = sums.coefs[0]
         first -= np.dot(self.mean[:, None], sums.intercepts[0][None])
         first /= self.scale[:, None]
-        first[self._say_nothing()] = 0  # adaptive steps would blow up what rounding leaves
+        # Only rounding is left of these. Adaptive steps, which divide by it, would magnify it.
+        first[self._say_nothing()] = 0
         return gradient
 
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights of all layers, and its gradient.
 
-        The weights are those of the standardised columns: steps of a stochastic solver suit all
-        columns equally only if the penalty does not depend on their scale.
+        In contrast to linear scores, these are the weights of the standardised columns. The steps
+        of a stochastic solver suit all columns equally only if the penalty does not depend on
+        their scale.
         """
         gradient = theta * self._is_weight
         return 0.5 * float(gradient @ gradient), gradient
@@ -168,11 +173,13 @@ class MLPScore(ScoreModel):
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart.
 
-        Errors of many terms cancel in part, so it is their squares that are added, layer by layer.
+        Errors of many terms cancel in part, so their squares are added. ``size`` bounds the square
+        of the units of a layer, and ``error`` that of their errors in units of the last place.
         """
         (first, shift), *others = zip(*self._layers(theta), strict=True)
         centers = (self.mean / self.scale)[:, None] * first
-        size = 16 * np.square(first).sum(axis=0) + shift**2  # inputs of up to 4 units
+        # Standardised inputs of up to 4, whose square is 16.
+        size = 16 * np.square(first).sum(axis=0) + shift**2
         error = size + np.square(centers).sum(axis=0) + centers.sum(axis=0) ** 2
         for coef, intercept in others:
             size = size @ coef**2 + intercept**2
@@ -180,7 +187,7 @@ class MLPScore(ScoreModel):
         return 32 * float(np.finfo(self.X.dtype).eps * (1 + np.sqrt(error[0])))
 
     def _folded(self, theta: FloatArray, dtype: Any) -> _Network:
-        """Return a copy of the network for the columns as they are."""
+        """Return a copy of the network with a folded first layer, for the columns as they are."""
         (first, *coefs), (shift, *intercepts) = self._layers(theta)
         first = first / self.scale[:, None]
         shift = shift - self.mean @ first
@@ -190,12 +197,18 @@ class MLPScore(ScoreModel):
         )
 
     def _say_nothing(self) -> NDArray[np.bool_]:
-        """Return which columns are 0 in all rows, once they are standardised."""
+        """Return which columns are 0 in all rows, once they are standardised.
+
+        If the units are those of another model, a constant column may differ from that mean.
+        """
         own = self._own_units
         return np.asarray(own.is_empty & (own.mean == self.mean))
 
     def _layers(self, theta: FloatArray) -> _Network:
-        """Return views of a flat vector; intercepts that do not exist are zeros beside it."""
+        """Return the layers as views of a flat vector, so that writing to them changes it.
+
+        Without intercepts, zeros stand for them that are no part of the vector.
+        """
         coefs, intercepts, start = [], [], 0
         for fan_in, fan_out in self._shapes:
             stop = start + fan_in * fan_out
@@ -239,13 +252,14 @@ def mlp_scores(
 
 
 def _blocks(n: int, rows: IntArray | None) -> Iterator[tuple[slice, slice | IntArray]]:
+    """Yield the place of each block among the n scores, and its rows in X."""
     for start in range(0, n, BLOCK_ROWS):
         part = slice(start, min(start + BLOCK_ROWS, n))
         yield part, part if rows is None else rows[part]
 
 
 def _take(X: Rows, chosen: slice | IntArray) -> Any:
-    """Return rows of X: a view or a gathered copy of dense ones, references to sparse ones."""
+    """Return some rows as a batch: a dense array, or the pair of a CSR matrix and row numbers."""
     if isinstance(chosen, slice):
         if isinstance(X, np.ndarray):
             return X[chosen]
@@ -294,6 +308,7 @@ def _times(batch: Any, coef: NDArray[Any]) -> NDArray[Any]:
 
 
 def _transposed_times(batch: Any, units: NDArray[Any]) -> NDArray[Any]:
+    """Return the transposed rows times the derivatives by the units of the first layer."""
     if isinstance(batch, np.ndarray):
         return np.asarray(batch.T @ units)
     from skfair._kernels.mlp import add_transposed_rows_times

@@ -1,8 +1,9 @@
-"""Linear scores of rows that lie in partitions elsewhere: the only model that knows where they are.
+"""Linear scores of rows in partitions of Dask collections, and the choice of the linear model.
 
-Each operation of :class:`skfair.models.linear.LinearScore` is a map over the partitions: of scores,
-and of sums over the rows by slopes, by cell or of products of columns. Its arguments and results
-are arrays of the fitting process.
+Estimators call :func:`linear_score`, which returns a model of the right class. This is the only
+model that knows where rows are. Each operation of :class:`skfair.models.linear.LinearScore` is run
+on every partition, and the results are joined (scores) or added up (sums over the rows). Arguments
+and results are arrays of the process that fits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ def linear_score(
     X: Rows | PartitionedRows,
     **options: Any,  # of :class:`skfair.models.linear.LinearScore`
 ) -> LinearScore:
-    """Return linear scores of rows here or in partitions elsewhere."""
+    """Return linear scores of rows in memory or in partitions.
+
+    Partitions that are small enough are collected, and become rows in memory.
+    """
     if not isinstance(X, PartitionedRows):
         return LinearScore(X, **options)
     if not X.is_small:
@@ -33,7 +37,9 @@ class PartitionedLinearScore(LinearScore):
     """Linear scores of rows in partitions."""
 
     X: PartitionedRows
-    is_sparse = is_wide = False  # products are less work than a matrix only where rows are here
+    # Not wide: steps by products would visit all partitions for each product. Not sparse, whatever
+    # the partitions hold, so that the methods of the base call ``product``.
+    is_sparse = is_wide = False
 
     def __init__(
         self,
@@ -49,7 +55,10 @@ class PartitionedLinearScore(LinearScore):
         self.units = _units(X, sample_weight, fit_intercept) if units is None else units
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all rows, or of some, whose model is then the tape."""
+        """Return the scores of all or some rows, and the tape.
+
+        The tape is None for all rows, else the model of the chosen rows, which are collected.
+        """
         if rows is None:
             return super().forward(theta)
         few = self._model(self.X.taken(rows))
@@ -65,7 +74,7 @@ class PartitionedLinearScore(LinearScore):
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
-        cells = cells.astype(np.min_scalar_type(n_cells))  # they travel
+        cells = cells.astype(np.min_scalar_type(n_cells))  # fewer bytes to send
         return self._total("pullback_cells", cells, slopes, n_cells=n_cells)
 
     def gram(self, weights: FloatArray) -> FloatArray:
@@ -80,20 +89,28 @@ class PartitionedLinearScore(LinearScore):
         return few.on_rows(np.arange(rows.size))
 
     def _model(self, X: Rows) -> LinearScore:
+        """Return the model of rows in memory, in the same coordinates."""
         return LinearScore(X, fit_intercept=self.fit_intercept, units=self.units)
 
     def _total(self, method: str, *columns: Any, **options: Any) -> FloatArray:
-        """Add up what a method of the model of each partition returns."""
+        """Return the sum over partitions of what a method returns for the model of each.
+
+        ``columns`` have one entry per row, and each partition gets its own entries.
+        """
         own = {"fit_intercept": self.fit_intercept, "units": self.units}
         return np.asarray(self.X.total(_ask, *columns, method=method, own=own, **options))
 
 
 def _ask(X: Rows, *columns: Any, method: str, own: dict[str, Any], **options: Any) -> Any:
+    """Call a method of the model of one partition; ``own`` are the arguments of the model."""
     return getattr(LinearScore(X, **own), method)(*columns, **options)
 
 
 def _units(X: PartitionedRows, sample_weight: FloatArray | None, centered: bool) -> Units:
-    """Return the means and deviations of the columns."""
+    """Return the means and deviations of the columns, in one pass over the partitions.
+
+    Distances are measured from a row of positive weight.
+    """
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     origin = column_origin(X.taken(np.flatnonzero(weights)[:1]))
     first, second = X.total(column_sums, weights / weights.sum(), origin=origin)

@@ -1,7 +1,9 @@
-"""Score models of users: any differentiable function of rows, and its place among our own.
+"""Score models of users: the interface that they implement, and its adapter to score models.
 
-A user's model says how parameters and rows make scores, and how slopes of the scores make a
-gradient. It keeps no rows. :class:`PlugInScore` holds the rows of a fit and hands them over.
+A user's model (:class:`ScoreFunction`) computes scores from parameters and rows, and a gradient
+from the slopes of the scores. It keeps no rows. :class:`PlugInScore` makes a
+:class:`~skfair.models.base.ScoreModel` of it: it holds the rows of a fit and passes them on.
+:func:`plugged_scores` is for predictions.
 """
 
 from __future__ import annotations
@@ -113,8 +115,9 @@ class PlugInScore(ScoreModel):
                 "parameters, as an int. Try skfair.models.check_score_model."
             )
         self.n_parameters = function.n_parameters
-        self._dtype = np.dtype(np.float64)  # of the scores
-        # Columns are handed over as they are.
+        # The precision of the scores, as the last forward pass returned them.
+        self._dtype = np.dtype(np.float64)
+        # Columns are not standardised: the mean is 0 and the scale 1.
         self.units = Units(
             np.zeros(n_features), np.ones(n_features), np.zeros(n_features, np.bool_)
         )
@@ -133,11 +136,11 @@ class PlugInScore(ScoreModel):
         return theta
 
     def raw(self, theta: FloatArray) -> tuple[FloatArray, None]:
-        """Return the parameters; they have no intercept apart."""
+        """Return a copy of the parameters, and None because no intercept is known."""
         return theta.copy(), None
 
     def standardised(self, weights: Any, intercepts: Any) -> FloatArray:
-        """Return the parameters as they are."""
+        """Return a copy of the parameters; ``intercepts`` is not used."""
         return np.array(weights)
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
@@ -167,5 +170,5 @@ class PlugInScore(ScoreModel):
 
 
 def plugged_scores(function: ScoreFunction, theta: FloatArray, X: Rows) -> FloatArray:
-    """Return the scores of rows."""
+    """Return the scores of rows by a user's model, checked and in double precision."""
     return PlugInScore(function, X).forward(theta)[0]

@@ -1,6 +1,7 @@
-"""Modules of PyTorch as score models.
+"""Modules of PyTorch as score models, which users pass as ``model=``.
 
-PyTorch is imported when a :class:`TorchScore` is made, never before (extra ``torch``).
+:class:`TorchScore` has the methods of :class:`skfair.models.plug_in.ScoreFunction`. PyTorch (extra
+``torch``) is imported inside its methods, so that this file can be imported without it.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class TorchScore:
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             drawn = deepcopy(self.module)
             for part in drawn.modules():
-                draw = getattr(part, "reset_parameters", None)  # PyTorch's layers that have any
+                # PyTorch's layers with parameters have this method.
+                draw = getattr(part, "reset_parameters", None)
                 if draw is not None:
                     draw()
         return self._flat(drawn)
@@ -210,6 +212,7 @@ class TorchScore:
         return module
 
     def _tensors(self, theta: FloatArray, *, needs_gradient: bool) -> list[torch.Tensor]:
+        """Return the parameters of a flat vector as tensors, in the order of ``_names``."""
         import torch
 
         flat = torch.tensor(theta, dtype=self._dtype, device=self.device)
@@ -220,6 +223,7 @@ class TorchScore:
         return [part.requires_grad_() for part in parts] if needs_gradient else parts
 
     def _flat(self, module: torch.nn.Module) -> FloatArray:
+        """Return the parameters of a module as a flat vector, in the order of ``_names``."""
         parameters = dict(module.named_parameters())
         parts = [parameters[name].detach().cpu().numpy().ravel() for name in self._names]
         return np.concatenate(parts).astype(np.float64)

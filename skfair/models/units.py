@@ -1,4 +1,12 @@
-"""Data matrices in units of their own: where columns lie, how far they spread, and products."""
+"""What score models need of a data matrix: products with it, and the units of its columns.
+
+- :func:`compact_rows` stores X as CSR if it is mostly zero.
+- :func:`product` and :func:`row_sums` multiply X by vectors in double precision, whatever the type
+  of X.
+- :class:`Units` are the means and scales by which models standardise columns without changing X.
+  :func:`column_origin` and :func:`column_sums` are the sums that they are made of, which partitions
+  of rows compute separately.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +21,14 @@ from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 
-# Rows per block of passes that need a copy of the rows.
+# Number of rows in a block, in passes that copy each block.
 BLOCK_ROWS = 4096
-# From this many rows on a kernel reads columns, which makes no copy of a block.
+# From this many rows on, a kernel computes the sums of columns without copying blocks. Other files
+# use it as the size from which data count as large.
 MANY_ROWS = 1 << 17
-# Columns that vary less have squares that are rounded to 0.
+# If the standard deviation of a column is smaller, its squares lose their digits or become 0.
 _SMALLEST = 1e-152
-# Dense data of at most this share of nonzeros are kept as CSR.
+# Dense data are kept as CSR if at most this share of the entries is nonzero.
 SPARSE_SHARE = 0.2
 
 
@@ -31,7 +40,10 @@ def compact_rows(X: Rows) -> Any:
 
 
 def _is_mostly_zero(X: NDArray[Any]) -> bool:
-    """Whether a dense matrix is cheaper as CSR; a sample of the rows decides for most."""
+    """Whether a dense matrix is cheaper as CSR.
+
+    Most dense data are recognised by a sample of about 256 rows, without a pass over all.
+    """
     step = max(1, X.shape[0] // 256)
     if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
         return False
@@ -39,14 +51,17 @@ def _is_mostly_zero(X: NDArray[Any]) -> bool:
 
 
 def product(X: Rows | PartitionedRows, vector: FloatArray) -> FloatArray:
-    """Return X times a vector in double precision; rows of single precision are not copied in it.
+    """Return X times a vector, computed in double precision.
 
-    Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
-    apart the scores of millions of rows.
+    Rows of single precision are not converted as a whole: kernels convert entry by entry. Sums of
+    single precision are too coarse to find where gradients vanish, and to tell apart the scores of
+    millions of rows.
     """
     if isinstance(X, PartitionedRows):
         return np.asarray(X.joined(product, vector=vector))
     if isinstance(X, np.ndarray):
+        # The transpose of rows, as pull-backs pass it, has contiguous columns: its product is a sum
+        # of the rows.
         return row_sums(X.T, vector) if X.flags.f_contiguous else _row_scores(X, vector)
     if X.dtype == np.float64:
         return np.asarray(X @ vector)
@@ -58,7 +73,7 @@ def product(X: Rows | PartitionedRows, vector: FloatArray) -> FloatArray:
 
 
 def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
-    """Return each row times a vector."""
+    """Return each row of a dense matrix times a vector."""
     out = np.empty(X.shape[0])
 
     def of_block(start: int, stop: int) -> None:
@@ -74,7 +89,10 @@ def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
 
 
 def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
-    """Return the sum of the rows, each times its slope; one for each line of slopes."""
+    """Return the sum of the rows of a dense matrix, each times its slope.
+
+    ``slopes`` are (n_rows,), or (n_lines, n_rows) for one sum for each line.
+    """
 
     def of_block(start: int, stop: int) -> FloatArray:
         if X.dtype == np.float64:
@@ -102,11 +120,11 @@ class Units(NamedTuple):
     def of_columns(
         cls, X: Rows, sample_weight: FloatArray | None = None, *, centered: bool = True
     ) -> Units:
-        """Return the weighted means and standard deviations of a dense or CSR matrix.
+        """Return the weighted means and standard deviations of a dense or CSR matrix, O(n d).
 
-        1 for columns that are constant. Without centring, 0 and the root mean square. Sums are
-        taken in float64 of differences to a row of the data, so that constant columns are found
-        however long they are. O(n d).
+        The scale of a constant column is 1. If not ``centered``, the mean is 0 and the scale the
+        root mean square. Sums are taken in float64 of differences from a row of the data, so that a
+        constant column has exactly the deviation 0, however many rows there are.
         """
         X, sample_weight = _counted(X, sample_weight)
         n = X.shape[0]
@@ -119,10 +137,10 @@ class Units(NamedTuple):
     def of_sums(
         cls, origin: FloatArray, first: FloatArray, second: FloatArray, *, centered: bool = True
     ) -> Units:
-        """Return the units that the sums of :func:`column_sums` over all rows amount to."""
+        """Return the units, given the sums of :func:`column_sums` over all rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             variance = np.maximum(second - first**2, 0.0)
-            # What rounding leaves of a column that hardly varies, but not around its origin.
+            # If a column hardly varies, and the origin is far from its values, this is rounding.
             variance[variance <= 1e-14 * first**2] = 0.0
             mean = origin + first
             scale = np.sqrt(variance if centered else variance + mean**2)
@@ -147,7 +165,10 @@ class Units(NamedTuple):
     def of_ranges(
         cls, X: Rows, sample_weight: FloatArray | None = None, *, centered: bool = True
     ) -> Units:
-        """Return units that take the range of columns with two values for their scale, O(n d)."""
+        """Return units as :meth:`of_columns`, but with the range as scale of columns of two values.
+
+        If not ``centered``, the scale of these columns is their largest absolute value. O(n d).
+        """
         X, sample_weight = _counted(X, sample_weight)
         ends = X.min(axis=0), X.max(axis=0)
         low, high = (
@@ -156,7 +177,8 @@ class Units(NamedTuple):
         )
         units = cls.of_columns(X, sample_weight)
         with np.errstate(over="ignore"):
-            # No column deviates more than one that has its mean and only two values.
+            # A variance is at most (high - mean) (mean - low), and equal to it only if all values
+            # are low or high (the inequality of Bhatia and Davis).
             has_two_values = units.scale**2 >= 0.999 * (high - units.mean) * (units.mean - low)
         spread = high - low
         if not centered:
@@ -167,12 +189,15 @@ class Units(NamedTuple):
 
     @property
     def fit_single_precision(self) -> bool:
-        """Whether rows of float32, centred and scaled for a Gram matrix, stay in range."""
+        """Whether rows of float32 can be centred and scaled without overflow or underflow."""
         return bool(self.scale.min(initial=1.0) > 1e-15 and self.scale.max(initial=1.0) < 1e15)
 
 
 def _counted(X: Rows, sample_weight: FloatArray | None) -> tuple[Rows, FloatArray | None]:
-    """Return the rows of positive weight: columns may be far off, or vary, in others only."""
+    """Return the rows of positive weight with their weights.
+
+    A column that varies only in the other rows is constant.
+    """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight
     rows = np.flatnonzero(sample_weight)
@@ -180,7 +205,7 @@ def _counted(X: Rows, sample_weight: FloatArray | None) -> tuple[Rows, FloatArra
 
 
 def column_origin(X: Rows) -> FloatArray:
-    """Return a value of each column; 0 for CSR columns with zeros that are not stored."""
+    """Return some value of each column: 0 for CSR columns with zeros that are not stored."""
     if isinstance(X, np.ndarray):
         return np.asarray(X[0], dtype=np.float64)
     origin = np.zeros(X.shape[1])
@@ -190,9 +215,9 @@ def column_origin(X: Rows) -> FloatArray:
 
 
 def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return weighted sums of the distances from an origin, and of their squares.
+    """Return weighted sums over the rows of x - origin and of (x - origin)**2, for each column.
 
-    They can be added over blocks of rows, with weights that add up to 1 over all of them.
+    Sums of parts of the rows may be added up. The weights of all rows add up to 1.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray):
@@ -203,12 +228,17 @@ def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[Float
 def _dense_sums(
     X: NDArray[Any], weights: FloatArray, origin: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Return :func:`column_sums` of dense rows, block by block."""
     is_long = X.shape[0] >= MANY_ROWS
     if is_long:
         from skfair._kernels.linear import dense_column_sums
 
     def of_block(start: int, stop: int) -> FloatArray:
-        """Sum from a row of the block, so that columns that are constant in it lose nothing."""
+        """Return both sums of a block, (2, n_features).
+
+        Distances are first taken from a row of the block, so that columns that are constant in the
+        block lose no digits, and then moved by ``far`` to the common origin.
+        """
         rows, own = X[start:stop], weights[start:stop]
         near = np.asarray(rows[np.argmax(own > 0)], dtype=np.float64)
         if is_long:
@@ -229,11 +259,12 @@ def _dense_sums(
 
 
 def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sum over the stored values, and over the zeros that are not stored."""
+    """Return :func:`column_sums` of CSR rows: stored values, plus the zeros that are not stored."""
     d = X.shape[1]
     entry_weights = np.repeat(weights, np.diff(X.indptr))
     unstored = weights.sum() - np.bincount(X.indices, entry_weights, minlength=d)
-    # Rounding leaves a trace of weight, by which a constant column would seem to vary.
+    # Columns without such zeros: rounding leaves a tiny weight, and a constant column would seem to
+    # vary.
     unstored[np.bincount(X.indices, minlength=d) >= X.shape[0]] = 0.0
     apart = X.data - origin[X.indices]
     first, second = (
