@@ -1,1 +1,6 @@
-"""Compiled inner loops. Every file is closed: it calls kernels of its own file only."""
+"""Compiled inner loops of the core.
+
+Every file is closed: its kernels call only kernels of the same file. numba compiles a kernel anew
+when its own file changes, and would not see a change in another one. ``declaring`` has the
+decorator.
+"""

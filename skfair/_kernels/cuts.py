@@ -1,4 +1,7 @@
-"""Decision cuts of groups in one sweep."""
+"""The best cuts of groups whose rates lie in one window, in one sweep.
+
+Called by :func:`skfair.enforcement.cuts.best_cuts`, which explains cuts and windows.
+"""
 
 import numpy as np
 
@@ -7,16 +10,21 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def best_cuts(levels, gains, starts, lows, tolerance, cuts):
-    """Write the cut of each group, all levels within [low, low + tolerance], of largest total gain.
+    """Write one cut per group to ``cuts``, of largest total gain with all levels in one window.
 
-    Group g has the cuts starts[g]:starts[g + 1], with levels that do not fall. ``lows`` rise. The
-    largest gain within a sliding window is kept in a queue of falling gains. Returns the total.
+    A window is [low, low + tolerance] for one of ``lows``, which rise. Group g has the cuts
+    starts[g]:starts[g + 1], whose ``levels`` (rates) do not fall. ``cuts`` are counted from
+    starts[g]. Returns the total gain, or -inf if no window has a cut of every group.
+
+    The window slides upwards. Each group has a queue of those cuts inside it that may still become
+    the best: a cut leaves when a later one gains more. So gains never rise along the queue, and
+    its head is the best cut. Each cut enters and leaves once.
     """
     n_groups = starts.size - 1
     queue = np.empty(levels.size, np.int64)
-    head = starts[:-1].copy()  # the queue of g occupies queue[head[g]:tail[g]]
+    head = starts[:-1].copy()  # the queue of g is queue[head[g]:tail[g]]
     tail = starts[:-1].copy()
-    entered = starts[:-1].copy()
+    entered = starts[:-1].copy()  # the first cut of g that has not entered yet
     best = -np.inf
     for low in lows:
         total = 0.0

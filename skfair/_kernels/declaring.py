@@ -1,18 +1,25 @@
-"""Declaration of kernels: compiled when first called, and kept on disk where that is possible.
+"""Declaration of kernels: the decorator :func:`njit`, and where compiled code is kept.
 
-numba writes compiled code beside the package, into the user's cache, or into ``NUMBA_CACHE_DIR``.
-If it can write to none of them, as in a container whose files are read-only, it refuses to declare
-a cached kernel. Kernels are then kept in a temporary folder for as long as the process lives.
-Kernels that were compiled before, when the image was built, are used from where they are.
+Every file of kernels, here and in the wings, imports :func:`njit` from here instead of from numba.
+Kernels are compiled when they are first called. What differs from numba:
 
-A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
-among threads (``utils/threads.py``). It has no threads of its own.
+- Compiled code is kept in files that processes running at the same time cannot confuse, and that
+  are only loaded if no other user could have written them (:class:`_FilesByKey`).
+- numba writes compiled code beside the package, into the user's cache, or into
+  ``NUMBA_CACHE_DIR``. If it can write to none of them, as in a container whose files are read-only,
+  it refuses to declare a cached kernel. Here, kernels are then kept in a temporary folder for as
+  long as the process lives (:func:`_temporary_folder`). Kernels that were compiled before, when the
+  image was built, are used from where they are.
+- A damaged file, a full disk and a long compilation are reported, not raised.
 
-Compiling is a budget (``tests/test_compile_budget.py``). By measurement, most of it goes to four
-things. Functions that kernels call are compiled on their own, again with each caller, and again for
-arguments that are literals such as -1. Memory of several dimensions that a kernel allocates is
-dear, and so are sums, products and searches of NumPy. Paths that default parameters never take
-belong into kernels of their own.
+A kernel releases Python's lock while it runs, so that passes over the rows may be shared among
+threads (``utils/threads.py``). It has no threads of its own.
+
+The time to compile is a budget (``tests/test_compile_budget.py``). By measurement, most of it goes
+to four things: functions that kernels call, which are compiled on their own, again with each
+caller, and again for arguments that are literals such as -1; arrays of several dimensions that a
+kernel allocates; sums, products and searches of NumPy; and paths that default parameters never
+take, which belong into kernels of their own.
 """
 
 from __future__ import annotations
@@ -39,9 +46,9 @@ from skfair.utils.warn import warn_user
 
 @contextmanager
 def _nothing_is_garbage() -> Iterator[None]:
-    """Look for garbage afterwards, because importing and compiling keep nearly all they make.
+    """Suspend Python's garbage collection, because importing and compiling leave little garbage.
 
-    Otherwise everything that is in memory is searched through several times, which takes as long as
+    Otherwise the collector would search all objects in memory several times, which takes as long as
     importing numba, or a tenth of the time that kernels take to compile.
     """
     was_on = gc.isenabled()
@@ -57,21 +64,25 @@ with _nothing_is_garbage():
     import numba
     from numba.core.registry import cpu_target
 
-    # The modules that numba would import when a kernel is first called.
+    # This imports the modules that numba would import when a kernel is first called.
     cpu_target.target_context.refresh()
     cpu_target.typing_context.refresh()
 
-_KERNELS = Path(__file__).parent
-_HASH = sha256().digest_size
-_WARNED: set[str] = set()  # what this process has warned about
-_CONFIG: Any = numba.config  # its fields are set when numba is imported
-_COMPILED = count()  # kernels that this process had to compile
+_KERNELS = Path(__file__).parent  # this folder; kernels of wings are in folders of the same name
+_HASH = sha256().digest_size  # bytes of a hash at the beginning of a file
+_WARNED: set[str] = set()  # the subjects that this process has warned about
+_CONFIG: Any = numba.config  # typed as Any because numba makes its fields when it is imported
+_COMPILED = count()  # counts the kernels that this process had to compile
 
 
 def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
-    """Return numba's decorator of the same name, which does without a place for compiled code."""
-    # An entry for C, which nobody calls, is some of what there is to compile. One for Python stays:
-    # without it a test that runs a kernel as plain Python dies where that calls another one.
+    """Return numba's decorator of the same name, with the storage that this file describes.
+
+    ``cache`` is always True. It is an argument because ``@njit(cache=True)`` is how kernels are
+    declared everywhere (``.ci/source_rules.py`` checks it).
+    """
+    # The wrapper for calls from C is not compiled, because nobody calls it. The one for Python is:
+    # without it, a test that runs a kernel as plain Python dies if that calls another kernel.
     options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -82,7 +93,9 @@ def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
         if folder is None:
             return numba.njit(**options)(function)
         folder_before, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
-        try:  # the place is chosen here, once; kernels of other packages are left alone
+        # numba chooses the folder when it declares a kernel, so this does not change where kernels
+        # of other packages are kept.
+        try:
             return _kept_by_key(numba.njit(cache=cache, **options)(function))
         finally:
             _CONFIG.CACHE_DIR = folder_before
@@ -91,7 +104,7 @@ def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _kept_by_key(kernel: Any) -> Any:
-    """Let a kernel keep its code in files that are named by what they hold."""
+    """Replace parts of numba's dispatcher of a kernel: its files, its messages, its compilation."""
     cache = getattr(kernel, "_cache", None)
     files = getattr(cache, "_cache_file", None)
     if files is not None:  # there are none with NUMBA_DISABLE_JIT
@@ -103,11 +116,15 @@ def _kept_by_key(kernel: Any) -> Any:
 
 
 def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Load compiled code; say so, once, where kernels have to be compiled. A line on stderr."""
+    """Return numba's function that loads compiled code, with one log message per process.
+
+    The message says that kernels are being compiled. It comes with the third kernel for which
+    nothing could be loaded.
+    """
 
     def load_or_announce(*args: Any) -> Any:
         loaded = load(*args)
-        if loaded is None and next(_COMPILED) == 2:  # two of them take less than a second
+        if loaded is None and next(_COMPILED) == 2:  # two kernels take less than a second
             logging.getLogger("skfair.kernels").warning(
                 "skfair compiles its kernels, which takes some seconds; 'python -m skfair warm' "
                 "does it ahead, once per machine."
@@ -118,7 +135,10 @@ def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _where_possible(save: Callable[..., None]) -> Callable[..., None]:
-    """Store compiled code unless the disk is full or refuses it: the code runs without."""
+    """Return numba's function that stores compiled code, which warns instead of raising.
+
+    If the disk is full or read-only, the process goes on with the compiled code in memory.
+    """
 
     def store(*args: Any) -> None:
         try:
@@ -134,24 +154,30 @@ def _where_possible(save: Callable[..., None]) -> Callable[..., None]:
 
 
 class _FilesByKey:
-    """Files of compiled code, one for each kernel and types of its arguments.
+    """Files of compiled code: one for each kernel, types of arguments and kind of processor.
 
-    numba numbers such files and writes a list of them. Two processes that compile a kernel at the
+    This takes the place of numba's own class for files (``IndexDataCacheFile``), whose methods
+    ``save``, ``load`` and ``flush`` numba calls with a *key*: the types of the arguments, the
+    processor, and hashes of the code.
+
+    numba numbers its files and writes a list of them. Two processes that compile a kernel at the
     same time, for different types, may both take the next number. The list then leads from one type
     to the code for another, and every later process fails with "can't unbox array", or what one of
     them compiled is not found again. Without a list there is nothing to disagree about.
 
-    A file is the hash of its rest, the hash of what the code was compiled from, and the code. The
-    code is a pickle, which runs what its author likes when it is loaded. So files and folders that
-    another user could have written are not used.
+    A file holds the hash of the rest of it, the hash of what the code was compiled from, and the
+    code. The first hash finds damaged files, the second outdated ones. The code is a pickle, which
+    can run anything when it is loaded. So files and folders that another user could have written
+    are not used.
     """
 
     def __init__(self, files: Any) -> None:
-        self._files = files  # numba's, which name a file
-        self.is_used = False  # whether code was read from one, or written to it
+        self._files = files  # numba's object, which still names files and makes pickles
+        # Whether code was read from a file or written to one; ``skfair/warm.py`` reads this
+        self.is_used = False
 
     def save(self, key: Any, data: Any) -> None:
-        """Write what was compiled, and from what."""
+        """Write compiled code and the hash of its source, in one step that no reader sees half."""
         path = self._path(key)
         if not _is_place_trusted(path.parent):
             return
@@ -162,7 +188,7 @@ class _FilesByKey:
         self.is_used = True
 
     def load(self, key: Any) -> Any:
-        """Return what was compiled, or None if it is not there or its source has changed."""
+        """Return compiled code; None if there is none, or it is damaged, old or not trusted."""
         path = self._path(key)
         content = self._read(path)
         if content is None:
@@ -176,12 +202,16 @@ class _FilesByKey:
         return pickle.loads(content[2 * _HASH :])
 
     def flush(self) -> None:
-        """Nothing has to be forgotten: a file is overwritten when its kernel is compiled anew."""
+        """Do nothing: a file is overwritten when its kernel is compiled anew."""
 
     def _read(self, path: Path) -> bytes | None:
-        """Return what is in a file; None if there is none, or another user could have written."""
+        """Return the content of a file; None if there is none, or it is not trusted.
+
+        A folder in its place has no content, so that :meth:`load` treats it as damaged.
+        """
         try:
-            with open(path, "rb") as file:  # what is checked is what is read
+            # The open file is checked, so that nobody can exchange it between check and reading.
+            with open(path, "rb") as file:
                 if _is_trusted(path, os.fstat(file.fileno())) and _is_place_trusted(path.parent):
                     return file.read()
         except IsADirectoryError:
@@ -191,10 +221,14 @@ class _FilesByKey:
         return None
 
     def _source(self, key: Any) -> bytes:
+        """Return the hash of what code is compiled from: the file of the kernel and the key."""
         return sha256(repr((self._files._source_stamp, key)).encode()).digest()
 
     def _path(self, key: Any) -> Path:
-        """Return the file: by types and processor, not by the code of the kernel."""
+        """Return the path of the file, which depends on types and processor.
+
+        It does not depend on the code of the kernel, so a changed kernel overwrites its old file.
+        """
         types, processor, *_ = key
         digest = sha256(repr((numba.__version__, types, processor)).encode()).hexdigest()
         name = self._files._data_name(int(digest[:12], 16))
@@ -235,7 +269,7 @@ def _discard(path: Path) -> None:
 
 
 def _warn_once(about: str, message: str) -> None:
-    """Warn, unless this process has warned about the same thing."""
+    """Warn, unless this process has warned about the same subject (``about``)."""
     if about not in _WARNED:
         _WARNED.add(about)
         warn_user(message, RuntimeWarning)
@@ -243,7 +277,11 @@ def _warn_once(about: str, message: str) -> None:
 
 @once
 def _temporary_folder() -> str | None:
-    """Make a folder for compiled code, with links to what is compiled; None if that fails too."""
+    """Make a temporary folder for compiled code, and link into it what is compiled already.
+
+    The folder is removed when the process ends. Returned is None if no folder can be made: kernels
+    are then compiled without being kept.
+    """
     warn_user(
         "numba can write compiled code neither beside skfair, nor into the user's cache, nor into "
         f"NUMBA_CACHE_DIR={_CONFIG.CACHE_DIR!r}, so kernels that are not there are compiled "
@@ -256,10 +294,10 @@ def _temporary_folder() -> str | None:
         return None
     atexit.register(_remove, folder, os.getpid())
     for kernels in _KERNELS.parent.rglob(_KERNELS.name):
-        # numba's name of the folder of a package within a cache.
+        # The name that numba gives to the folder of these kernels within a cache.
         name = f"{kernels.name}_{sha1(str(kernels).encode()).hexdigest()}"
         own = Path(folder, name)
-        with suppress(OSError):  # of a full disk: what is not linked is compiled
+        with suppress(OSError):  # if the disk is full, what is not linked is compiled
             own.mkdir()
             for filled in (Path(_CONFIG.CACHE_DIR or kernels) / name, kernels / "__pycache__"):
                 if filled.is_dir() and _is_place_trusted(filled):
@@ -268,14 +306,14 @@ def _temporary_folder() -> str | None:
 
 
 def _link(own: Path, filled: Path) -> None:
-    """Link to what is compiled, unless it is there."""
+    """Make links in ``own`` to the files of compiled code in ``filled`` that it does not have."""
     for file in filled.glob("*.nbc"):
         if not (own / file.name).exists():
             (own / file.name).symlink_to(file)
 
 
 def _writable_folder() -> str | None:
-    """Make a folder to write to; in a read-only container only shared memory may offer one."""
+    """Make a temporary folder, if need be in shared memory, the only place in some containers."""
     for place in (None, "/dev/shm"):
         try:
             return tempfile.mkdtemp(prefix="skfair-kernels-", dir=place)
@@ -285,6 +323,6 @@ def _writable_folder() -> str | None:
 
 
 def _remove(folder: str, owner: int) -> None:
-    """Remove the folder when the process that made it ends, not when a fork of it does."""
+    """Remove the folder if this process made it, because forks run this at their end, too."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

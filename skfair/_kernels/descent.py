@@ -1,14 +1,24 @@
-"""The direction of L-BFGS, by the two-loop recursion: fifty pairs are hundred short loops."""
+"""The direction of L-BFGS, by the two-loop recursion.
+
+Called by ``skfair/solvers/erm/lbfgs.py`` and some papers. With fifty pairs there are a hundred
+short loops, for which calls of numpy would take most of the time.
+"""
 
 from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)
 def bend(steps, changes, products, newest, shares, d):
-    """Multiply ``d`` by the inverse curvature that pairs of steps and changes tell of, in place.
+    """Multiply ``d`` by the estimate of the inverse curvature, in place.
 
-    The last pair is ``newest``, the one before it a row above, or the last row above the first.
-    There are as many pairs as ``shares``, whose entries are overwritten.
+    Pair i is a step s_i of the point, the change y_i of the gradient along it, and the product
+    s_i'y_i in ``products``. From the newest pair to the oldest, a_i = s_i'd / s_i'y_i and
+    d -= a_i y_i. Then d is multiplied by s'y / y'y of the newest pair. From the oldest pair to the
+    newest, d += (a_i - y_i'd / s_i'y_i) s_i.
+
+    The arrays of pairs are ring buffers: row ``newest`` holds the newest pair, the row above it the
+    one before, and the last row the one before that in row 0. ``shares`` has room for the a_i; its
+    size is the number of pairs that are used.
     """
     rows, n_pairs = products.size, shares.size
     for k in range(n_pairs):

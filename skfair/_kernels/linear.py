@@ -1,7 +1,13 @@
 """Products of a matrix of rows that BLAS has no call for.
 
-Sparse Gram matrices, sums by cell, rows of single precision times vectors of double. Sums are kept
-in float64 whatever the type of the data. :func:`signed_rows` prepares rows for BLAS.
+Called by :mod:`skfair.models.linear` and :mod:`skfair.models.units`. X is a dense matrix, or a CSR
+matrix as the arrays ``data``, ``indices`` and ``indptr``; w_i is the weight of row x_i.
+
+- Gram matrices of CSR rows, sum_i w_i x_i x_i'; :func:`signed_rows` prepares dense rows for BLAS,
+- scores, x_i'c, and sums of rows, sum_i w_i x_i, of single precision or of chosen rows,
+- sums by cell and moments of columns.
+
+Sums are kept in float64 whatever the type of the data.
 """
 
 import numpy as np
@@ -13,8 +19,8 @@ from skfair._kernels.declaring import njit
 def sparse_gram(data, indices, indptr, weights, out):
     """Add the upper triangle of ``X' diag(weights) X`` of a CSR matrix to ``out``.
 
-    The column indices of each row must be sorted. Places are unsigned: numba asks of every signed
-    one whether it counts from the end, which takes longer than the sum.
+    The column indices of each row must be sorted. Indices are unsigned, because numba checks of
+    each signed one whether it is negative and counts from the end, which takes longer than the sum.
     """
     n_columns, sums = np.uint64(out.shape[1]), out.ravel()
     for i in range(indptr.size - 1):
@@ -33,8 +39,8 @@ def sparse_gram(data, indices, indptr, weights, out):
 def dense_row_scores(X, coef, out):
     """Write each row of a dense matrix times ``coef`` to ``out``, in double precision.
 
-    A score depends on its row only. That of BLAS depends on the place of the row too, by rounding.
-    Four sums at a time, as each addition waits for the one before.
+    A score depends on its row only. BLAS may round it in another way if the row has another place
+    in the matrix. There are four sums at a time, because each addition waits for the one before.
     """
     n, d = X.shape
     rest = d - d % 4
@@ -53,9 +59,9 @@ def dense_row_scores(X, coef, out):
 
 @njit(cache=True)
 def dense_row_sums(X, slopes, out):
-    """Add the sum of ``slopes[i]`` times row i of a dense matrix to ``out``, in double precision.
+    """Add sum_i slopes[i] x_i of a dense matrix to ``out``, in double precision.
 
-    Four rows at a time, so that ``out`` is read and written once for four of them.
+    Four rows are added at a time, so that ``out`` is read and written once for all four.
     """
     n, d = X.shape
     rest = n - n % 4
@@ -71,11 +77,12 @@ def dense_row_sums(X, slopes, out):
 
 @njit(cache=True)
 def signed_rows(X, mean, inverse, weights, out):
-    """Write standardised rows times the root of their absolute weight to ``out``.
+    """Write sqrt(abs(w_i)) times the standardised row (x_i - mean) * inverse to ``out``.
 
     Rows with a positive weight come first, ``out[:front]``, and those with a negative one last,
-    ``out[back:]``. Columns of ``out`` beyond those of X are 1 before they are weighted. Returns
-    ``front`` and ``back``.
+    ``out[back:]``, so that out[:front]'out[:front] - out[back:]'out[back:] is the weighted Gram
+    matrix. Rows of weight 0 are left out. If ``out`` has one more column than X, for the
+    intercept, its entries are sqrt(abs(w_i)). Returns ``front`` and ``back``.
     """
     n, d = X.shape
     front, back = 0, n
@@ -89,8 +96,8 @@ def signed_rows(X, mean, inverse, weights, out):
         else:
             back -= 1
             target = out[back]
-        target[0] = np.sqrt(abs(w))
-        row, r = X[i], target[0]  # in the precision of ``out``
+        target[0] = np.sqrt(abs(w))  # stored and read back: rounded to the precision of ``out``
+        row, r = X[i], target[0]
         for j in range(d):
             target[j] = (row[j] - mean[j]) * inverse[j] * r
         for j in range(d, target.size):
@@ -125,7 +132,7 @@ def dense_cell_sums(X, cells, weights, out):
 
 @njit(cache=True)
 def dense_column_sums(X, weights, origin, first, second):
-    """Add weighted distances of rows from an origin to ``first``, their squares to ``second``."""
+    """Add sum_i w_i (x_i - origin) to ``first``, and with squared distances to ``second``."""
     for i in range(X.shape[0]):
         w, row = weights[i], X[i]
         for j in range(row.size):
@@ -149,14 +156,15 @@ def sparse_scores(data, indices, indptr, coef, out):
 def sparse_row_scores(data, indices, indptr, rows, coef, out):
     """Write row ``rows[i]`` of a CSR matrix times ``coef`` to ``out[i]``.
 
-    Random rows are far apart in memory; a first loop only touches them, which fetches many at once.
+    Random rows are far apart in memory. A first loop reads only the ends of each row, so that the
+    processor fetches many rows at once, and the second loop need not wait for them one by one.
     """
     touched = 0.0
     for i in range(rows.size):
         a, stop = indptr[rows[i]], indptr[rows[i] + 1]
         if a < stop:
             touched += data[a] + data[stop - 1] + indices[a] + indices[stop - 1]
-    if touched == 0.5:  # so that the loop is not optimised away
+    if touched == 0.5:  # uses the sum, so that the first loop is not optimised away; harmless
         out[:] = 0
     for i in range(rows.size):
         total = 0.0

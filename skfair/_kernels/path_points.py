@@ -1,4 +1,18 @@
-"""Gauss-Newton for the few offsets at which sums over many soft decisions come near to targets."""
+"""Gauss-Newton for the few offsets at which sums over many soft decisions come near to targets.
+
+Called by ``skfair/enforcement/certified/gap_solver.py``, for which the sums are gaps between rates.
+The unknowns x are the *point*, few numbers. Row i has the margin
+
+    m_i = gains[i] - sum_j x_j directions[j, i]
+
+and the soft decision p_i = 1 / (1 + exp(-m_i / T)) at the temperature T; its hard decision is 1 if
+m_i > 0, else 0. Sum k is S_k = sum_i effects[k, i] p_i. It *misses* its target by its distance from
+the interval target +- tolerance, in units of its standard error. Minimised are
+
+    sum_k missed_k^2 + sum_j ridge_j x_j^2
+
+at falling temperatures, so that soft decisions become hard ones.
+"""
 
 import math
 
@@ -6,21 +20,24 @@ import numpy as np
 
 from skfair._kernels.declaring import njit
 
-# Rows with margins of this many temperatures are decided.
+# If a margin is more than this many temperatures from 0, the hard decision replaces the soft one.
 _FAR = 12.0
+# Points that are tried at each temperature, and the largest change of an unknown in a step.
 _N_NEWTON, _LONGEST = 20, 0.3
-# Squares of missed sums that are not worth another step, and the shortest part of a step.
+# A temperature ends when a step lowers the minimised sum by less than _ENOUGH, or would, or has
+# been shortened to less than the part _SHORTEST of itself.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# What is wanted of a sum: its target, its standard error, the factor on the square of the unknown
-# that belongs to it, and how far off it may be at no cost.
+# What is wanted of a sum: its target, its standard error, the ridge factor of the unknown with the
+# same number, and how far off the target it may be at no cost.
 WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "tolerance")])
 
 
 @njit(cache=True)
 def _missed_sums(gains, directions, effects, wanted, temperature, point, soft, sums):
-    """Write how far rows are selected to ``soft``, and what sums miss to ``sums`` (2, n_wanted).
+    """Write the soft decisions to ``soft``, and what sums miss to ``sums`` (2, n_wanted).
 
-    The second ones are the sums of decided rows.
+    The first line is for the soft decisions, the second for the hard ones. Misses have the sign of
+    the distance from the target.
     """
     margins, far = gains - point @ directions, _FAR * temperature
     decided = np.empty(gains.size)
@@ -40,12 +57,15 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, soft, s
 
 @njit(cache=True)
 def _newton_step(directions, effects, wanted, point, slopes, missed, step):
-    """Write the step of Gauss and Newton to ``step``, no longer than ``_LONGEST``.
+    """Write the step of Gauss and Newton to ``step``, shortened to changes of at most ``_LONGEST``.
 
-    Returned is by how much the squares are expected to fall on the whole step.
+    ``slopes`` are the derivatives of soft decisions by their margins. With J_jk minus the
+    derivative of missed_k by x_j, and R the diagonal of the ridge factors, the step solves (J J' +
+    R) step = J missed - R x. Returned is by how much the minimised sum would fall on the whole step
+    if it were quadratic.
     """
     n = wanted.size
-    # Of unknown j in sum k
+    # A sum within its tolerance misses nothing nearby, so its derivative is 0.
     jacobian = (directions[:n] * slopes) @ effects[:n].T
     for j in range(n):
         for k in range(n):
@@ -61,7 +81,8 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
             for k in range(n):
                 total += jacobian[j, k] * jacobian[other, k]
             curvature[j, other] = total
-    for j in range(n):  # Cholesky, and the first of two substitutions
+    # Cholesky factors in place of the lower triangle, and the first of two substitutions.
+    for j in range(n):
         for other in range(j + 1):
             for k in range(other):
                 curvature[j, other] -= curvature[j, k] * curvature[other, k]
@@ -72,6 +93,7 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
             step[j] -= curvature[j, k] * step[k]
         step[j] /= curvature[j, j]
     longest = expected = 0.0
+    # Now ``step`` is L^-1 (J missed - R x), whose squares add up to the expected fall.
     for j in range(n):
         expected += step[j] ** 2
     for j in range(n - 1, -1, -1):
@@ -87,18 +109,20 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
 
 @njit(cache=True)
 def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point):
-    """Move ``point`` to where the sums of ``effects`` over soft decisions are nearest to wanted.
+    """Move ``point`` to where the sums over soft decisions miss least, in place.
 
-    The margin of row i is ``gains[i] - point @ directions[:, i]``, and it adds ``effects[:, i]`` to
-    the sums. The first unknowns belong to the sums, one each, and the others stay; ``wanted`` holds
-    a record of ``WANTED`` for each sum. At the last temperature the point is taken at which decided
-    rows miss least, if they miss less by ``clearer``.
+    ``wanted`` holds a record of ``WANTED`` for each sum. Unknown k is the one for sum k; unknowns
+    beyond the number of sums stay as they are. If at the last temperature a tried point has a sum
+    for hard decisions that is smaller by more than ``clearer``, ``point`` becomes that one: soft
+    decisions may satisfy what the hard ones do not.
     """
     n = wanted.size
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()
     soft = np.empty(gains.size)
     lowest, decided_cost = np.inf, np.inf
     for temperature in temperatures:
+        # The minimised sum at ``point``; the lowest one of hard decisions, at ``best``; that of
+        # hard decisions at ``point``; the part of the step that is tried.
         cost, lowest, decided_cost, length = np.inf, np.inf, np.inf, 1.0
         trial[:] = point
         step[:] = 0.0
@@ -134,6 +158,6 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
 
 @njit(cache=True)
 def points_of_sums(gains, directions, effects, wanted, temperatures, clearer, points, folds):
-    """Move the points of some ``folds``, as :func:`point_of_sums` does with their own effects."""
+    """Move the points of ``folds`` by :func:`point_of_sums`; effects and targets are by fold."""
     for k in folds:
         point_of_sums(gains, directions, effects[k], wanted[k], temperatures, clearer, points[k])

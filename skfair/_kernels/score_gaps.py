@@ -1,4 +1,7 @@
-"""All gaps of scores between groups in one walk down the sorted rows, whatever their weights."""
+"""All gaps of scores between groups in one walk down the sorted rows, whatever their weights.
+
+Called by ``skfair/metrics/intervals.py`` for each resample, where only the weights change.
+"""
 
 import numpy as np
 
@@ -24,15 +27,24 @@ def score_gaps(
 ):
     """Add up what every pair of groups differs by, and how often one group outranks the other.
 
-    Rows have descending scores; ``per_weight`` (n_groups, 3) is the mass of a weight of 1 among
-    all rows, positives and negatives of a group. Entries ``starts[g]:starts[g + 1]`` list the
-    partners of group g, the number of the pair and whether g is its second group. ``above`` and
-    ``tied`` (n_groups, 3) and ``last`` (n_pairs,) are room to work in: zeros, and the first score.
+    Rows have descending scores, with the group ``codes``, whether they are ``positive``, and
+    ``weights``. ``per_weight`` (n_groups, 3) is the share of a row of weight 1 among all rows, the
+    positives and the negatives of its group, which are the sides 0, 1 and 2 of other arrays.
+    Entries ``starts[g]:starts[g + 1]`` of the next three arrays list the pairs of group g: the
+    other group (``partner``), the number of the pair, and whether g is its second group.
 
-    Adds to ``gaps`` (n_pairs, 2) the largest difference and the area between the groups, and to
-    ``wins`` (n_pairs, 3) the probability that a row of the first group scores above one of the
-    second, the same for its positives and the other's negatives, and with groups exchanged; to
-    row ``n_pairs + g`` that of positives and negatives of group g. A tie counts one half.
+    ``above`` and ``tied`` (n_groups, 3) are the shares of a group above the current score and at
+    it, and start as zeros. ``last`` (n_pairs,) is the score at which one of the pair's groups last
+    had a row, and starts as the highest score.
+
+    Column 0 of ``gaps`` (n_pairs, 2) becomes the largest difference of the shares above a score,
+    and column 1 the area between them as functions of the score. Added to ``wins`` (n_pairs +
+    n_groups, 3), in which a tie counts one half:
+
+    - row p, column 0: the probability that a row of the first group scores above one of the second,
+    - row p, column 1: the same for positives of the first group and negatives of the second,
+    - row p, column 2: the same for positives of the second group and negatives of the first,
+    - row n_pairs + g, column 1: the same for positives and negatives of group g.
     """
     n, n_groups, n_pairs = scores.size, above.shape[0], last.size
     touched, is_touched = np.empty(n_groups, np.int64), np.zeros(n_groups, np.bool_)

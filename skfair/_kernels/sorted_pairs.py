@@ -1,8 +1,13 @@
 """Comparisons of two groups' sorted scores by merging, for every pair of groups in one call.
 
-Layout shared by all kernels: the rows of group ``g`` are ``starts[g]:starts[g + 1]`` and their
-scores are sorted in descending order. A merge of two groups walks down the distinct thresholds of
-both, taking all tied rows at once; comparing every pair of G groups costs O(n G).
+Called by ``skfair/metrics`` (and :func:`counting_sort` by :mod:`skfair.enforcement.cuts`). The
+layout is the same for all kernels: the rows of group ``g`` are ``starts[g]:starts[g + 1]``, and
+their scores are in descending order. Pair p compares the groups ``first[p]`` and ``second[p]``, and
+its result is written to ``out[p]``. A merge of two groups walks down the distinct scores of both,
+all rows tied at a score at once, so comparing every pair of G groups costs O(n G).
+
+In the merges, i and j are the next row of the first and the second group, and a and b the levels of
+both just below the current threshold.
 """
 
 import numpy as np
@@ -12,7 +17,7 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def counting_sort(codes, starts, order):
-    """Write into ``order`` the rows of group 0, then those of group 1, ..., in row order."""
+    """Write into ``order`` the rows of group 0, then those of group 1, ..., each in row order."""
     place = starts[:-1].copy()
     for i in range(codes.size):
         g = codes[i]
@@ -22,9 +27,10 @@ def counting_sort(codes, starts, order):
 
 @njit(cache=True)
 def largest_gaps(scores, level, starts, first, second, out):
-    """Write the largest difference of two step functions, over all thresholds, per pair.
+    """Write the largest difference of two step functions of the threshold, for each pair.
 
-    ``level[i]`` is the function of the row's group just below the score of row ``i``.
+    Each group has a function. ``level[i]`` is its value just below the score of row ``i``, and
+    above all rows it is 0. An example is the share of rows above the threshold.
     """
     for p in range(first.size):
         i, i_end = starts[first[p]], starts[first[p] + 1]
@@ -75,7 +81,10 @@ def largest_gaps_inside(scores, level, inside, top_inside, starts, first, second
 
 @njit(cache=True)
 def areas_between(scores, level, starts, first, second, out):
-    """Write the area between two step functions of the threshold, per pair."""
+    """Write the area between two step functions of the threshold, for each pair.
+
+    The functions are those of :func:`largest_gaps`.
+    """
     for p in range(first.size):
         i, i_end = starts[first[p]], starts[first[p] + 1]
         j, j_end = starts[second[p]], starts[second[p] + 1]
@@ -102,7 +111,9 @@ def areas_between(scores, level, starts, first, second, out):
 def win_rates(scores, mass, starts, first, second, tie_value, out):
     """Write the probability that a row of the first group scores above one of the second.
 
-    ``mass`` holds the probability of each row within its group; a tie counts ``tie_value``.
+    It is the sum over the rows of the second group of their mass times the mass of the first group
+    above them (``above``) or tied with them (``tied``). ``mass`` holds the probability of each row
+    within its group; a tie counts ``tie_value``.
     """
     for p in range(first.size):
         i, i_end = starts[first[p]], starts[first[p] + 1]

@@ -1,7 +1,12 @@
 """Scan every threshold on sorted scores for the most accurate one that keeps all constraints.
 
-As the threshold falls, one row after another is predicted positive. Each flip changes the rates of
-the groups that own the row's cell. Where a threshold may lie, the constraints are checked.
+Called by ``RateTable`` of :mod:`skfair.enforcement.strict_evaluation`, which makes the arrays, and
+:func:`sum_by_band` by ``skfair/enforcement/erm/thresholds.py``.
+
+As the threshold falls, one row after another is predicted positive. Each flip changes the mean of
+the row's cell, and with it the *sums* that depend on the cell: the rates of groups and overall, or
+for quotients their numerators and divisors. The constraints are checked wherever a threshold may
+lie.
 """
 
 from typing import NamedTuple
@@ -17,10 +22,10 @@ RATIO, LARGEST = 1, 2
 
 
 class SortedRows(NamedTuple):
-    """Rows, or what stands for several of them, for a scan from the highest score down."""
+    """Entries of a scan from the highest score down: rows, or sums over several rows."""
 
     order: np.ndarray  # (n,): entries by falling score
-    # (n - 1,): whether a threshold may lie below the first, the second... entry of the order
+    # (n - 1,): whether a threshold may lie just below entry 0, 1, ... of the order
     can_cut: np.ndarray
     gains: np.ndarray  # (n,): change of the accuracy when an entry turns positive
     cells: np.ndarray  # (n_constraints, n): its cell in each constraint
@@ -30,33 +35,38 @@ class SortedRows(NamedTuple):
 class ConstraintArrays(NamedTuple):
     """Constraints on rates as arrays.
 
-    The sums of constraint k are entries ``starts[k]`` to ``starts[k + 1]`` of an array: of its
-    blocks, and for quotients then as many divisors. Where rates are compared with the overall one,
-    that is the last of its block.
+    The sums of all constraints are one array, in which those of constraint k are the entries
+    ``starts[k]:starts[k + 1]``. A *block* is the sums of rates that are compared with each other.
+    If they are compared with the overall rate, that is the last one of the block. The blocks of a
+    constraint follow each other. If its rates are quotients, equally many divisors follow after all
+    its blocks, in the same order.
     """
 
-    # (n_constraints, n_cells + 1): cell c of a constraint k owns ``indptr[k, c]`` to ``indptr[k, c
-    # + 1]`` of the next two
+    # (n_constraints, n_cells + 1): cell c of constraint k has the entries
+    # ``indptr[k, c]:indptr[k, c + 1]`` of ``owners`` and ``shares``
     indptr: np.ndarray
-    # Sums (counted from ``starts[k]``) that depend on a cell, and its share in them
+    # Numbers of the sums (counted from ``starts[k]``) that depend on a cell, and the factors of the
+    # cell's mean in them
     owners: np.ndarray
     shares: np.ndarray
     starts: np.ndarray  # (n_constraints + 1,): first sum of each constraint
-    # First sum of each block, counted from ``starts[k]``, and the end of the last one
+    # For each constraint, the first sum of each block (counted from ``starts[k]``), then the end of
+    # the last block
     first: np.ndarray
     first_starts: np.ndarray  # (n_constraints + 1,): first entry of each constraint in ``first``
     codes: np.ndarray  # (n_constraints,): 0 for differences, 1 for ratios, 2 for the largest rate
-    # (n_constraints,): what rates are compared with, and whether they are sums over divisors
+    # (n_constraints,): whether rates are compared with the overall one, not with each other; and
+    # whether they are quotients
     against_overall: np.ndarray
     are_quotients: np.ndarray
     bounds: np.ndarray  # (n_constraints,): the largest disparity allowed
 
 
 class BestThreshold(NamedTuple):
-    """The best threshold that keeps the constraints, and the one that misses them least."""
+    """The best threshold that keeps the constraints, and the one that violates them least."""
 
     n_above: int  # entries predicted positive; -1 if no threshold keeps the constraints
-    # What that gives, and the largest disparity minus its bound
+    # The accuracy there, and the largest disparity minus its bound
     accuracy: float
     excess: float
     n_nearest: int  # entries predicted positive where the excess is least
@@ -67,6 +77,7 @@ class BestThreshold(NamedTuple):
 def _largest_disparity(sums, starts, first, first_starts, codes, against_overall, are_quotients, k):
     """Return the disparity of constraint k, the largest of its blocks; a rate of 0/0 is 0.
 
+    The formulas are those of ``Comparison.gap`` in :mod:`skfair.constraints.comparisons`.
     Conditions in place of ``min`` and ``max`` make scans a quarter faster, and are compiled sooner.
     """
     worst, stop, code = 0.0, first_starts[k + 1] - 1, codes[k]
@@ -81,8 +92,10 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
                 rate = rate if rate < 1.0 else 1.0
             low = rate if rate < low else low
             high = rate if rate > high else high
-            overall = rate  # it is last
-        # Compared with each other, or the largest and the smallest rate with the overall one.
+            overall = rate  # after the loop: the last one of the block
+        # One comparison of the smallest rate with the largest. Or two: side 0 compares the largest
+        # rate with the overall one as the lower, side 1 the smallest with the overall one as the
+        # upper.
         for side in range(2 if against_overall[k] else 1):
             lower = overall if against_overall[k] and side == 0 else low
             upper = overall if side == 1 else high
@@ -100,8 +113,13 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
 def scan_thresholds(rows, constraints, sums, accuracy):
     """Find the best threshold for SortedRows, ConstraintArrays; return fields of a BestThreshold.
 
-    ``sums`` (changed here) and ``accuracy`` are those with nobody predicted positive. Of thresholds
-    whose accuracy or excess differs by rounding only, the highest is taken.
+    ``sums`` (changed here) and ``accuracy`` are those with no entry predicted positive. If the
+    accuracy or excess of several thresholds differs by rounding only, the highest one is taken.
+
+    Most of the time goes to disparities, so as few as possible are computed: none if the accuracy
+    is not better and a threshold within the bounds is known, and no more at a threshold once one
+    exceeds its bound by at least the least excess known. ``worst`` is the constraint that did so
+    last, and is tried first.
     """
     order, can_cut, gains, cells, steps = rows
     indptr, owners, shares, starts, first, first_starts = constraints[:6]
@@ -132,7 +150,7 @@ def scan_thresholds(rows, constraints, sums, accuracy):
             beyond = disparity - bounds[k]
             excess = beyond if beyond > excess else excess
             if excess > 0.0 and excess >= least_excess:
-                worst = k  # the place is lost, and at the next one probably for the same constraint
+                worst = k
                 break
         if excess < least_excess - ROUNDING:
             nearest, least_excess = p, excess
@@ -143,11 +161,15 @@ def scan_thresholds(rows, constraints, sums, accuracy):
 
 @njit(cache=True)
 def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
-    """Write the band of each row, from the highest score ``top`` down, and sums over bands.
+    """Write the band of each row to ``bands``, and add up gains and steps by band.
 
-    ``rows`` are scores, gains, cells and steps. ``ends`` (2, n_bands) becomes the lowest score and
-    minus the highest one. Losses and gains are added to ``gained`` (2, n_bands), negative and
-    positive steps to ``moved`` (n_constraints, 2, n_cells, n_bands).
+    Bands are intervals of scores of the same length, numbered from the highest score ``top`` down;
+    there are ``per_unit`` of them per unit of score. By these sums the caller rules out most bands
+    before it scans single rows. ``rows`` are scores, gains, cells and steps, as in SortedRows.
+
+    ``ends`` (2, n_bands) becomes the lowest score of each band, and minus the highest one. Negative
+    gains are added to ``gained[0]`` and positive ones to ``gained[1]``, (2, n_bands); steps in the
+    same way to ``moved`` (n_constraints, 2, n_cells, n_bands).
     """
     scores, gains, cells, steps = rows
     last = ends.shape[1] - 1
@@ -163,13 +185,17 @@ def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
 
 @njit(cache=True)
 def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
-    """Find the threshold of the largest accuracy minus ``penalty`` for each unit of missed limits.
+    """Find the threshold of the largest accuracy minus ``penalty`` times the missed limits.
 
-    Arguments are those of ``scan_thresholds``. What is missed is added up over constraints. Returns
-    the entries above the threshold, what is missed, and the largest disparity minus its bound.
+    Arguments are those of :func:`scan_thresholds`. The part of each disparity beyond its bound is
+    *missed*, and is added up over constraints. Returned are the number of entries above the
+    threshold, what is missed there, and the largest disparity minus its bound.
 
-    What an entry changes is written out in both: functions for it, inlined too, make scans of
-    200,000 rows 5 to 18% slower.
+    ``excess`` holds the disparity of each constraint minus its bound. It is computed again only if
+    ``is_old`` says that a step has changed its sums since.
+
+    The loop that updates sums is written out in both scans: a function for it, even an inlined one,
+    makes scans of 200,000 rows 5 to 18% slower.
     """
     order, can_cut, gains, cells, steps = rows
     indptr, owners, shares, starts, first, first_starts = constraints[:6]
