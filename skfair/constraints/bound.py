@@ -92,7 +92,7 @@ class BoundConstraint:
         return matrix
 
     def means(self, values: FloatArray) -> FloatArray:
-        """Average a value per row over each cell."""
+        """Return the mean of ``values``, one per row, in each cell."""
         weighted = self.row_weights * values
         return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
 

@@ -219,14 +219,8 @@ def split_into_cells(
         _rates_in_part(membership, cell_weights, part_of_cell == part) for part in range(n_parts)
     ]
     if adds_classes:
-        half, wholes = n_parts // 2, parts.without_class
-        # Rates of one class and of the other, for all rows or for each stratum.
-        classes = list(zip(of_parts[:half], of_parts[half:], strict=True))
-        of_parts, suffixes = [_added(*both) for both in classes], wholes
-        if adds_classes == "absolute":
-            of_parts += [_added(*both, sign=-1.0) for both in classes]
-            named = ("sum of classes", "difference of classes")
-            suffixes = tuple(f"{whole}, {name}" for name in named for whole in wholes)
+        is_absolute = adds_classes == "absolute"
+        of_parts, suffixes = _sums_of_classes(of_parts, parts.without_class, is_absolute)
     rates, overall, names, owners, sets = [], [], [], [], []
     for part, (suffix, of_part) in enumerate(zip(suffixes, of_parts, strict=True)):
         if not of_part.groups.size:  # a stratum without rows
@@ -278,8 +272,24 @@ def _rates_in_part(
     )
 
 
+def _sums_of_classes(
+    of_parts: list[_PartRates],  # of the first class, then of the second: whole or by stratum
+    wholes: tuple[str, ...],  # suffix of names for all rows, or for each stratum
+    is_absolute: bool,  # whether there are also differences of both classes
+) -> tuple[list[_PartRates], tuple[str, ...]]:
+    """Return the rates of both classes added up, and the suffixes of their names."""
+    half = len(of_parts) // 2
+    classes = list(zip(of_parts[:half], of_parts[half:], strict=True))
+    sums = [_added(*both) for both in classes]
+    if not is_absolute:
+        return sums, wholes
+    differences = [_added(*both, sign=-1.0) for both in classes]
+    named = ("sum of classes", "difference of classes")
+    return sums + differences, tuple(f"{whole}, {name}" for name in named for whole in wholes)
+
+
 def _added(first_rates: _PartRates, other: _PartRates, *, sign: float = 1.0) -> _PartRates:
-    """Add up the rates of the same groups in two parts; a group that one lacks has no sum."""
+    """Return rates in one part plus ``sign`` times those in another, for groups in both parts."""
     both, first, second = np.intersect1d(first_rates.groups, other.groups, return_indices=True)
     if not both.size:
         return first_rates._replace(groups=both)
