@@ -1,9 +1,14 @@
 """Metrics of a clustering: how evenly the groups are represented, and what it costs.
 
-Every representation metric is a function of one small table per sensitive attribute, the (weighted)
-number of rows by group and cluster. It is counted in one pass. *Balance* is equation (3) of
-fair_spectral_dc and section 3.1 of safairkm, the Kullback-Leibler fairness error is equation (7) of
-safairkm.
+Every representation metric (``cluster_balances``, ``balance_score``, ``share_deviation``,
+``share_ratio`` and ``kl_fairness_error``) is a function of one small table per sensitive attribute,
+the (weighted) number of rows by group and cluster, which ``_tables`` counts in one pass. *Balance*
+is equation (3) of fair_spectral_dc and section 3.1 of safairkm. The Kullback-Leibler fairness error
+is equation (7) of safairkm.
+
+The costs know no groups: ``kmeans_cost`` (``_cost_of_rows``, for sparse rows ``_sparse_cost``) and
+``normalized_cut`` (``_dense_cut`` or ``_sparse_cut``) read data or a graph, and
+``price_of_fairness`` compares two costs.
 
 Conventions that hold throughout: labels are names, not numbers (-1, the noise of DBSCAN, is a
 cluster like any other). A row of weight 0 counts as absent, and so do a group and a cluster that
@@ -356,10 +361,11 @@ def _tables(
     n_clusters: int | None = None,
     **parameters: Any,
 ) -> list[FloatArray]:
-    """Check the arguments and count the rows by group and cluster, one table per attribute.
+    """Check the arguments and count the rows: one table (n_groups, n_clusters) per attribute.
 
-    Groups without weight are left out; clusters without weight too unless ``n_clusters`` is given.
-    The other parameters are only checked.
+    Groups without weight are left out, and so are clusters without weight unless ``n_clusters`` is
+    given. ``function`` is the caller's name for error messages, and ``parameters`` are other
+    arguments of the caller, which are only checked.
     """
     options = {"intersectional": intersectional, "n_clusters": n_clusters, **parameters}
     validate_parameter_constraints(_CONSTRAINTS, options, caller_name=function)
@@ -465,8 +471,8 @@ def kmeans_cost(
         raise ValueError("sample_weight is zero for every row.")
     total = sum(block.cost for block in of_blocks)
     if centers is None and len(of_blocks) > 1:
-        # To the means of all it is higher by the weight of each block times the squared distance of
-        # both means, for each cluster: only positive numbers are added.
+        # Each block measured its rows from its own means c_b. From the mean c of all blocks, the
+        # cost of a cluster is higher by the sum over its blocks of mass_b * |c_b - c|^2.
         names = [name for block in of_blocks for name in block.levels]
         codes, levels = check_labels(names, "labels")
         parts = np.concatenate([block.centers for block in of_blocks])
@@ -598,14 +604,14 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
 class _Clusters(NamedTuple):
     """The clusters of a block of rows, and their cost."""
 
-    levels: list[Any]
-    masses: FloatArray  # (n_levels,)
+    levels: list[Any]  # the names of the clusters; empty for a block without rows
+    masses: FloatArray  # (n_levels,): the weight of each cluster
     centers: FloatArray  # (n_levels, n_features)
-    cost: float
+    cost: float  # the sum over all rows of the block
 
 
 def _cost_of_block(block: dict[str, Any], centers: MatrixLike | None) -> _Clusters:
-    """Measure the rows of a block of Dask collections, which may have none, from its own means."""
+    """Return the clusters of one block of Dask collections, which may have no rows."""
     if not len(block["labels"]):
         return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
     weights = block.get("sample_weight")
@@ -618,9 +624,12 @@ def _cost_of_rows(
     sample_weight: ColumnLike | None,
     given_centers: MatrixLike | None,
     *,
-    are_all: bool = True,
+    are_all: bool = True,  # False for a block, all of whose weights may be 0
 ) -> _Clusters:
-    """Sum the weighted squared distances of rows to the centres, by default to their means."""
+    """Sum the weighted squared distances of rows to the centres of their clusters.
+
+    If ``given_centers`` is None, the centres are the means of these rows.
+    """
     rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     n_samples, n_features = rows.shape
     centers: FloatArray | None = None
@@ -653,10 +662,10 @@ def _cost_of_rows(
 
 
 def _chunks(X: Any, n_clusters: int) -> Iterator[slice]:
-    """Yield slices of the rows, of about ``NUMBERS`` (stored) entries each.
+    """Yield slices of the rows, of about ``NUMBERS`` entries each, or stored entries if sparse.
 
-    A chunk with as many entries as there are coordinates of centres keeps their updates O(n d), or
-    O(nnz), in total.
+    Every chunk updates a table with all coordinates of the centres. So a chunk has at least as many
+    entries as this table, which keeps the updates O(n d), or O(nnz), in total.
     """
     n_samples, n_features = X.shape
     n_entries = max(NUMBERS, n_clusters * n_features)
@@ -668,7 +677,11 @@ def _chunks(X: Any, n_clusters: int) -> Iterator[slice]:
 def _entries(
     X: Any, codes: IntArray, weights: FloatArray, n_clusters: int
 ) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
-    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
+    """Yield the stored entries of CSR rows in chunks: their cell, value and weight.
+
+    The cell of an entry is its coordinate of a centre, numbered cluster * n_features + column. Its
+    weight is that of its row.
+    """
     for part in _chunks(X, n_clusters):
         ends = X.indptr[part.start : part.stop + 1]
         lengths, stored = np.diff(ends), slice(ends[0], ends[-1])
@@ -677,7 +690,7 @@ def _entries(
 
 
 def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
-    """Return the weighted means of the rows of each cluster."""
+    """Return the weighted means of the rows of each cluster; 0 for a cluster without weight."""
     sums = np.zeros((n_clusters, X.shape[1]))
     if sparse.issparse(X):
         for cells, values, weight in _entries(X, codes, weights, n_clusters):
@@ -685,6 +698,7 @@ def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> F
     else:
         for rows in _chunks(X, n_clusters):
             block = X[rows].astype(np.float64, copy=False)
+            # Column i of this (n_clusters, n_rows) matrix has the weight of row i at its cluster.
             shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
             sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
     masses = np.bincount(codes, weights=weights, minlength=n_clusters)
@@ -692,7 +706,7 @@ def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> F
 
 
 def _canonical(matrix: Any) -> Any:
-    """Return a CSR matrix without repeated entries; the caller's matrix is left as it is."""
+    """Return a CSR matrix without repeated entries; if it has some, a copy is changed."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -702,11 +716,12 @@ def _canonical(matrix: Any) -> Any:
 def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArray) -> float:
     """Sum the weighted squared distances of CSR rows to the centres.
 
-    The stored entries contribute w (x - c)^2 one by one. The zeros of column j in cluster k have
-    the weight of the cluster without that of its stored entries, and contribute it times c_kj^2.
-    Both terms are sums of positive numbers.
+    Each stored entry contributes w (x - c)^2. The zeros of column j in cluster k contribute their
+    weight times c_kj^2, and their weight is that of the cluster minus that of its stored entries.
+    Both terms are sums of positive numbers, so no digits cancel.
     """
     cost, flat = 0.0, centers.ravel()
+    # Weight and number of the stored entries in each cell; see _entries
     stored, n_stored = np.zeros((2, flat.size))
     for cells, values, weight in _entries(X, codes, weights, len(centers)):
         gaps = values - flat[cells]
@@ -717,7 +732,8 @@ def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArr
         np.repeat(np.bincount(codes, of_rows, len(centers)), X.shape[1])
         for of_rows in (weights, weights > 0)
     )
-    # In a full column the difference is rounding error, which c^2 would blow up.
+    # In a column without zeros the difference is only rounding error, which a large c^2 would
+    # turn into a cost.
     zeros = np.where(n_stored == n_members, 0.0, np.maximum(masses - stored, 0.0))
     return cost + float(zeros @ flat**2)
 
@@ -752,6 +768,10 @@ def _sparse_cut(affinity: Any, codes: IntArray) -> tuple[FloatArray, FloatArray,
 
 
 def _symmetry_tolerance(affinity: Any) -> float:
-    """Allow the rounding errors of a kernel computed in the matrix's own precision."""
+    """Return the largest asymmetry that is taken for rounding error.
+
+    It is a share of the largest weight: 100 rounding errors of the matrix's own dtype, and 1e-10 at
+    least.
+    """
     precision = np.finfo(affinity.dtype).eps if affinity.dtype.kind == "f" else 0.0
     return float(max(1e-10, 100 * precision)) * float(affinity.max())

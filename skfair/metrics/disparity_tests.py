@@ -2,7 +2,15 @@
 
 A metric measures the disparity of a sample. The functions of this module say what the sample shows
 of the population that it was drawn from, for the predictions of any model on rows that it was not
-fitted or tuned on.
+fitted or tuned on:
+
+- ``disparity_test``: whether the disparity of the population is below a limit.
+- ``disparity_upper_bound``: the smallest limit that this test can show.
+- ``sample_size``: how many people the test needs.
+
+The first two read their arguments here, and get the comparisons and p-values from
+:mod:`skfair.metrics.evidence`. ``requested_metric`` is also called by ``disparity_bounds``, and
+``needed_rows`` by estimators that certify limits.
 """
 
 from __future__ import annotations
@@ -47,9 +55,10 @@ class MeasuredConstraint(Protocol):
 
 
 def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | None, float | None]:
-    """Return the name of a metric, its rates if it is one of labels, and a constraint's limit.
+    """Return the full name of a metric, its ``LabelSpec`` and its limit; raise if it has no test.
 
-    Raises for what has no test.
+    The ``LabelSpec`` is None for metrics of scores. The limit is None unless ``metric`` is a
+    constraint that has one.
     """
     if comparison not in ("difference", "ratio"):
         raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
@@ -59,12 +68,12 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
     elif isinstance(metric, MeasuredConstraint):
         name, limit = str(metric.metric), getattr(metric, "own_limit", metric.max_disparity)
     else:
-        name = getattr(metric, "__name__", "")  # a functools.partial has none
+        name = getattr(metric, "__name__", "")  # a functools.partial has none, and no test
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
     has_test = name in SCORE_METRICS
-    if spec is not None:
+    if spec is not None:  # no test of quotients of counts, and of sums of two differences
         has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
     if not has_test:
         pairs = [key.removesuffix("_difference") for key in LABEL_METRICS if "_diff" in key]
@@ -253,7 +262,7 @@ def disparity_test(
             "There is no limit: pass max_disparity=, min_ratio=, or a constraint that has its own."
         )
     check_number(limit, "max_disparity", 0)
-    if name != "mean_score_difference":  # which has the unit of the scores
+    if name != "mean_score_difference":  # has the unit of the scores, so its limit may exceed 1
         is_difference = spec is not None and spec.kind == "difference"
         ratio = f"min_ratio={limit:g}" if is_difference else None
         check_limit(limit, f"max_disparity={limit:g}", ratio=ratio)
@@ -314,9 +323,9 @@ def disparity_upper_bound(
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
     evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
-    _before_shift(name, spec, 1.0, shift)
+    _before_shift(name, spec, 1.0, shift)  # only checks shift
     spread = None
-    if name == "mean_score_difference":  # in units of the score, and of any size
+    if name == "mean_score_difference":  # has the unit of the scores
         spread = float(np.ptp(np.asarray(y_pred, np.float64)))
     bound = evidence.smallest_shown(confidence, spread)
     return shift + (1 - shift) * bound if shift else bound
@@ -325,7 +334,7 @@ def disparity_upper_bound(
 def _read_limit(
     max_disparity: float | None, min_ratio: float | None, comparison: str
 ) -> tuple[float | None, str]:
-    """Return the limit and how rates are compared; a smallest ratio says both."""
+    """Return the limit (None if there is none) and the comparison; ``min_ratio`` gives both."""
     if min_ratio is None:
         return max_disparity, comparison
     check_number(min_ratio, "min_ratio", 0, 1)
@@ -338,10 +347,10 @@ def _read_limit(
 
 
 def _before_shift(name: str, spec: LabelSpec | None, limit: float, shift: float) -> float:
-    """Return the limit that must hold now, for one to hold after a shift.
+    """Return the limit that must hold before a shift, so that ``limit`` holds after it.
 
-    A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
-    factor 1 - shift, plus shift at most.
+    A shift replaces each rate r by (1 - shift) r + shift q for some q from 0 to 1. A difference d
+    then is at most (1 - shift) d + shift, which is the limit if d is (limit - shift) / (1 - shift).
     """
     check_number(shift, "shift", 0, 0.999)
     if shift and (spec is None or spec.kind in ("largest", "ratio")):
@@ -371,8 +380,8 @@ def _evidence(
         if spec.uses_y_true and y_true is None:
             raise ValueError(f"{name} needs y_true, got None.")
         if isinstance(who[0], GroupProbabilities):
-            read_columns(who[0])  # raises: such rows are not independent
-        if method == "auto" and is_lazy(y_pred):  # exact tests are for few rows
+            read_columns(who[0])  # raises, because such rows are not independent
+        if method == "auto" and is_lazy(y_pred):  # the exact test is for few rows
             method = "melded"
         rows = Cohort.of_labels(
             y_true, y_pred, *who, counted=spec.counted, pos_label=pos_label, units=units
@@ -396,6 +405,7 @@ def _evidence(
                 f"{name} has no test with sample_weight. Leave out the weights, or test rates of "
                 "labels."
             )
+        # rankable_rows also refuses decisions, which have no ranks for an interval.
         read = Cohort.of_scores if interval is None else rankable_rows
         rows = read(y_pred, y_true, *who, name="y_pred", each_row=True, units=units)
         evidence = evidence_of_scores(name, rows, interval, pos_label)
@@ -509,32 +519,40 @@ def needed_rows(
     power: float,
     comparison: str = "difference",
 ) -> IntArray:
-    """Return the rows of each group, for checked arguments; raise if rates exceed the limit."""
+    """Return the rows of each group, for checked arguments; raise if rates exceed the limit.
+
+    Each ordered pair of groups is tested. With n rows in all, the score test shows the limit if
+    the slack (how far the rates are below the limit) exceeds z standard errors. The number n is
+    the smallest one at which the probabilities to miss this add up to 1 - ``power`` at most, over
+    the pairs. It is found by doubling and halving.
+    """
     first, second = np.nonzero(~np.eye(rates.size, dtype=bool))  # either may be the higher one
     ratio = comparison == "ratio"
-    factor = 1 - limit if ratio else 1.0
+    factor = 1 - limit if ratio else 1.0  # of the first rate, as in two_rates.score_statistic
     slack = rates[second] - factor * rates[first] + (0.0 if ratio else limit)
     if (slack <= 1e-9).any():
         raise ValueError(
             f"The rates {np.round(rates, 4).tolist()} themselves differ by the limit {limit:g} or "
             "more, so no number of people shows that it holds."
         )
-    rows = shares[first], shares[second]
-    # The test takes the errors of the likeliest rates that differ by the limit: those of the rates
-    # themselves are 0 if nobody, or everybody, is selected.
+    rows = shares[first], shares[second]  # rows of both groups per row in all
+    # The test divides by the standard error of the likeliest rates that differ by the limit, since
+    # that of the rates themselves is 0 if nobody, or everybody, is selected.
     hits = rates[first] * rows[0], rates[second] * rows[1]
     limits = np.full(first.size, limit)
     edge = edge_rates(hits[0], rows[0], hits[1], rows[1], limits, ratio)
 
     def variance(rate: FloatArray, other: FloatArray) -> FloatArray:
+        """Return n times the variance of the compared difference, at given rates."""
         return np.asarray(factor**2 * rate * (1 - rate) / rows[0] + other * (1 - other) / rows[1])
 
     own, on_edge = variance(rates[first], rates[second]), variance(*edge)
-    # Counts are whole numbers: a careful test loses about half a person of each group.
+    # Counts are whole numbers, so a careful test loses about half a person of each group.
     lost = 0.5 * (factor / rows[0] + 1 / rows[1])
     z = stats.norm.ppf(confidence)
 
     def failing(n: float) -> float:
+        """Return a bound on the probability that n rows do not show the limit."""
         left = slack - z * np.sqrt(on_edge / n) - lost / n
         return float(stats.norm.sf(left / np.sqrt(np.maximum(own, 1e-12) / n)).sum())
 
@@ -548,6 +566,7 @@ def needed_rows(
 
 
 def _numbers(values: Sequence[float] | Mapping[Any, float] | Any, name: str) -> FloatArray:
+    """Return the numbers of the groups, in order, from a sequence or a dict."""
     listed = list(values.values()) if isinstance(values, Mapping) else values
     try:
         numbers = np.atleast_1d(np.asarray(listed, dtype=np.float64))

@@ -1,22 +1,37 @@
-"""P-values of the comparisons that a metric makes, for a limit on its value in the population.
+"""The comparisons behind a disparity, and the p-value of each for a limit on the population.
 
-A disparity is the largest of several comparisons, so "the disparity is the limit or more" says that
-one of them is. It is rejected if each is (intersection-union): the largest p-value counts, and
-nothing is shared out over pairs, rates or attributes.
+:mod:`skfair.metrics.disparity_tests` reads the rows and calls ``evidence_of_labels`` for metrics of
+predicted labels, or ``evidence_of_scores`` for metrics of scores (regressors that certify a limit
+call it too). Both return an ``Evidence``: one entry for each comparison, with the disparity that
+was measured, and a function that turns a limit into p-values. The null hypothesis of a comparison
+is that its disparity in the population is the limit or more.
 
-Distributions of scores differ by the limit or more if they do so at some threshold, so each
-threshold is tested, and the largest p-value counts. It costs nothing to have many of them. Within
-an interval shares differ by the limit only if three things hold: rates differ by the limit times
-its length, the higher one reaches into it so far, and the lower one does not cover too much of it.
-Rejecting any of the three is enough, at levels that add up to the whole. An area under a curve is
-tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
-(1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
-Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and the
-test of Gaffke (2005), which allows for skewed scores. The larger p-value counts.
+A metric is the largest of its comparisons, so its null hypothesis is that at least one of them
+reaches the limit. It is rejected only if every comparison rejects its own (an intersection-union
+test). So the largest p-value counts, and no level is divided among pairs, rates or attributes.
 
-Rows may belong together (``units=``). Rates then have effective numbers of rows, by their
-cluster-robust variance. Means and areas are computed from the amounts that each unit adds to them.
-At the thresholds of a distribution each unit counts as one row, which is the careful bound.
+Two rates are compared by the tests of :mod:`skfair.metrics.two_rates`. Scores are compared so:
+
+- Distributions (``_Curves``) differ by the limit if the shares above some threshold do. Each
+  threshold is tested as a pair of rates, and the largest p-value counts.
+- Within a percentile interval, the share of a group is the part of the interval below its rate. Two
+  shares differ by the limit only if three things hold: the rates differ by the limit times the
+  length of the interval, the higher rate covers at least the limit of the interval, and the lower
+  rate covers at most 1 minus the limit of it. Rejecting one of the three is enough, so the level is
+  divided among the three tests.
+- An area under a curve (``_of_areas``) is tested like a rate of as many rows as give the variance
+  of DeLong, DeLong and Clarke-Pearson (1988). A normal test with this variance would reject too
+  often near 1 and with few rows, where the variance is often far too small.
+- Means (``_of_means``) have the test of Welch (1947), whose degrees of freedom allow for groups of
+  few rows, and the test of Gaffke (2005), which allows for skewed scores. The larger p-value
+  counts.
+
+If rows belong together (``units=``), rates have effective numbers of rows by their cluster-robust
+variance, and means and areas are computed from the amounts that each unit adds to them. At the
+thresholds of a distribution each unit counts as one row, which is the careful bound.
+
+Numbers of a comparison: ``k1`` hits among the ``n1`` rows of the first side, and ``k0`` hits among
+the ``n0`` rows of the second. They are effective numbers, so they may be fractions.
 """
 
 from __future__ import annotations
@@ -51,30 +66,36 @@ from skfair.metrics.two_rates import (
 )
 from skfair.utils.rounding import TINY
 
-# "auto" counts every table if both groups have at most about this many rows.
+# method="auto" is the exact test if two groups have at most this number squared of tables, as two
+# groups of 60 rows do (0 to 60 hits each).
 _FEW_ROWS = 61
-# Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
+# The melded test is slow, so a distribution is tested by it at this many thresholds only: those
+# with the largest score statistics.
 _N_THRESHOLDS = 200
-# Share of the level for each end of an interval that is not an end of all ranks.
+# Part of the level for the test of each end of a percentile interval. An end at rank 0 or 1 needs
+# no test. The test of the rates gets the rest.
 _OF_END = 0.1
 
-_SINGLE = {"group_auc_gap"}  # one area, compared with a half
+# Metrics of scores by what they compare: one area with a half, two areas of true classes, shares
+# above the threshold 0, or shares above every threshold.
+_SINGLE = {"group_auc_gap"}
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
-_DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
+_DECISIONS = {"partial_demographic_parity_gap"}
 _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
+# The metrics of scores that have a test. (Those that can be resampled are in ``resampled_scores``.)
 SCORE_METRICS = (*sorted(_DISTRIBUTIONS | _SINGLE | _OF_CLASSES), "mean_score_difference")
 
 
 class Evidence(NamedTuple):
-    """Comparisons, what was measured of each, and how unlikely that is if it exceeds a limit."""
+    """The comparisons of a metric: what was measured, and the p-values of any limit."""
 
-    columns: dict[str, Any]  # of the table of comparisons, one entry for each
+    columns: dict[str, Any]  # columns of ``DisparityTest.pairs``, with one entry per comparison
     measured: FloatArray  # (n_comparisons,): the disparity of each
-    p_values: Callable[[float], FloatArray]  # of a limit: one for each comparison
-    method: str = "melded"
+    p_values: Callable[[float], FloatArray]  # turns a limit into one p-value per comparison
+    method: str = "melded"  # the name of the test, for the user
 
     def p_value(self, limit: float) -> float:
-        """Return the largest p-value of a limit."""
+        """Return the p-value of "the disparity is the limit or more": the largest one."""
         return float(self.p_values(limit).max(initial=0.0))
 
     @property
@@ -83,10 +104,15 @@ class Evidence(NamedTuple):
         return float(self.measured.max(initial=0.0))
 
     def smallest_shown(self, confidence: float, spread: float | None = None) -> float:
-        """Return the smallest limit that is shown: 1 at most, unless scores have a spread."""
+        """Return the smallest limit with a p-value of at most 1 - ``confidence``.
+
+        Without a ``spread`` the disparity is a share, so the limit 1 always holds. Means have the
+        unit of the scores, and ``spread`` is the range of these: the search doubles it until a
+        limit is shown.
+        """
         most = 1.0
         if spread is not None:
-            most = spread or 1e-12
+            most = spread or 1e-12  # 0 if all scores are equal, which cannot be doubled
             while self.p_value(most) > 1 - confidence:
                 most *= 2
         return smallest_limit(self.p_value, 1 - confidence, most)
@@ -95,12 +121,15 @@ class Evidence(NamedTuple):
 def evidence_of_labels(
     spec: LabelSpec, rows: Cohort, method: str, reference: Reference
 ) -> Evidence:
-    """Return the comparisons of a metric of labels, for rows whose values are its outcomes."""
+    """Return the comparisons of a metric of labels.
+
+    ``rows`` must be read as ``Cohort.of_labels(counted=spec.counted)`` reads them. ``reference`` is
+    "pairwise", "overall" or a group, and is ignored by largest rates.
+    """
     table, is_ratio = rows.table(), spec.kind == "ratio"
-    # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
-        table.checked_rate(rate, of_cells)  # raises where it is undefined
+        table.checked_rate(rate, of_cells)  # raises if it is undefined in one of the cells
     if spec.kind == "largest":
         return _caps(table, *spec.rates)
     if is_ratio and not is_group(reference) and reference == "overall":
@@ -116,7 +145,7 @@ def evidence_of_labels(
 
 
 def _chosen(method: str, pairs: _Pairs, *, are_independent: bool) -> str:
-    """Return the test of pairs; "auto" counts all tables if rows are few and independent."""
+    """Return the name of the test of pairs, which is "exact" or "melded" if it was "auto"."""
     if method == "auto":
         n_tables = (pairs.n1 + 1) * (pairs.n0 + 1)
         are_few = n_tables.size > 0 and float(n_tables.max()) <= _FEW_ROWS**2
@@ -130,16 +159,17 @@ def _chosen(method: str, pairs: _Pairs, *, are_independent: bool) -> str:
 
 
 class _Pairs(NamedTuple):
-    """Comparisons of two rates, of which each array has one entry."""
+    """Comparisons of two rates; each array has one entry per comparison."""
 
-    rate: NDArray[Any]  # its name
-    first: NDArray[Any]  # names of both sides
+    rate: NDArray[Any]  # the name of the rate
+    first: NDArray[Any]  # the name of the group on the first side, and on the second
     second: NDArray[Any]
-    k1: FloatArray  # hits of the first side, and its rows
+    k1: FloatArray  # hits and rows of the first side
     n1: FloatArray
-    k0: FloatArray  # the same of the second side
+    k0: FloatArray  # hits and rows of the second side
     n0: FloatArray
-    share: FloatArray  # by what the difference is multiplied
+    # Factor of the difference: 1, or for reference="overall" the share of the others, see _pairs
+    share: FloatArray
 
     def rates(self) -> tuple[FloatArray, FloatArray]:
         return self.k1 / np.maximum(self.n1, TINY), self.k0 / np.maximum(self.n0, TINY)
@@ -151,10 +181,11 @@ class _Pairs(NamedTuple):
         return self.share * np.abs(first - second)
 
     def p_values(self, method: str, is_ratio: bool, limit: float) -> FloatArray:
-        """Return how unlikely each comparison is if it exceeds a limit."""
-        if limit <= 0:  # every difference is as large as that
+        """Return the p-value of each comparison for a limit."""
+        if limit <= 0:  # no data show that a difference is below 0
             return np.ones(self.share.size)
-        p, at = np.zeros(self.share.size), self.share > limit  # others cannot be so far apart
+        # A disparity is at most ``share``, so larger limits hold for certain.
+        p, at = np.zeros(self.share.size), self.share > limit
         k1, n1, k0, n0, share = (own[at] for own in self[3:])
         p[at] = both_ways(method, k1, n1, k0, n0, limit / share, is_ratio)
         return p
@@ -173,10 +204,12 @@ class _Pairs(NamedTuple):
 
 
 def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
-    """Return the comparisons of the groups in a rate.
+    """Return the comparisons of the groups in one rate: of pairs, or of a group and the rest.
 
-    The distance of a group to the overall rate of its stratum is a share of that to the other
-    groups, which is their share of the sample.
+    With ``reference="overall"`` a group of weight v is compared with all W of its stratum, itself
+    included. Its rate r and the rate q of the other groups make the overall rate
+    (v r + (W - v) q) / W, so r minus the overall rate is (1 - v / W) (r - q). The test is about
+    r - q, of independent rows, and ``share`` is the factor 1 - v / W.
     """
     groups = table.groups
     names = np.array(groups.cells.names, dtype=object)
@@ -203,13 +236,13 @@ def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
 
 
 def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of hits and of rows that a rate of each cell is worth."""
+    """Return the effective numbers of hits and of rows of a rate in each cell."""
     means = table.means(rate)
     return np.nan_to_num(means.means) * means.n_effective, means.n_effective
 
 
 def _caps(table: GroupTable, rate: str) -> Evidence:
-    """Return the evidence on the largest rate of a group."""
+    """Return the evidence on a largest rate: each group by itself is compared with the limit."""
     cells = table.groups.present
     k, n = (numbers[cells] for numbers in _hits_and_sizes(table, rate))
     names = np.array(table.groups.cells.names, dtype=object)[cells]
@@ -220,7 +253,11 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
 def evidence_of_scores(
     name: str, rows: Cohort, interval: Any = None, pos_label: ClassLabel = None
 ) -> Evidence:
-    """Return the comparisons of a metric of scores, for rows without weights."""
+    """Return the comparisons of a metric of ``SCORE_METRICS``, for rows without weights.
+
+    ``interval`` is used by metrics of distributions only (None: all ranks), and ``pos_label`` by
+    metrics of true classes only.
+    """
     first, second = rows.groups.pairs
     names = np.array(rows.groups.cells.names, dtype=object)
     columns = {"rate": name, "first": names[first], "second": names[second]}
@@ -234,7 +271,7 @@ def evidence_of_scores(
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
     intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
     at = np.zeros(1) if name in _DECISIONS else None
-    # Either group may be the higher one.
+    # Either group may be the higher one, so each pair is tested in both orders.
     curves = [
         [
             _Curves(members[i][0], members[j][0], intervals, (i, j), at)
@@ -251,23 +288,24 @@ def evidence_of_scores(
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """The scores of a cell, or of its rows of a class."""
+    """The scores of the rows of a cell, or of its rows of one true class."""
 
     scores: FloatArray
-    units: IntArray | None = None  # the unit of each, where rows belong together
+    units: IntArray | None = None  # the unit of each row, if rows belong together
 
     @property
     def size(self) -> float:
-        """The number of independent ones: by Kish's formula, if units have several."""
+        """The number of independent rows: with units, Kish's number of their sizes."""
         if self.units is None:
             return self.scores.size
         of_units = np.bincount(self.units)
         return float(self.scores.size**2 / (of_units**2).sum())
 
     def by_unit(self, values: FloatArray) -> FloatArray:
-        """Return independent values of the same mean: one for each unit, the larger the more rows.
+        """Return one value per unit, with the mean of the values of all rows.
 
-        They are the mean and what the unit adds to it, so that they have its linearised variance.
+        Units are independent. The value of a unit is the mean plus what its rows add to it, so the
+        variance of the mean of these values is the linearised variance of the mean over rows.
         """
         if self.units is None:
             return values
@@ -277,7 +315,11 @@ class _Members:
 
 
 def _members(rows: Cohort, positive: IntArray | None, name: str) -> list[tuple[_Members, ...]]:
-    """Return the members of each cell: all of them, or its negatives and its positives."""
+    """Return the members of each cell: (all of them,), or (negatives, positives) by true class.
+
+    ``positive`` is the class of each row, or None if the metric has no classes. ``name`` is for the
+    error that a compared cell has fewer than two rows, or units.
+    """
     members, units = [], rows.units
     owners = np.arange(rows.values.size) if units is None else units.codes
     for cell, own in enumerate(rows.groups.rows_of_cells()):
@@ -298,7 +340,10 @@ def _members(rows: Cohort, positive: IntArray | None, name: str) -> list[tuple[_
 
 
 def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) -> Evidence:
-    """Return the evidence on pairs of areas and their sizes; or on the first one against a half."""
+    """Return the evidence on areas, (n_pairs, 2, 2): both sides of a pair, each area and its size.
+
+    If ``is_single``, the first area of each pair is compared with a half.
+    """
     (a1, n1), (a0, n0) = areas[:, 0].T, areas[:, 1].T
     k1, k0 = a1 * n1, a0 * n0
 
@@ -316,17 +361,23 @@ def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) ->
 def _areas(
     name: str, a: tuple[_Members, ...], b: tuple[_Members, ...]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the two areas that a metric compares."""
+    """Return the two areas that a metric compares for the groups a and b, each with its size.
+
+    Within a group, positives are to outrank its own negatives; across groups, those of the other.
+    """
     if name in _SINGLE:
-        return (_area(a[0], b[0]),) * 2
+        return (_area(a[0], b[0]),) * 2  # the second one is not used
     losers = (a[0], b[0]) if name.startswith("intra") else (b[0], a[0])
     return _area(a[1], losers[0]), _area(b[1], losers[1])
 
 
 def _area(winners: _Members, losers: _Members) -> tuple[float, float]:
-    """Return P(winner > loser), ties counted half, and the size of a rate that is as uncertain.
+    """Return the area A = P(winner > loser) with ties counted half, and its size.
 
-    Its variance is that of DeLong; with units that of Obuchowski (1997), who may win and lose.
+    The size is the number of rows n of a rate A with the same variance, A (1 - A) / n. The variance
+    of A is DeLong's, from the share of losers that each winner is over, and the share of winners
+    that each loser is under. With units it is Obuchowski's (1997): a unit may have winners and
+    losers, and what both add to A is summed first.
     """
     n, m = winners.scores.size, losers.scores.size
     ranks = stats.rankdata(np.concatenate([winners.scores, losers.scores]))
@@ -340,17 +391,19 @@ def _area(winners: _Members, losers: _Members) -> tuple[float, float]:
         added = np.bincount(owners, np.concatenate([(over - value) / n, (under - value) / m]))
         fewer = min(winners.size, losers.size)
         variance = float(added @ added) * fewer / (fewer - 1)
-    # What Hanley and McNeil's variance says near 1, where few pairs or none are in wrong order.
+    # Near 1 few pairs or none are in the wrong order, and the variance may be 0. The size is then
+    # the one that the variance of Hanley and McNeil gives there.
     most = 4 * winners.size * losers.size / (winners.size + losers.size + 2)
     return value, min(value * (1 - value) / variance, most) if variance > 0 else most
 
 
 def _of_means(columns: dict[str, Any], pairs: list[tuple[_Members, _Members]]) -> Evidence:
+    """Return the evidence on the difference of the means of each pair."""
     sums = np.array([[_sums(own.by_unit(own.scores)) for own in pair] for pair in pairs])
     sums = sums.reshape(-1, 2, 6)
-    first, second = sums[:, 0].T, sums[:, 1].T
+    first, second = sums[:, 0].T, sums[:, 1].T  # each (6, n_pairs), in the order of _sums
     value = first[1] - second[1]
-    # The variance of each mean; that of their difference has Welch's degrees of freedom.
+    # The variance of each mean, (n_pairs, 2). Their sum has Welch's degrees of freedom.
     parts = sums[:, :, 4] / (sums[:, :, 0] - 1) / sums[:, :, 0]
     variance = np.maximum(parts.sum(axis=1), TINY)
     squares = ((parts / variance[:, None]) ** 2 / (sums[:, :, 0] - 1)).sum(axis=1)
@@ -366,9 +419,9 @@ def _of_means(columns: dict[str, Any], pairs: list[tuple[_Members, _Members]]) -
 
 
 def _sums(scores: FloatArray) -> tuple[float, ...]:
-    """Return the number and mean of scores, and of their distances to it the ends and moments.
+    """Return six numbers: how many scores there are, their mean, and four about x - mean.
 
-    These are the smallest and the largest one, and the sums of their squares and cubes.
+    These are the smallest and the largest difference, and the sums of their squares and cubes.
     """
     mean = float(scores.mean())
     centred = scores - mean
@@ -378,19 +431,25 @@ def _sums(scores: FloatArray) -> tuple[float, ...]:
 
 
 def _gaffke(high: FloatArray, low: FloatArray, limit: float) -> FloatArray:
-    """Return the chances that a mean drawn too high exceeds one drawn too low by the limit.
+    """Return Gaffke's p-values of "the mean of ``high`` is the limit or more above ``low``".
 
-    A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
-    row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
-    skewed distribution do not show how far its tail reaches. With 0 and 1 it is the bound of
-    Clopper and Pearson. The difference has about a gamma distribution of the same three moments.
+    Both are (6, n_pairs), see ``_sums``. The p-value is the probability that a random mean of
+    ``high`` exceeds a random mean of ``low`` by the limit. A random mean weighs the n rows and one
+    more row by weights that are uniform among those that sum to 1. The added row makes the test
+    careful: in ``high`` it is the largest value of both sides, in ``low`` the smallest one, as
+    differences from the own mean, because few rows of a skewed distribution do not show how far its
+    tail reaches. For values of 0 and 1 this is the bound of Clopper and Pearson.
+
+    The difference of the two random means has known moments. Its probability is that of a gamma
+    distribution with the same mean, variance and skewness.
     """
     largest, smallest = np.maximum(high[3], low[3]), np.minimum(high[2], low[2])
-    unit = np.where(largest > smallest, largest - smallest, 1.0)  # cubes would be out of range
+    # Values are divided by their range, since cubes of very large or small ones are no floats.
+    unit = np.where(largest > smallest, largest - smallest, 1.0)
     mean, variance, third = (high[1] - low[1] - limit) / unit, 0.0, 0.0
     for (n, _, _, _, squares, cubes), end, sign in ((high, largest, 1), (low, smallest, -1)):
         more, squares, cubes = end / unit, squares / unit**2, cubes / unit**3
-        # Sums of n rows around 0 become those of n + 1 around the new mean.
+        # Sums over n rows around their mean become sums over n + 1 rows around the new mean.
         cubes += more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
         squares += more**2 * n / (n + 1)
         mean = mean + sign * more / (n + 1)
@@ -398,14 +457,20 @@ def _gaffke(high: FloatArray, low: FloatArray, limit: float) -> FloatArray:
         third = third + 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
     error = np.where(variance > 0, np.sqrt(variance), 1.0)
     skewness = third / error**3
-    shape = 4 / np.maximum(skewness**2, 1e-12)  # nearly normal ones have a very large shape
+    # The skewness of a gamma distribution is 2 / sqrt(shape). A normal one has an infinite shape.
+    shape = 4 / np.maximum(skewness**2, 1e-12)
     x = np.maximum(shape - np.where(skewness < 0, -1, 1) * mean / error * np.sqrt(shape), 0.0)
     chance = np.where(skewness < 0, special.gammainc(shape, x), special.gammaincc(shape, x))
     return np.where(variance > 0, chance, 0.0)
 
 
 class _Curves:
-    """Rows of two groups above each threshold, of which the first is to have the larger share."""
+    """Test of "the share of the first group exceeds that of the second by the limit or more".
+
+    The shares are those above a threshold, within the interval of each group. ``k1`` and ``k0`` are
+    the rows of both groups above each threshold, (n_thresholds,), and ``n1`` and ``n0`` all of
+    them. ``own`` and ``other`` are the numbers of the two cells, which say what interval they have.
+    """
 
     def __init__(
         self,
@@ -413,11 +478,11 @@ class _Curves:
         second: _Members,
         intervals: Intervals,
         cells: tuple[int, int],
-        thresholds: FloatArray | None,  # None for every one
+        thresholds: FloatArray | None,  # if None, every score of the two groups
     ) -> None:
         if thresholds is None:
             thresholds = np.unique(np.concatenate([first.scores, second.scores]))
-        # Where rows belong together, as if all rows of a unit were above a threshold or none.
+        # Units count as if all of their rows were above a threshold, or none.
         self.n1, self.n0 = first.size, second.size
         self.k1, self.k0 = (_above_each(side, thresholds) for side in (first, second))
         self.intervals, (self.own, self.other) = intervals, cells
@@ -435,17 +500,24 @@ class _Curves:
             return 0.0
         if np.array_equal(self.intervals.bounds[self.own], self.intervals.bounds[self.other]):
             return self._of_rates(limit)
-        # What is melded is at least the product of the p-values of both true rates, and that of two
-        # uniform numbers is at most p with probability p (1 - log p).
+        # If the intervals differ, the melded p-value is not valid by itself. It is at least the
+        # product of the p-values of both true rates, and the product of two uniform numbers is at
+        # most p with probability p (1 - log p), which is therefore a p-value.
         p = float(self._melded(limit, self._worst()).max())
         return p * (1 - np.log(p)) if p > 0 else 0.0
 
     def _of_rates(self, limit: float) -> float:
-        """Return the largest p-value of a threshold, of the same interval for both groups."""
+        """Return the largest p-value of a threshold, if both groups have the same interval.
+
+        It is the smallest of up to three p-values, each divided by its part of the level: the rates
+        differ by ``gap``, the first rate covers the limit of the interval, and the second rate
+        covers at most 1 - limit. The last two are entries of ``ends``: hits, rows, and a rank that
+        the share of hits must reach. The third counts the rows that are not above the threshold.
+        """
         k1, n1, k0, n0 = self.k1, self.n1, self.k0, self.n0
         bounds = self.intervals.bounds[self.own]
         gap, ends = limit * float(self.intervals.lengths[self.own]), []
-        if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
+        if bounds[0, 0] > 0:  # an interval from rank 0 on is covered so far if the rates differ
             ends.append((k1, n1, float(self.intervals.lowest_rank(limit, self.own))))
         if bounds[-1, 1] < 1:
             ends.append((n0 - k0, n0, 1 - float(self.intervals.highest_rank(1 - limit, self.own))))
@@ -453,6 +525,7 @@ class _Curves:
             kept = _likeliest(k1, n1, k0, n0, gap)
             return float(melded(k1[kept], n1, k0[kept], n0, gap, False).max())
         level = 1 - _OF_END * len(ends)
+        # Normal approximations of the log p-values choose the thresholds.
         rough = stats.norm.logcdf(score_statistic(k1, n1, k0, n0, gap, False)) - np.log(level)
         for k, n, rank in ends:
             z = (k - n * rank) / np.sqrt(n * max(rank * (1 - rank), 1e-12))
@@ -464,10 +537,14 @@ class _Curves:
         return min(1.0, float(p.max()))
 
     def _worst(self) -> IntArray:
-        """Return the thresholds where shares may differ most, if rates are some errors off."""
+        """Return the thresholds whose melded p-value may be the largest.
+
+        They are those where the shares differ most after the first rate was moved up and the second
+        one down by some standard errors, 40 for each number of these. In 144 comparisons the
+        p-value was that of all thresholds within 1e-5.
+        """
         sides = (self.k1, self.n1, self.own, 1.0), (self.k0, self.n0, self.other, -1.0)
         kept = []
-        # 40 thresholds for each number of standard errors that the rates may be off.
         for n_errors in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0):
             ends = []
             for k, n, cell, sign in sides:
@@ -479,7 +556,13 @@ class _Curves:
         return np.unique(np.concatenate(kept))
 
     def _melded(self, limit: float, kept: IntArray) -> FloatArray:
-        """Return P(share of U - share of L >= limit) of the shares of the intervals."""
+        """Return P(share(U) - share(L) >= limit) at some thresholds, as in ``two_rates.melded``.
+
+        U ~ Beta(k1 + 1, n1 - k1) and L ~ Beta(k0, n0 - k0 + 1) are the confidence distributions of
+        the two rates, and share() is the part of a group's interval below a rate. It is the sum,
+        over the pieces between the ranks of ``_kinks``, of integrals of the density of U times
+        P(share(L) <= share(U) - limit). If all rows are above the threshold, U is 1.
+        """
         k, n = self.k1[kept, None], self.n1
         a, b = k + 1, np.maximum(n - k, 1)
         nodes, factors = legendre(MANY_NODES)
@@ -494,7 +577,7 @@ class _Curves:
         return np.clip(np.where(k[:, 0] < n, p, sure), 0.0, 1.0)
 
     def _below(self, rank: FloatArray, limit: float, kept: IntArray) -> FloatArray:
-        """Return P(share of L <= share of a rank - limit)."""
+        """Return P(share(L) <= share(rank) - limit) for ranks of the first group."""
         wanted = self.intervals.share(rank, self.own) - limit
         most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.other)
         k0, n0 = self.k0[kept, None], self.n0
@@ -502,10 +585,11 @@ class _Curves:
         return np.where(wanted >= 0, below, 0.0)
 
     def _kinks(self, limit: float) -> FloatArray:
-        """Return the ranks from the first that counts to 1 between which all curves are smooth.
+        """Return the ranks at which the integrand of ``_melded`` may bend or jump.
 
-        A sum over nodes on both sides of a jump has an error as large as the jump times a node's
-        weight.
+        They go from the first rank that covers the limit, below which it is 0, to 1. It is smooth
+        between them, which the integral by nodes needs: across a jump its error would be the jump
+        times the weight of a node.
         """
         intervals, cell = self.intervals, self.own
         shares = limit + intervals.share(intervals.bounds[self.other].ravel(), self.other)
@@ -516,18 +600,18 @@ class _Curves:
 
 
 def _above_each(members: _Members, thresholds: FloatArray) -> FloatArray:
-    """Return how many of the independent ones are above each threshold."""
+    """Return how many members, or independent ones of them, are above each threshold."""
     scores = np.sort(members.scores)
     above = scores.size - np.searchsorted(scores, thresholds, side="right").astype(np.float64)
     return above if members.units is None else above * (members.size / scores.size)
 
 
 def _likeliest(k1: FloatArray, n1: float, k0: FloatArray, n0: float, limit: float) -> IntArray:
-    """Return the thresholds with the largest statistics of the faster test, the largest first.
+    """Return the ``_N_THRESHOLDS`` thresholds with the largest score statistics, largest first.
 
-    The statistic rises with the first count and falls with the second, and both counts fall from
-    one threshold to the next. So the first count at the start of a run of thresholds and the second
-    at its end bound all statistics of the run, and most runs are far from the largest.
+    The statistic takes a cubic at each threshold, so runs of thresholds that cannot be among them
+    are left out first. It rises with ``k1`` and falls with ``k0``, and both fall from one threshold
+    to the next. So ``k1`` at the start of a run and ``k0`` at its end bound all statistics of it.
     """
     near = np.arange(k1.size)
     if k1.size > 4 * _N_THRESHOLDS:
@@ -536,7 +620,8 @@ def _likeliest(k1: FloatArray, n1: float, k0: FloatArray, n0: float, limit: floa
         ends = np.minimum(starts + length, k1.size) - 1
         inside = score_statistic(k1[starts], n1, k0[starts], n0, limit, False)
         most = score_statistic(k1[starts], n1, k0[ends], n0, limit, False)
-        # The runs of the best starts have thresholds enough, so their worst is a lower bound.
+        # The runs with the best starts have more than _N_THRESHOLDS thresholds. The statistic that
+        # _N_THRESHOLDS of these reach is a lower bound for the thresholds that are wanted.
         best = np.argsort(-inside, kind="stable")[: _N_THRESHOLDS // length + 2]
         some = near[np.isin(near // length, best)]
         reached = np.sort(score_statistic(k1[some], n1, k0[some], n0, limit, False))[-_N_THRESHOLDS]

@@ -1,8 +1,13 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
 Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the largest of
-them. ``CRITERIA`` says which rates. Adding a criterion is adding an entry there and its functions
-below.
+them. ``CRITERIA`` says which rates a criterion compares, and ``LABEL_METRICS`` has the metrics that
+follow from it: ``..._difference`` and ``..._ratio``, or ``..._gap`` for the sums in ``_TOTALS``.
+
+The functions below consist of a name and a docstring only. The decorator ``_comparison`` puts the
+metric of that name in their place, with the signature of ``LabelMetric``. To add a criterion, add
+an entry to ``CRITERIA`` and its functions. Tests, reports, monitors and audits look metrics up in
+``LABEL_METRICS`` and ``LARGEST_RATES``.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
 and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark.
@@ -25,7 +30,11 @@ Kind = Literal["difference", "ratio", "total", "largest"]
 
 
 class LabelSpec(NamedTuple):
-    """The rates that a metric of labels compares, and the kind of comparison."""
+    """The rates that a metric of labels compares, and the kind of comparison.
+
+    A "difference" or "ratio" is the worst over all rates and pairs of groups. A "total" is the sum
+    of the differences of its rates. "largest" takes the largest rate of a group.
+    """
 
     kind: Kind
     rates: tuple[str, ...]
@@ -37,7 +46,10 @@ class LabelSpec(NamedTuple):
 
     @property
     def counted(self) -> Counted:
-        """What rows count as, so that a table of them has these rates."""
+        """How rows are counted: by predictions alone, as right or wrong, or by both classes.
+
+        It is the argument of that name of ``Cohort.of_labels``: the least that has these rates.
+        """
         if not self.uses_y_true:
             return "predictions"
         return "correct" if self.rates == ("accuracy",) else "classes"
@@ -121,7 +133,7 @@ def _parameters() -> None:
 
 
 _PARAGRAPHS = COMPARISONS | described(_parameters)
-_RETURNS = described(_parameters, "Returns")  # nothing, where Python strips docstrings
+_RETURNS = described(_parameters, "Returns")  # empty if Python strips docstrings (-OO)
 _DOCUMENTED = {
     kind: documenter(_PARAGRAPHS | {"Returns": _RETURNS.get(kind, "")})
     for kind in ("difference", "ratio", "total", "largest")
@@ -149,7 +161,7 @@ class LabelMetric(Protocol):
 
 
 def _comparison(about: Callable[[], None]) -> LabelMetric:
-    """Make the metric of ``LABEL_METRICS`` that has the name and the docstring of a function."""
+    """Replace a function by the metric of ``LABEL_METRICS`` of its name, keeping its docstring."""
     kind, rates = spec = LABEL_METRICS[about.__name__]
     counted = spec.counted
 

@@ -1,4 +1,15 @@
-"""Any metric of scikit-learn or of one's own: by group, between groups, or of the worst class."""
+"""Any metric of scikit-learn or of one's own: by group, between groups, or of the worst class.
+
+- ``make_group_metric`` returns a ``GroupMetric``, which compares the values of the groups.
+- ``measure_own`` gives the values of the groups with intervals, for ``group_report(metrics=)``,
+  after ``check_own`` and ``check_predictions``.
+- ``WorstClass`` is for scorers with ``worst_class=True``: a metric of labels of two classes,
+  evaluated for each of several classes against the rest (``against_rest``).
+
+``value_of`` is the one place where such a metric is called for the rows of a group. Whether it is
+given scores or labels, and a positive class, follows from its signature (``takes_scores``,
+``takes_pos_label``).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +54,7 @@ GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
 
 
 def _predictions_by_name(call: Function) -> Function:
-    """Decorate a call: predictions may have the name that the signature gives them."""
+    """Let ``GroupMetric.__call__`` take the predictions of a metric of scores as ``y_score=``."""
 
     @wraps(call)
     def named(own: GroupMetric, *args: Any, **given: Any) -> Any:
@@ -75,7 +86,7 @@ class GroupMetric:
     def __init__(self, metric: Callable[..., float], compare: GroupStatistic) -> None:
         self.metric = metric
         self.compare = compare
-        # The name of the second parameter tells scorers what to predict.
+        # Scorers read from the name of the second parameter whether to predict labels or scores.
         own = signature(type(self).__call__)
         parameters = list(own.parameters.values())[1:]
         if takes_scores(metric):
@@ -131,18 +142,18 @@ class GroupMetric:
         metric = with_positive(self.metric, pos_label, cohort.columns["y_true"])
         of_cells = groups.rows_of_cells()
         values = _values(metric, rows, of_cells)
-        is_alone = self.compare in ("smallest", "largest")
-        cells = groups.present if is_alone else groups.compared_by(reference)
+        is_extreme = self.compare in ("smallest", "largest")  # no group is compared with another
+        cells = groups.present if is_extreme else groups.compared_by(reference)
         name = groups.undefined(values, cells, zero_division)
         if name is not None:
             raise ValueError(
                 f"{self!r} is not defined for group {name!r}. Merge small groups or add data, or "
                 "pass zero_division=numpy.nan to get NaN."
             )
-        if is_alone:
+        if is_extreme:
             reduce = np.min if self.compare == "smallest" else np.max
             return float(reduce(values[cells]))
-        overall = values
+        overall = values  # the value of the whole stratum of each cell, if that is the reference
         if not is_group(reference) and reference == "overall":
             parts = pairwise(groups.starts.tolist())
             every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in parts]
@@ -155,13 +166,14 @@ class GroupMetric:
 
 
 def _numbered(columns: Columns) -> IntArray:
-    """Return the numbers of rows, whatever their labels are."""
+    """Return row numbers as the values of a cohort, since labels of any kind are no values."""
     true, predicted = (np.asarray(columns[name]) for name in ("y_true", "y_pred"))
     check_consistent_length(true, predicted)
     return np.arange(true.shape[0])
 
 
 def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
+    """Return the metric of the rows of each cell; raise if it is not a number."""
     numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(
@@ -226,7 +238,7 @@ _OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
 
 
 def against_rest(metric: Callable[..., float], label: Any) -> Callable[..., float]:
-    """Return a metric of one class against the rest, which is computed with ``pos_label=True``."""
+    """Return a metric of one class against the rest; call it with ``pos_label=True``."""
 
     def of_class(y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
         return metric(np.asarray(y_true) == label, np.asarray(y_pred) == label, **options)
@@ -270,14 +282,19 @@ class WorstClass:
 
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
-# Resamples have at most this many rows: a metric of a million takes minutes to compute 200 times.
+# Resamples have about this many rows at most, because a metric of a million rows takes minutes to
+# compute 200 times.
 _MOST_ROWS = 20_000
 # A metric whose second argument has one of these names is given the scores.
 _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
 
 class OwnRows(NamedTuple):
-    """Rows that metrics of one's own are computed from; scores and weights may be missing."""
+    """The rows that own metrics are computed from.
+
+    ``y_score`` and ``weights`` are None if they were not given. ``y_pred`` may be scores, if that
+    is what the only metric takes (``GroupMetric``).
+    """
 
     y_true: FloatArray
     y_pred: FloatArray
@@ -293,7 +310,11 @@ class OwnRows(NamedTuple):
 
 
 def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:
-    """Raise if these are no functions, have names of other columns, or the rows are elsewhere."""
+    """Raise unless ``metrics=`` of ``group_report`` can be computed.
+
+    It must be a dict of functions of one group whose names are not among the columns ``taken``,
+    and the rows must be in memory.
+    """
     if not isinstance(metrics, Mapping) or not all(map(callable, metrics.values())):
         raise TypeError(
             f"metrics must be a dict of functions metric(y_true, y_pred), got {metrics!r}."
@@ -339,13 +360,17 @@ def refuse_comparison(metric: Callable[..., float], name: str) -> None:
 def measure_own(
     metrics: OwnMetrics,
     rows: OwnRows,
-    cells: list[IntArray],
+    cells: list[IntArray],  # the row numbers of each cell
     units: RowUnits | None,
-    n_resamples: int,  # for the intervals; none without
+    n_resamples: int,  # of each cell; if 0, there are no intervals
     confidence: float,
     random_state: Seed,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return each metric for the given cells of rows, and the ends of its intervals."""
+    """Return the value of each metric in each cell, and the ends of its intervals.
+
+    The ends are named ``..._low`` and ``..._high``. They are percentiles of resamples of the rows
+    of each cell, or of its units. A metric that does not return a number has no interval.
+    """
     values, limits, n = {}, {}, rows.y_true.shape[0]
     together = units or RowUnits(np.arange(n), n)
     rng = check_random_state(random_state)
@@ -365,7 +390,8 @@ def measure_own(
             tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
-            # Errors fall with the root of the number of rows: those of fewer are scaled down.
+            # A resample of fewer rows than the cell has varies too much, by the root of the share
+            # of its rows, so its interval is shrunk by that factor towards the value.
             shares = np.sqrt([min(_MOST_ROWS / max(cell.size, 1), 1.0) for cell in cells])
             ends = np.where(shares < 1, values[name] + shares * (ends - values[name]), ends)
             limits[f"{name}_low"], limits[f"{name}_high"] = ends
@@ -373,7 +399,7 @@ def measure_own(
 
 
 def _parameters(metric: Callable[..., float]) -> Mapping[str, Parameter]:
-    """Return the parameters of a metric by name; none of a function that is written in C."""
+    """Return the parameters of a metric by name, or no parameters if it is written in C."""
     try:
         return signature(metric).parameters
     except (TypeError, ValueError):
@@ -386,7 +412,11 @@ def takes_scores(metric: Callable[..., float]) -> bool:
 
 
 def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
-    """Whether a metric, some of whose options are bound, is to be told the positive class."""
+    """Whether a metric must be given the positive class.
+
+    It must if it has a parameter ``pos_label`` that is not among the options that are ``bound``
+    (here or by ``functools.partial``), and if it does not average over several classes.
+    """
     bound |= getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
     return is_of_two and "pos_label" in _parameters(metric) and "pos_label" not in bound
@@ -395,7 +425,11 @@ def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
 def with_positive(
     metric: Callable[..., float], pos_label: ClassLabel, y_true: ColumnLike
 ) -> Callable[..., float]:
-    """Return a metric that knows the positive class, if it is of one; labels may say it as well."""
+    """Return a metric with its positive class bound, if it needs one.
+
+    Without ``pos_label`` the metric is returned as it is, or an error is raised if the labels do
+    not say which class is positive.
+    """
     if not takes_pos_label(metric):
         return metric
     if pos_label is None:
@@ -407,14 +441,15 @@ def with_positive(
 def value_of(
     metric: Callable[..., float], rows: OwnRows, predicted: FloatArray, cell: IntArray
 ) -> Any:
-    """Return the metric of some rows as a float, or as the object that it is.
+    """Return the metric of the rows ``cell``: NaN without rows or weight.
 
-    NaN where it is undefined.
+    ``predicted`` is the second argument of the metric, labels or scores of all rows. A number is
+    returned as a float, and anything else, such as a matrix, as it is.
     """
     if not cell.size:
         return np.nan
     weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
-    if weights and not weights["sample_weight"].any():  # which scikit-learn refuses
+    if weights and not weights["sample_weight"].any():  # scikit-learn refuses such weights
         return np.nan
     with hidden(".*", UndefinedMetricWarning):
         value = metric(rows.y_true[cell], predicted[cell], **weights)

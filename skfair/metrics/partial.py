@@ -9,12 +9,15 @@ interval. Then Lemma 5.2 holds exactly on samples, with ties and weights:
     P(score > theta | group k, rank in I) = |[0, F_k(theta)] intersected with I| / |I|
 
 and a metric needs one sort per group, O(n log n), plus a merge per pair of groups, O(n G).
+
+The metrics are public functions ``partial_..._gap``. ``suggest_interval`` lists intervals to
+choose from.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,9 +30,16 @@ from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.scores import SortedScores, Ties, auc_gaps, gap_of_pairs, rankable_rows
 from skfair.utils.validation import check_number
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
-    """Evaluate the overlap at every position of the sorted rows of one attribute."""
+    """Return how much of its group's interval lies below the rank of each sorted row.
+
+    ``rows`` are those of one attribute, whose first cell has the number ``start`` in ``intervals``.
+    With ``normalize`` it is a share of the interval, from 0 to 1; without, a length in ranks.
+    """
     level = np.empty(rows.rank.size)
     for g in range(rows.starts.size - 1):
         block = slice(rows.starts[g], rows.starts[g + 1])
@@ -40,7 +50,11 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
 
 
 class StatisticalParityGap:
-    """Partial statistical parity gap of rows that get other scores; all else is read once."""
+    """The partial statistical parity gap of fixed rows, for their scores or for other ones.
+
+    ``partial_statistical_parity_gap`` calls it once. Partial-parity fits call it for many scores of
+    the same rows, so the groups, weights and intervals are read only once.
+    """
 
     def __init__(self, rows: Cohort, interval: IntervalLike, normalize: bool = True) -> None:
         intervals, self._has_weights = rows.groups.intervals(interval), rows.weights is not None
@@ -51,11 +65,12 @@ class StatisticalParityGap:
             self._attributes.append((ordered, self._level(ordered, start), start, first, second))
 
     def __call__(self, scores: FloatArray | None = None, agg: Agg = "worst") -> float:
-        """Return the gap of the scores that rows have, or get: (n_samples,), without NaN."""
+        """Return the gap; ``scores``, (n_samples,) without NaN, replace those of the rows."""
         values = []
         for rows, level, start, first, second in self._attributes:
             if scores is not None:
                 rows.sort(scores)
+                # Without weights the levels depend on positions only, not on which row is there.
                 level = self._level(rows, start) if self._has_weights else level
             values.append(rows.largest_gaps(level, first, second))
         return aggregate(np.concatenate(values), agg)
@@ -144,6 +159,8 @@ def partial_ccdf_gap(
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
+        # Whether the rank below each row lies in the interval, and that above all rows (``top``,
+        # the rank 0). A group without either has no threshold that is compared.
         inside = np.empty(s.rank.size, bool)
         n_cells = s.starts.size - 1
         for g in range(n_cells):
@@ -256,7 +273,7 @@ def partial_demographic_parity_gap(
     intervals = rows.groups.intervals(interval)
     is_above, cells = rows.values > threshold, rows.groups.cells
     values = is_above if rows.weights is None else is_above * rows.weights
-    with np.errstate(invalid="ignore"):  # of strata, cells without weight are left out
+    with np.errstate(invalid="ignore"):  # cells without weight are not compared
         rates = cells.sums(values) / cells.sums(rows.weights)
     overlaps = _overlaps(rates[:, None], intervals, normalize)[:, 0]
     return aggregate(rows.groups.differences(overlaps, overlaps), agg)
@@ -350,6 +367,90 @@ def partial_equalized_odds_gap(
     return aggregate(rows.groups.differences(rates, rates).max(axis=1), agg)
 
 
+def suggest_interval(
+    y_score: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    rate: float | None = None,
+    sample_weight: ColumnLike | None = None,
+    threshold: float = 0.0,
+    step: float = 0.05,
+    min_width: float = 0.1,
+) -> pd.DataFrame:
+    """List percentile intervals around a decision, starting with the most unfair ones.
+
+    Appendix B of partial_fairness_idca proposes the interval that covers the rate of positive
+    decisions and on which an unconstrained model is most unfair. Often many intervals come close to
+    the largest gap, so this function returns a table to choose from. The intervals whose gap is
+    within 5% of the largest gap come first, sorted from the widest to the narrowest.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_samples,)
+        Scores of an unconstrained model.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row. Several attributes are crossed.
+    rate : float, default=None
+        Share of positive decisions, for example the historical admission rate. If None, the share
+        of scores above ``threshold`` is used.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    threshold : float, default=0.0
+        Threshold of positive decisions. Only used if ``rate`` is None.
+    step : float, default=0.05
+        Distance between the interval ends that are tried. It must be at least 0.01.
+    min_width : float, default=0.1
+        Shortest interval that is tried.
+
+    Returns
+    -------
+    table : DataFrame
+        Table with the columns ``low``, ``high``, ``width`` and ``gap`` (the partial statistical
+        parity gap).
+
+    Notes
+    -----
+    The scores are sorted once, and each candidate interval costs O(n G) for G groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.metrics import suggest_interval
+    >>> scores = np.concatenate([np.linspace(0, 1, 100), np.linspace(0, 0.8, 100)])
+    >>> sex = np.repeat(["f", "m"], 100)
+    >>> table = suggest_interval(scores, sensitive_features=sex, rate=0.2)
+    >>> list(table.columns), bool((table["low"] <= 0.2).all())
+    (['low', 'high', 'width', 'gap'], True)
+    """
+    import pandas as pd
+
+    check_number(step, "step", 0.01, 0.5)
+    check_number(min_width, "min_width", 0, 1)
+    check_number(threshold, "threshold")
+    who = sensitive_features, None, sample_weight
+    rows = Cohort.of_scores(y_score, None, *who, threshold=threshold)
+    if rate is None:
+        rate = float(np.average(rows.values > threshold, weights=rows.weights))
+    check_number(rate, "rate", 0, 1)
+    groups = rows.groups.cells
+    first, second = np.triu_indices(groups.n_groups, k=1)
+    if not first.size:
+        raise ValueError("suggest_interval compares groups, but there is only one group.")
+    s = SortedScores(rows.values, groups.codes[0], groups.n_groups, rows.weights)
+    ends = np.unique(np.append(np.arange(0, 1, step), 1.0).round(12))
+    table = []
+    for low in ends[ends <= rate]:
+        for high in ends[(ends >= rate) & (ends - low >= min_width - 1e-12)]:
+            level = levels_at(Intervals((low, high), groups.levels), s, 0, normalize=True)
+            gap = float(s.largest_gaps(level, first, second).max())
+            table.append((low, high, high - low, gap))
+    # Rounded gaps: intervals of equal gaps have the same order, whatever the order of the rows.
+    frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"]).round(12)
+    near_worst = frame["gap"] >= 0.95 * frame["gap"].max()
+    order = np.lexsort((-frame["gap"], -frame["width"] * near_worst, ~near_worst))
+    return frame.iloc[order].reset_index(drop=True)
+
+
 def _class_rates(
     rows: Cohort,
     positive: IntArray,
@@ -357,7 +458,12 @@ def _class_rates(
     threshold: float,
     rank_within: RankWithin,
 ) -> FloatArray:
-    """Rates above the threshold inside the interval by cell and class, shape (n_cells, 2)."""
+    """Return the share above the threshold inside the interval by cell and class, (n_cells, 2).
+
+    Class 0 is negative. If ``rank_within`` is "class", ranks are those within the rows of a class,
+    so the share is the overlap of its rate with the interval. If it is "group", each row counts by
+    the mass that its rank within the whole group has inside the interval.
+    """
     intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")
     if rank_within == "class":
@@ -377,12 +483,18 @@ def _class_rates(
 
 
 def _rates(counts: FloatArray) -> FloatArray:
-    """Divide what is above by all, of counts by cell and by class and whether a score is above."""
+    """Return the rates above the threshold by cell and class, (n_cells, 2).
+
+    ``counts`` is (n_cells, 4): negatives below and above the threshold, then positives.
+    """
     tables = counts.reshape(-1, 2, 2)
     return np.stack([rates_of(tables, f"{c}_positive_rate") for c in ("false", "true")], axis=1)
 
 
 def _overlaps(rates: FloatArray, intervals: Intervals, normalize: bool) -> FloatArray:
-    """Turn rates of cells at a threshold into their overlap with the interval, (62)."""
+    """Return the overlap of each cell's rates with its interval, equation (62).
+
+    ``rates`` is (n_cells, n_rates). With ``normalize`` the overlap is a share of the interval.
+    """
     overlap = np.array([intervals.overlap(rate, cell) for cell, rate in enumerate(rates)])
     return overlap / intervals.lengths[:, None] if normalize else overlap

@@ -1,7 +1,12 @@
 """Reports for an auditor: rates per group with intervals, and all gaps with standard errors.
 
-Both are pandas DataFrames that print compactly (``0.31 [0.28, 0.34]``) while their columns hold the
-plain numbers, for sorting, saving and plotting.
+``group_report`` has a row for each group and a column for each rate. ``fairness_report`` has a row
+for each metric that compares groups. Both return a ``Report``, a pandas DataFrame that prints
+compactly (``0.31 [0.28, 0.34]``) while its columns hold the plain numbers, for sorting, saving and
+plotting.
+
+The rows of a group report are *cells* (a group within a stratum) and, below the cells of each
+stratum, the whole stratum. ``ListedCells`` brings numbers of cells into this order.
 """
 
 from __future__ import annotations
@@ -23,14 +28,7 @@ from skfair.groups.outcomes import Counted
 from skfair.groups.rates import CellMeans, rates_of
 from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows
-from skfair.metrics.intervals import (
-    SCORE_METRICS,
-    difference_interval,
-    pooled_rates,
-    quantiles,
-    resampled_gaps,
-    spread,
-)
+from skfair.metrics.intervals import difference_interval, quantiles, spread
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.own_metrics import (
     OwnMetrics,
@@ -39,6 +37,8 @@ from skfair.metrics.own_metrics import (
     check_predictions,
     measure_own,
 )
+from skfair.metrics.pooled import pooled_rates
+from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.other_names import name_in_skfair
 from skfair.utils.validation import (
@@ -51,7 +51,7 @@ _REPORT_RATES = (
     *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
     *("positive_predictive_value", "negative_predictive_value", "accuracy"),
 )
-_COUNTS = ("n", "n_units")
+_COUNTS = ("n", "n_units")  # columns that are whole numbers, and have no differences
 
 
 @groups_by_name
@@ -175,11 +175,12 @@ def group_report(
         check_predictions(metrics, y_pred, y_score)
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_counted": not metrics}
-    if not rates:
+    if not rates:  # without a positive class, labels are only compared with each other
         options["counted"] = "equal"
     rows = _read(y_true, y_pred, y_score, *who, **options)
     tables = table, _ = _counted(rows)
     listed, cells = ListedCells(table.groups), table.groups.cells
+    # The values by column, and the ends of their intervals (``..._low`` and ``..._high``)
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     counts, draws = listed.with_overall(table.weights), None
     if rows.units is not None:
@@ -213,7 +214,7 @@ def group_report(
 
 
 def _mean_scores(rows: Cohort, listed: ListedCells) -> FloatArray:
-    """Return the mean score of each cell; NaN without weight."""
+    """Return the mean score of each row of the report; NaN without weight."""
     cells, weights = rows.groups.cells, rows.weights
     values = check_scores(rows.columns["y_score"], "y_score", cells.n_samples)
     total = listed.with_overall(cells.sums(values if weights is None else values * weights))
@@ -221,16 +222,18 @@ def _mean_scores(rows: Cohort, listed: ListedCells) -> FloatArray:
         return total / listed.with_overall(cells.sums(weights))
 
 
-# Sums of the cells and, if there are units, of strata: a unit may lie in several of their cells.
+# The table of the cells, and that of the whole strata. The second is None unless there are units:
+# strata are sums of their cells, but a unit may lie in several cells.
 _Tables: TypeAlias = tuple[GroupTable, GroupTable | None]
 
 
 def _counted(rows: Cohort) -> _Tables:
+    """Count the rows of each cell and, if there are units, of each stratum."""
     return rows.table(), None if rows.units is None else rows.in_one().table()
 
 
 def _resampled(tables: _Tables, listed: ListedCells, n_bootstrap: int, seed: Seed) -> FloatArray:
-    """Draw tables of the cells and of the strata, which are sums unless there are units."""
+    """Draw tables for each row of the report: (n_rows, n_bootstrap, 2, 2)."""
     table, strata = tables
     if strata is None:
         whole = replace(
@@ -244,7 +247,10 @@ def _resampled(tables: _Tables, listed: ListedCells, n_bootstrap: int, seed: See
 def _ends_of(
     rate: str, tables: _Tables, listed: ListedCells, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
+    """Return the ends of the intervals of a rate, for each row of the report.
+
+    They are percentiles of the resampled tables ``draws``, or Wilson's if ``draws`` is None.
+    """
     table, strata = tables
     overall = None if strata is None else strata.means(rate).sums.T
     sums = listed.with_overall(table.means(rate).sums.T, overall).T
@@ -282,7 +288,11 @@ def _pool(
     limits: dict[str, FloatArray],
     confidence: float,
 ) -> None:
-    """Replace a rate of each cell, and the ends of its interval if it has one, by estimates."""
+    """Replace a rate of each cell in ``columns`` by its pooled estimate.
+
+    The ends of its interval in ``limits`` are replaced as well, unless the report has no intervals.
+    The rows of whole strata stay as they are.
+    """
     combinations = table.groups.groups.combinations
     if combinations is None:
         raise ValueError(
@@ -422,7 +432,10 @@ def fairness_report(
 def _measure_labels(
     rows: Cohort, reference: Reference, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
 ) -> dict[str, tuple[float, FloatArray]]:
-    """Return the metrics of labels, and of resamples of their small table."""
+    """Return the value of each metric of labels, and its values for ``n_bootstrap`` resamples.
+
+    Resamples are drawn of the table of the cells, not of the rows.
+    """
     has_true, table = rows.columns["y_true"] is not None, rows.table()
     draws = table.resampled(n_bootstrap, rng)
     drawn_tables = (replace(table, sums={"weights": own}) for own in draws.swapaxes(0, 1))
@@ -439,16 +452,20 @@ def _measure_labels(
 def _measure_scores(
     rows: Cohort, pos_label: ClassLabel, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
 ) -> dict[str, tuple[float, FloatArray]]:
-    """Return the metrics of scores, and of resamples, each of which takes a pass over the rows."""
+    """Return the value of each metric of scores, and its values for ``n_bootstrap`` resamples.
+
+    Each resample takes a pass over the rows. Without true labels, the metrics that need them are
+    left out.
+    """
     rows = rows.with_scores(rows.columns["y_score"])
     positive = None if rows.columns["y_true"] is None else rows.positive(pos_label)
     arguments = {"sensitive_features": rows.groups, "sample_weight": rows.weights, "agg": agg}
     values = {
         metric.__name__: metric(
-            positive, rows.values, **arguments, **({"zero_division": np.nan} if needs else {})
+            positive, rows.values, **arguments, **({"zero_division": np.nan} if needs_true else {})
         )
-        for metric, needs in SCORE_METRICS.items()
-        if positive is not None or not needs
+        for metric, needs_true in SCORE_METRICS.items()
+        if positive is not None or not needs_true
     }
     draws = resampled_gaps(rows, positive, agg, n_bootstrap, rng)
     return dict(zip(values, zip(values.values(), draws.T, strict=True), strict=True))
@@ -458,13 +475,14 @@ def _read(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
     y_score: ColumnLike | None,
-    *who: Any,
-    is_binned: bool = False,  # whether scores of Dask collections are put into bins
+    *who: Any,  # groups, strata, weights and whether attributes are crossed, as Cohort takes them
+    is_binned: bool = False,  # Dask collections: whether scores are binned, or only averaged
     **options: Any,
 ) -> Cohort:
-    """Read labels and scores. The values are outcomes, or the scores if there are no predictions.
+    """Read labels and scores for both reports.
 
-    True labels that are missing are no outcomes: predictions alone are counted.
+    The values of the cohort are the scores if ``y_pred`` is None, and outcomes otherwise: by true
+    and predicted class, or by predicted class alone if ``y_true`` is None.
     """
 
     def summary(rows: LazyRows) -> WeightedRows:
@@ -496,11 +514,12 @@ class Report(pd.DataFrame):
 
     @property
     def _constructor(self) -> type[Report]:
-        # Copies, rounded reports and selections of columns print as reports too.
+        # pandas asks for this class: copies and selections of columns print as reports, too.
         return Report
 
     def __getattr__(self, name: str) -> Any:  # type: ignore[misc]
-        # pandas looks for columns and for its own private names.
+        # pandas calls this for columns and for its own private names as well. Other names get a
+        # hint where skfair has such a function.
         try:
             return super().__getattr__(name)
         except AttributeError as error:
@@ -554,7 +573,7 @@ class Report(pd.DataFrame):
 
 
 def _has_interval(name: object, names: list[Any]) -> bool:
-    """Whether a column is the only one of its name and has both ends of an interval."""
+    """Whether both ends of the interval of a column are there, and each name occurs only once."""
     columns = [name, f"{name}_low", f"{name}_high"]
     return isinstance(name, str) and all(names.count(column) == 1 for column in columns)
 
@@ -569,32 +588,39 @@ def _interval_text(row: tuple[float, ...], digits: int) -> str:
 
 
 class ListedCells:
-    """The cells in the order of a report: by stratum, and below each the whole stratum."""
+    """The rows of a report: cells by stratum, and below the cells of each stratum all of it.
+
+    Internally the entries are numbered with all cells first, and then the strata.
+    """
 
     def __init__(self, groups: ComparedGroups) -> None:
         self._groups = groups
+        # The stratum of each entry, the entry of each row of the report, and the row of each entry
         self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
         self._order = np.argsort(self._stratum, kind="stable")
         self._place = np.argsort(self._order)
         self.places = self._place[: groups.stratum_of.size]  # the row of each cell
 
     def with_overall(self, of_cells: FloatArray, overall: FloatArray | None = None) -> FloatArray:
-        """List numbers of cells, and those of strata, by default their sums."""
+        """Return numbers of the cells and of the strata, in the order of the report.
+
+        If ``overall``, the numbers of the strata, is None, they are the sums over their cells.
+        """
         if overall is None:
-            own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
+            own = slice(self._groups.cells.offsets[1])  # the first attribute holds each row once
             overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
             np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
 
     def rows(self) -> list[IntArray]:
-        """List the rows of each cell, and of each stratum."""
+        """Return the numbers of the sample's rows behind each row of the report."""
         strata = self._groups.stratum_of[self._groups.cells.codes[0]]
         rows = self._groups.rows_of_cells()
         rows += [np.flatnonzero(strata == stratum) for stratum in range(strata.max() + 1)]
         return [rows[i] for i in self._order]
 
     def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
-        """Return the rows that are compared, and the row of the reference group of each."""
+        """Return the rows of the report that are compared, and for each its reference row."""
         first, second = self._groups.pairs_with(reference)
         return self._place[first], self._place[second]
 
@@ -617,7 +643,11 @@ def with_differences(
     listed: ListedCells,
     reference: Any,
 ) -> dict[str, FloatArray]:
-    """Return values and ends of intervals, with differences from the reference group if any."""
+    """Return all columns of a report: values, ends of intervals, and differences.
+
+    Columns ``..._difference`` are added for every value if ``reference`` names a group. They are
+    NaN for the reference group and for whole strata.
+    """
     if not names_group(reference):
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)

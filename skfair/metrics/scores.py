@@ -1,12 +1,13 @@
-"""Group metrics of scores over their whole range: distributions and rankings.
+"""Group metrics of scores over their whole range: distributions, rankings and calibration.
 
-Every metric sorts the scores within each group once, O(n log n), and compares pairs of groups by
-merging (:mod:`skfair._kernels.sorted_pairs`), O(n G) for all pairs of G groups. The restriction to
-a percentile interval is in :mod:`skfair.metrics.partial`.
+Metrics of distributions and rankings sort the scores within each group once, O(n log n), as
+``SortedScores``, and compare pairs of groups by merging (:mod:`skfair._kernels.sorted_pairs`),
+O(n G) for all pairs of G groups. ``gap_of_pairs`` does this for each attribute and reduces the
+pairs to one number. :mod:`skfair.metrics.partial` does the same within a percentile interval.
 
 The *rank* of a threshold in a group is the share of the group that scores above it (Definition 4.1
-of partial_fairness_idca). Row ``i`` owns the rank mass between the rank of its score and the rank
-just below it; tied rows own the mass of their block together.
+of partial_fairness_idca). Row ``i`` owns the ranks between the share that scores above it and that
+share with the row included, its *mass*. Tied rows are a *block*, which owns its ranks together.
 """
 
 from __future__ import annotations
@@ -33,10 +34,18 @@ N_CALIBRATION_BINS = 20
 class SortedScores:
     """Rows sorted by cell, and by descending score within each cell.
 
-    Cell ``c`` occupies the positions ``starts[c]:starts[c + 1]``. ``order`` is the row at each
-    position (None without weights, when the rows need not be told apart), ``mass`` the share of
-    its cell's weight that it carries, and ``rank`` the share at or above it: the rank just below
-    the position. At the end of a block of ties it is the rank just below their score.
+    Cell ``c`` occupies the positions ``starts[c]:starts[c + 1]``. By position, there are:
+
+    - ``scores``, in descending order within each cell,
+    - ``order``, the row. It is None if there are no weights and ``keep_order`` is false, because
+      the rows need not be told apart then,
+    - ``mass``, the share of the row in the weight of its cell,
+    - ``rank``, the share of the cell up to this position, the row included. At the end of a block
+      of ties it is the rank of a threshold just below their score.
+
+    A ``level`` is a function of the rank, evaluated at each position. Methods that compare two
+    cells take it as a step function of the threshold, and get pairs of cells as ``first`` and
+    ``second``.
     """
 
     def __init__(
@@ -48,7 +57,7 @@ class SortedScores:
         *,
         keep_order: bool = False,
     ) -> None:
-        # numba is imported here, on first use, because importing it costs half a second.
+        # Kernels are imported on first use, because importing numba costs half a second.
         from skfair._kernels.sorted_pairs import counting_sort
 
         sizes = np.bincount(codes, minlength=n_cells)
@@ -66,7 +75,7 @@ class SortedScores:
         self.sort(scores)
 
     def sort(self, scores: FloatArray) -> None:
-        """Sort the rows anew, by other scores."""
+        """Sort the rows by these scores, (n_samples,); ``__init__`` does it once."""
         self.scores = scores[self._by_cell]
         self.order = self._by_cell.copy() if self._keeps_order else None
         self._each(self._sort)
@@ -90,7 +99,7 @@ class SortedScores:
         self.scores[group] = self.scores[group][within]
 
     def _count(self, group: slice) -> None:
-        """Rank the rows of a cell by exact quotients: no rounding adds up."""
+        """Rank the rows of a cell without weights by i / n, in which no rounding adds up."""
         n = group.stop - group.start
         self.rank[group] = np.arange(1, n + 1) / n
 
@@ -100,7 +109,7 @@ class SortedScores:
         self.rank[group] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
 
     def largest_gaps(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        """Compare step functions of the threshold: largest difference per pair of cells."""
+        """Return the largest difference of the levels over thresholds, for each pair of cells."""
         from skfair._kernels.sorted_pairs import largest_gaps
 
         out = np.empty(first.size)
@@ -108,13 +117,13 @@ class SortedScores:
         def of_pairs(i: int, j: int) -> None:
             largest_gaps(self.scores, level, self.starts, first[i:j], second[i:j], out[i:j])
 
-        # Pairs of few rows take less time than to call the kernel for each.
+        # With few rows, all pairs take less time than calling the kernel for each of them.
         n_parts = 1 if self.scores.size < BLOCK else 64
         over_blocks(of_pairs, first.size, -(-first.size // n_parts) or 1)
         return out
 
     def areas_between(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        """Compare step functions of the threshold: area between them per pair of cells."""
+        """Return the area between the levels over thresholds, for each pair of cells."""
         from skfair._kernels.sorted_pairs import areas_between
 
         out = np.empty(first.size)
@@ -124,7 +133,10 @@ class SortedScores:
     def win_rates(
         self, mass: FloatArray, first: IntArray, second: IntArray, tie_value: float
     ) -> FloatArray:
-        """Return P(score of the first cell > score of the second), ties counted ``tie_value``."""
+        """Return P(score of the first cell > score of the second) for each pair of cells.
+
+        Rows are drawn by ``mass``, and a tie counts as ``tie_value``.
+        """
         from skfair._kernels.sorted_pairs import win_rates
 
         out = np.empty(first.size)
@@ -142,13 +154,15 @@ class SortedScores:
         return is_last
 
     def shared_mass(self, level: FloatArray, cells: IntArray) -> FloatArray:
-        """Split the rise of ``level`` over each block of ties in proportion to the rows' mass.
+        """Return the mass of each position inside a percentile interval.
 
-        ``level`` is a non-decreasing function of the rank, evaluated at each position; its rise
-        over a block is the part of the block's mass that lies inside a percentile interval.
+        ``level`` is the mass inside the interval up to each position, and ``cells`` the cell of
+        each position. The rise of the level over a block of ties is the mass of the block inside
+        the interval, which is divided among its rows in proportion to their own mass.
         """
         is_last = self.ends_block(cells)
-        block: IntArray = np.cumsum(is_last) - is_last
+        block: IntArray = np.cumsum(is_last) - is_last  # the number of the block of each position
+        # The rise over each block; over the first block of a cell it is the level itself
         rise = np.diff(level[is_last], prepend=0.0)
         block_cell = cells[is_last]
         new_cell = np.ones(block_cell.size, bool)
@@ -160,6 +174,7 @@ class SortedScores:
         return np.asarray(self.mass * density[block])
 
 
+# How a tie counts: as half a win, or as a win (the >= of the papers' definitions).
 Ties = Literal["half", "geq"]
 
 _TIE_VALUES = {"half": 0.5, "geq": 1.0}
@@ -170,10 +185,11 @@ def gap_of_pairs(
     values_of_pairs: Callable[[SortedScores, IntArray, IntArray, int], FloatArray],
     agg: Agg,
 ) -> float:
-    """Sort each attribute's cells, evaluate the pairs, and reduce all values to one number.
+    """Sort the cells of each attribute, evaluate the pairs, and reduce all values to one number.
 
-    ``values_of_pairs(sorted_scores, first, second, start)`` gets pairs numbered within the
-    attribute, whose first cell has the number ``start``.
+    ``values_of_pairs(sorted_scores, first, second, start)`` returns one value per pair. It is
+    called once for each attribute, whose first cell has the number ``start`` among all cells. The
+    cells in ``first`` and ``second`` are numbered within the attribute.
     """
     values = []
     for codes, start, stop, first, second in rows.groups.attributes():
@@ -183,7 +199,10 @@ def gap_of_pairs(
 
 
 def rankable_rows(y_score: Any, y_true: Any, *who: Any, **options: Any) -> Cohort:
-    """Read scores that are compared by ranks, which labels do not have."""
+    """Read scores for metrics of ranks, and raise if they look like decisions.
+
+    The arguments are those of ``Cohort.of_scores``.
+    """
     rows = Cohort.of_scores(y_score, y_true, *who, **options)
     y_score, name = rows.columns["y_score"], options.get("name", "y_score")
     low, high = rows.values.min(), rows.values.max()
@@ -300,7 +319,10 @@ def group_auc_gap(
 def auc_gaps(
     rows: SortedScores, mass: FloatArray, first: IntArray, second: IntArray, ties: Ties
 ) -> FloatArray:
-    """Distance from one half of the probability that one group outranks the other, per pair."""
+    """Return |P(first outranks second) - 1/2| of each pair, with rows drawn by ``mass``.
+
+    If ties count as wins, the order matters, and the larger value of both orders is returned.
+    """
     tie_value = _tie_value(ties)
     gaps = np.abs(rows.win_rates(mass, first, second, tie_value) - 0.5)
     if ties == "half":
@@ -423,7 +445,7 @@ def calibration_difference(
 
 
 def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
-    """Return which rows are positive; raise unless their scores may be probabilities of it."""
+    """Return which rows are positive (1 or 0); raise unless the scores lie between 0 and 1."""
     low, high = rows.values.min(), rows.values.max()
     if low < 0 or high > 1:
         raise ValueError(
@@ -434,7 +456,11 @@ def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
 
 
 def _calibration_errors(rows: Cohort, pos_label: ClassLabel) -> FloatArray:
-    """Return the calibration errors of each cell, and of its peers together: (2, n_cells)."""
+    """Return the calibration error of each cell, and of its whole stratum: (2, n_cells).
+
+    With n_b (ybar_b - pbar_b) = sum of w (y - p) over the rows of bin b, the error is the sum of
+    the absolute values of these sums over the bins, divided by the weight.
+    """
     positive = outcomes_of_probabilities(rows, pos_label)
     bins = np.minimum((rows.values * N_CALIBRATION_BINS).astype(np.int64), N_CALIBRATION_BINS - 1)
     weights, cells = np.ones(bins.size) if rows.weights is None else rows.weights, rows.groups.cells
@@ -528,19 +554,23 @@ def _pairwise_gap(
     *,
     across: bool,
 ) -> float:
-    """Compare the win rates of positives over negatives, across groups or within each."""
+    """Compare the win rates of positives over negatives, across two groups or within each.
+
+    Each cell c is split by class into part 2 c (negatives) and part 2 c + 1 (positives).
+    """
     tie_value = _tie_value(ties)
     totals = rows.groups.cells.cross_counts(positive, 2, rows.weights)
-    totals[totals == 0] = np.nan
+    totals[totals == 0] = np.nan  # check_class raises for NaN, or lets it pass if it is wanted
     for label in (0, 1):
         groups = rows.groups
         groups.check_class(totals[:, label], groups.compared, bool(label), zero_division)
     gaps = []
     for codes, start, stop, i, j in rows.groups.attributes():
-        parts = 2 * codes + positive  # positives of cell c are part 2 c + 1
+        parts = 2 * codes + positive
         by_class = SortedScores(rows.values, parts, 2 * (stop - start), rows.weights)
 
         def wins(of: IntArray, over: IntArray, by_class: SortedScores = by_class) -> FloatArray:
+            """Return P(positive of one cell > negative of another)."""
             return by_class.win_rates(by_class.mass, 2 * of + 1, 2 * over, tie_value)
 
         if across:

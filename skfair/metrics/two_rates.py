@@ -1,13 +1,19 @@
 """Tests of two rates: whether data show that they differ by less than a limit.
 
-Every function returns the p-value of "the first rate exceeds the second by the limit or more", for
-arrays of pairs at once. A small one shows that the difference is smaller. As a ratio the limit is
-1 minus the second rate over the first, so 0.2 is the 80% rule.
+The tests return p-values of "the first rate exceeds the second by the limit or more", for arrays of
+pairs at once. A small p-value shows that the difference is below the limit. If ``ratio`` is true,
+the limit is on 1 minus the second rate over the first, so 0.2 is the 80% rule. The first side has
+``k1`` hits among ``n1`` rows, and the second side ``k0`` among ``n0``.
 
 - :func:`melded`: confidence distributions of both rates put together (Fay, Proschan and Brittain,
   2015): ``p = P(U - L >= limit)``, ``U ~ Beta(k1 + 1, n1 - k1)``, ``L ~ Beta(k0, n0 - k0 + 1)``.
 - :func:`score`: the statistic of Farrington and Manning (1990), taken as normal; the fastest.
 - :func:`exact`: the same statistic, its distribution counted for the least favourable rates.
+
+``both_ways`` runs one of them in both orders, for a limit on the absolute difference.
+``largest_rate`` tests a single rate, ``rest_of_peers`` makes the second side if a group is compared
+with all others, and ``smallest_limit`` inverts any of these tests to a confidence bound. They are
+called by :mod:`skfair.metrics.evidence`, by sample sizes, and by estimators that certify limits.
 """
 
 from __future__ import annotations
@@ -25,22 +31,25 @@ from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 
 Numbers: TypeAlias = FloatArray | float
 
-# Nodes of the integral, and what is cut off at its ends. Errors of p-values are below 1e-9 with
-# many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
+# Nodes of the integral of the melded test, and the probability that is cut off at each of its ends.
+# The second value of each is for ``quick``. Errors of p-values are below 1e-9 with many nodes, and
+# below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows, 99% below 3e-8).
 MANY_NODES, _FEW_NODES = 96, 40
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
-# The exact test counts this many tables at most, at this many rates on the edge of the hypothesis.
+# The exact test counts at most this many tables. It looks for the least favourable rates on a grid
+# of this many steps, along the pairs of rates that differ by the limit exactly.
 MOST_TABLES, _N_EDGE = 250_000, 400
 
 
 @cache
 def legendre(n: int) -> tuple[FloatArray, FloatArray]:
-    """Return n nodes from 0 to 1 and their factors, for integrals; made when they are needed."""
+    """Return n nodes from 0 to 1 and their weights for Gauss-Legendre integrals."""
     at, weights = np.polynomial.legendre.leggauss(n)
     return 0.5 * (at + 1), 0.5 * weights
 
 
 def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
+    """Return numbers and arrays as arrays of one common length."""
     arrays = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(value, np.float64)) for value in values)
     )
@@ -48,7 +57,10 @@ def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
 
 
 def _of_pairs(test: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
-    """Make a test of flat arrays one of any numbers; a group without rows makes p-values 1."""
+    """Decorate a test of flat arrays so that it takes any numbers.
+
+    The p-value of a pair in which a group has no rows is 1.
+    """
 
     @wraps(test)
     def of_pairs(
@@ -80,35 +92,40 @@ def melded(
     *,
     quick: bool = False,
 ) -> FloatArray:
-    """Return the p-values of the melded test; counts may be fractional (effective sizes).
+    """Return the p-values P(U - L >= limit) of the melded test, see the module docstring.
 
-    The ``quick`` ones take about half of the time and have six correct decimals.
+    Counts may be fractional (effective sizes). With ``quick`` the p-values take about half of the
+    time and have six correct decimals.
+
+    If the first rate is 1 then U is 1, and if the second rate is 0 then L is 0: the p-value is a
+    tail of the other distribution. Otherwise it is an integral over U or over L.
     """
-    # Weighted rates are 0 and 1 up to rounding.
-    top, bottom = k1 >= n1 * (1 - SUM_ROUNDING), k0 <= n0 * SUM_ROUNDING
-    # The density of a fractional count below 1 is too steep for the integral, so it runs over the
-    # other one. Where both are, 0 stands for the second rate: it makes p larger, by a little.
-    is_steep, is_steep_too = n1 - k1 < 1, k0 < 1
-    bottom |= is_steep & is_steep_too & ~top
-    upper, lower = (k1 + 1, n1 - k1), (k0, n0 - k0 + 1)
-    # At the top U is 1, at the bottom L is 0.
-    of_low = special.betainc(*lower, _below(1.0, limits, ratio))
-    of_high = special.betaincc(*upper, _above(0.0, limits, ratio))
-    p = np.where(bottom, np.where(top, 1.0, of_high), of_low)
-    # Else it runs over the narrower of the two, along which the other one is smooth. For a ratio
-    # the second rate is compared with so much of the first.
+    # Weighted rates are 1 and 0 only up to rounding.
+    u_is_1, l_is_0 = k1 >= n1 * (1 - SUM_ROUNDING), k0 <= n0 * SUM_ROUNDING
+    # A parameter below 1 (from a fractional count) makes a density too steep to integrate over, so
+    # the integral runs over the other distribution. If both are steep, L is taken as 0, which makes
+    # the p-value a little larger.
+    u_is_steep, l_is_steep = n1 - k1 < 1, k0 < 1
+    l_is_0 |= u_is_steep & l_is_steep & ~u_is_1
+    upper, lower = (k1 + 1, n1 - k1), (k0, n0 - k0 + 1)  # the Beta parameters of U and of L
+    if_u_is_1 = special.betainc(*lower, _below(1.0, limits, ratio))
+    if_l_is_0 = special.betaincc(*upper, _above(0.0, limits, ratio))
+    p = np.where(l_is_0, np.where(u_is_1, 1.0, if_l_is_0), if_u_is_1)
+    # The integral runs over the narrower distribution, along which the tail of the other is smooth.
+    # For a ratio L is compared with factor * U.
     factor = 1 - limits if ratio else 1.0
-    is_narrower = factor**2 * _variance(*upper) < _variance(*lower)
-    over_first = np.where(is_steep | is_steep_too, is_steep_too, is_narrower)
-    for is_first in (True, False):
-        at = ~top & ~bottom & (over_first == is_first)
+    u_is_narrower = factor**2 * _variance(*upper) < _variance(*lower)
+    over_u = np.where(u_is_steep | l_is_steep, l_is_steep, u_is_narrower)
+    for is_over_u in (True, False):
+        at = ~u_is_1 & ~l_is_0 & (over_u == is_over_u)
         if at.any():
-            first, second = ((a[at, None], b[at, None]) for a, b in (upper, lower))
-            p[at] = _integral(first, second, limits[at, None], ratio, is_first, quick)
+            of_u, of_l = ((a[at, None], b[at, None]) for a, b in (upper, lower))
+            p[at] = _integral(of_u, of_l, limits[at, None], ratio, is_over_u, quick)
     return np.clip(p, 0.0, 1.0)
 
 
 def _variance(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the variance of Beta(a, b)."""
     return np.asarray(a * b / ((a + b) ** 2 * (a + b + 1)))
 
 
@@ -119,28 +136,34 @@ def beta_density(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def _integral(
-    upper: tuple[FloatArray, FloatArray],  # the parameters of U, and of L, each (n_pairs, 1)
-    lower: tuple[FloatArray, FloatArray],
+    upper: tuple[FloatArray, FloatArray],  # the Beta parameters of U, each (n_pairs, 1)
+    lower: tuple[FloatArray, FloatArray],  # and those of L
     limits: FloatArray,
     ratio: bool,
-    over_upper: bool,
+    over_u: bool,  # whether the integral runs over U, or else over L
     quick: bool,
 ) -> FloatArray:
-    """Return P(U - L >= limit) by an integral over one of the two."""
+    """Return P(U - L >= limit), the integral of a density times a tail of the other distribution.
+
+    Over U it is that of f(x) P(L <= x - limit), and over L that of f(x) P(U >= x + limit), where f
+    is the density of U or of L. The substitution x = low + (high - low) u^2 (3 - 2 u) bunches the
+    nodes at both ends.
+    """
     tail = _ROUGH_TAIL if quick else _TAIL
-    own = upper if over_upper else lower
+    own = upper if over_u else lower
     low, high = special.betaincinv(*own, tail), special.betaincinv(*own, 1 - tail)
-    # Where the other one has no more room the integrand is 0, and may begin with a jump.
-    if over_upper:
+    # The integrand is 0 for U below the limit and for L above 1 - limit, and may jump there.
+    if over_u:
         low = low if ratio else np.clip(limits, low, high)
     else:
         high = np.clip(1 - limits, low, high)
     u, factors = legendre(_FEW_NODES if quick else MANY_NODES)
-    x = low + (high - low) * u**2 * (3 - 2 * u)  # bunched at both ends
-    if over_upper:
+    x = low + (high - low) * u**2 * (3 - 2 * u)
+    if over_u:
         other = special.betainc(*lower, _below(x, limits, ratio))
     else:
-        other = special.betainc(*upper[::-1], 1 - _above(x, limits, ratio))  # betaincc takes long
+        # The upper tail of Beta(a, b) is the lower one of Beta(b, a). betaincc is slower.
+        other = special.betainc(*upper[::-1], 1 - _above(x, limits, ratio))
     heights = beta_density(*own, x) * other
     return np.asarray((heights @ (6 * u * (1 - u) * factors)) * (high - low)[:, 0])
 
@@ -169,20 +192,29 @@ def score(
 def score_statistic(
     k1: FloatArray, n1: Numbers, k0: FloatArray, n0: Numbers, limits: Numbers, ratio: bool
 ) -> FloatArray:
-    """Return the score statistics; the smaller, the more the data speak for less than the limit."""
+    """Return the score statistics: the excess over the limit in standard errors.
+
+    The excess is r1 - r0 - limit, or (1 - limit) r1 - r0 for a ratio, and its variance is that of
+    the likeliest rates that differ by the limit. The smaller the statistic, the more the data speak
+    for a difference below the limit. It is infinite if the variance is 0.
+    """
     first, second = edge_rates(k1, n1, k0, n0, limits, ratio)
     factor = 1 - limits if ratio else 1.0
-    missed = factor * k1 / n1 - k0 / n0 - (0.0 if ratio else limits)
+    excess = factor * k1 / n1 - k0 / n0 - (0.0 if ratio else limits)
     variance = factor**2 * first * (1 - first) / n1 + second * (1 - second) / n0
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = missed / np.sqrt(variance)
-    return np.where(variance > 1e-15, z, np.where(missed < -ROUNDING, -np.inf, np.inf))
+        z = excess / np.sqrt(variance)
+    return np.where(variance > 1e-15, z, np.where(excess < -ROUNDING, -np.inf, np.inf))
 
 
 def edge_rates(
     k1: FloatArray, n1: Numbers, k0: FloatArray, n0: Numbers, limits: Numbers, ratio: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the likeliest rates that differ by the limit exactly."""
+    """Return the rates of both sides that are the likeliest of those that differ by the limit.
+
+    For a ratio, setting the derivative of the log-likelihood to 0 gives a quadratic equation in the
+    first rate. For a difference it gives the cubic of Farrington and Manning in the second rate.
+    """
     total, successes = n1 + n0, k1 + k0
     if ratio:
         factor = 1 - limits
@@ -193,7 +225,7 @@ def edge_rates(
         )
         first = np.clip(first, 0.0, 1.0)
         return first, factor * first
-    # The cubic of Farrington and Manning, solved by angles.
+    # total x^3 + c2 x^2 + c1 x + c0 = 0 has three real roots. Cosines give the one in [0, 1].
     c2 = (n1 + 2 * n0) * limits - total - successes
     c1 = (n0 * limits - total - 2 * k0) * limits + successes
     c0 = k0 * limits * (1 - limits)
@@ -210,7 +242,11 @@ def edge_rates(
 def exact(
     k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limits: FloatArray, ratio: bool
 ) -> FloatArray:
-    """Return the p-values that count every table, at the least favourable rates."""
+    """Return the p-values of the exact test, for whole numbers of few rows.
+
+    A p-value is the probability of all tables whose statistic is at most the observed one, at the
+    rates on the edge of the hypothesis where this probability is largest.
+    """
     p = np.ones(k1.size)
     counts = np.stack([k1, n1, k0, n0]).round().astype(np.int64).T.tolist()
     for i, (own_k1, own_n1, own_k0, own_n0) in enumerate(counts):
@@ -232,7 +268,10 @@ def exact_statistic(n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
 
 
 def rejection_rate(rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
-    """Return the chance of a set of tables, at rates that differ by the limit exactly."""
+    """Return the probability of a set of tables at each of the rates that differ by the limit.
+
+    ``rejected`` marks the tables, (n1 + 1, n0 + 1) by hits.
+    """
     first = np.linspace(0.0 if ratio else limit, 1.0, _N_EDGE + 1)
     second = first * (1 - limit) if ratio else np.clip(first - limit, 0.0, 1.0)
     of_first = stats.binom.pmf(np.arange(n1 + 1), n1, first[:, None])
@@ -260,17 +299,17 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
 
 
 def rest_of_peers(
-    # Rate, effective number of rows and weight of each group
-    rate: FloatArray,
-    size: FloatArray,
-    weight: FloatArray,
-    total: Callable[[FloatArray], FloatArray],  # adds up over the peers of each group
+    rate: FloatArray,  # (n_groups,), the rate of each group
+    size: FloatArray,  # its effective number of rows
+    weight: FloatArray,  # its weight
+    total: Callable[[FloatArray], FloatArray],  # adds up over the stratum of each group
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the rate of the peers of each group, their rows and their share of all.
+    """Return, for each group, three numbers of all other groups of its stratum (its peers).
 
-    Groups count by their weights, so the rate of a group minus that of all is the difference to the
-    others times their share. They are worth as many rows as their rate is precise: as for rows, the
-    smaller one of what the weights say, and of what the rates of the groups say.
+    They are the rate of the peers, their effective number of rows, and their share of the weight.
+    The rate of a group minus the overall rate is its difference from the peers times their share.
+    As for rows (``groups.rates.effective_size``), the effective number is the smaller one of Kish's
+    and of the number that gives the variance of the rate of the peers.
     """
 
     def of_others(values: FloatArray) -> FloatArray:
@@ -290,19 +329,20 @@ def rest_of_peers(
 
 
 def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float = 1.0) -> float:
-    """Return the smallest limit that is shown at a level; ``most`` if none is.
+    """Return the smallest limit whose p-value is at most ``alpha``, or ``most`` if none is.
 
-    The normal quantile of a p-value is nearly a straight line in the limit, which is what Brent's
-    method is fast at; where p-values jump it halves.
+    The normal quantile of a p-value is nearly a straight line in the limit, for which Brent's
+    method is fast. If p-values jump, it halves the interval instead.
     """
 
     def height(limit: float) -> float:
-        p = min(p_value(limit), 1.0)  # sums of chances are 1 up to rounding
+        """Return a number that is above 0 if the limit is not shown, cut off at 6 either way."""
+        p = min(p_value(limit), 1.0)  # sums of probabilities may exceed 1 by rounding
         return float(np.clip(special.ndtri(p) - special.ndtri(alpha), -6.0, 6.0))
 
     at_most, tol = height(most), 5e-8 * most
     if at_most > 0:
         return most
-    ends = {0.0: 6.0, most: at_most}
+    ends = {0.0: 6.0, most: at_most}  # the p-value of the limit 0 is 1
     root = brentq(lambda limit: ends.get(limit) or height(limit), 0.0, most, xtol=tol)
-    return min(float(root) + tol, most)  # on the side that is shown
+    return min(float(root) + tol, most)  # the root may lie on the other side, by at most tol

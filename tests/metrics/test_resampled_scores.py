@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from skfair._kernels.score_gaps import score_gaps
 from skfair.groups.cohort import Cohort
 from skfair.metrics import fairness_report
-from skfair.metrics.intervals import SCORE_METRICS, SortedRows
+from skfair.metrics.resampled_scores import SCORE_METRICS, SortedRows
 from skfair.utils.threads import BLOCK
 from tests.python_kernels import as_python
 from tests.seeds import generator
