@@ -1,4 +1,13 @@
-"""Arguments of a monitor: groups and limits, rows, numbers and times of batches."""
+"""What users pass to a monitor, checked and counted.
+
+- ``check_settings`` (with ``check_limits`` and ``check_reference``) and ``chosen_limit`` read the
+  parameters of ``DisparityMonitor``.
+- ``named_groups``, ``reference_keys``, ``check_keys`` and ``warn_of_groups`` are about the *keys*
+  of groups: pairs (attribute, name). The attribute is "" if there is one limit for all groups.
+- ``count_batch`` turns the rows of a batch into a table, and ``checked_batch`` reads its number.
+
+A ``limit`` is a number, or a dict of the limit of each attribute (None for no limit).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +33,7 @@ from skfair.utils.text import check_text, did_you_mean, listed
 from skfair.utils.validation import check_limit, check_number, check_probability, one_dimensional
 from skfair.utils.warn import unwanted, warn_user
 
-# Largest horizon and number of rows of a block.
+# Largest ``horizon`` and ``min_group_size``.
 _MOST = 1_000_000_000
 _CONSTRAINTS = (
     "demographic_parity",
@@ -33,12 +42,16 @@ _CONSTRAINTS = (
     "false_negative_parity",
     "equalized_odds",
 )
-# Number or time of a batch. If None, batches are counted from 0.
+# Number or time of a batch, as users pass it. If None, batches are counted from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 
 def named_groups(levels: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
-    """Return the attribute and the name of each group, each once."""
+    """Return the keys of the groups in ``levels``, in order and each once.
+
+    With several attributes the name includes its attribute, such as "sex=female", as in the names
+    that ``GroupTable`` gives to the groups of a batch.
+    """
     if isinstance(levels, Mapping):
         pairs = [(a, name) for a, names in levels.items() for name in names]
         keys = [(a, f"{a}={name}" if len(levels) > 1 else str(name)) for a, name in pairs]
@@ -48,7 +61,7 @@ def named_groups(levels: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tu
 
 
 def check_keys(keys: Sequence[tuple[str, str]]) -> None:
-    """Raise unless attributes and names are those of groups, each once and not too many."""
+    """Raise unless the keys are texts, each once and not too many."""
     check_text((text for key in keys for text in key), "The name")
     if len(set(keys)) < len(keys):
         raise ValueError(f"A group is named twice: {listed([name for _, name in keys])}.")
@@ -60,7 +73,10 @@ def check_keys(keys: Sequence[tuple[str, str]]) -> None:
 
 
 def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: Any) -> None:
-    """Warn of groups that were not expected, and of a first batch that has one group only."""
+    """Warn of groups that were not expected, or of a first batch with a single group.
+
+    ``n_known`` is the number of groups before the batch ``number``.
+    """
     names, attribute = listed([name for _, name in newcomers]), newcomers[0][0]
     hint = f"{{{attribute!r}: [...], ...}}" if attribute else "[...]"
     if n_known:
@@ -83,7 +99,12 @@ def count_batch(
     units: ColumnLike | None,
     met: Set[float],  # the numbers of the units of earlier batches
 ) -> tuple[GroupTable, GroupTable, set[float]]:
-    """Return the rows of a batch, those of units that were not met, and the units' numbers."""
+    """Count the rows of a batch by group and by true and predicted class.
+
+    Returned are a table of all rows, a table of the rows of units that no earlier batch had (the
+    evidence), and the numbers of the units of the batch. Without ``units`` both tables have all
+    rows. The first one has weights only, and the second one also sums over units.
+    """
     codes, numbers, is_new = None, [], np.ones(1, bool)
     if units is not None:
         check_aligned(predictions=labels[1], units=units)
@@ -103,7 +124,7 @@ def count_batch(
     attributes = [""]
     if isinstance(limit, Mapping):
         cells = rows.groups.cells
-        limits_of_attributes(limit, cells)  # they are those of the batch
+        limits_of_attributes(limit, cells)  # raises unless the batch has these attributes
         attributes = list(cells.levels.attributes)
     levels = {**rows.levels, "attribute": attributes}
     rows = replace(rows, levels=levels, sums={"weights": rows.weights})
@@ -111,7 +132,7 @@ def count_batch(
 
 
 def is_empty(*arguments: Any) -> bool:
-    """Whether no argument has a row."""
+    """Whether every argument is a column, or a dict of columns, without rows."""
     columns: list[Any] = []
     for values in arguments:
         columns += values.values() if isinstance(values, Mapping) else [values]
@@ -120,8 +141,12 @@ def is_empty(*arguments: Any) -> bool:
 
 
 def chosen_limit(limit: Any, constraint: str) -> Any:
-    """Return the limit, or the one in a decision memo; raise if that limits something else."""
-    kind = limit.get("kind") if isinstance(limit, Mapping) else None  # or an attribute's limit
+    """Return the limit, or the limit in a decision memo; raise if the memo limits something else.
+
+    A memo is the path of a JSON file, or the dict in it, which has a text as its "kind". In a dict
+    of limits, "kind" could be the name of an attribute and then has a number.
+    """
+    kind = limit.get("kind") if isinstance(limit, Mapping) else None
     if not isinstance(limit, str | PathLike) and not isinstance(kind, str):
         return limit
     metrics, limits = read_memo(limit)
@@ -130,11 +155,11 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
             f"The decision memo limits {metrics}, but the monitor watches {constraint}_difference. "
             "Make it with the constraint of the memo. A limit on a ratio is a number, min_ratio=."
         )
-    return limits.get("") or limits
+    return limits.get("") or limits  # a memo has the key "" if it has one limit for all
 
 
 def check_settings(settings: Mapping[str, Any], levels: Any) -> None:
-    """Raise unless the settings of a monitor and its levels fit each other."""
+    """Raise unless the settings of a monitor (``monitor._SETTINGS``) and its levels are valid."""
     constraint, reference = settings["constraint"], settings["reference"]
     if constraint not in _CONSTRAINTS:
         raise ValueError(
@@ -163,7 +188,7 @@ def check_settings(settings: Mapping[str, Any], levels: Any) -> None:
 def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
     """Return the name of the reference group of each attribute that has one.
 
-    The attribute is empty if there is one limit; a dict is then one group, an intersection.
+    If there is one limit for all, the only key is "", and a dict names one crossed group.
     """
     if not names_group(reference):
         return {}
@@ -175,7 +200,7 @@ def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
 
 
 def check_reference(reference: Any, limit: Limit) -> None:
-    """Raise unless a reference group is given in the same way as the limits."""
+    """Raise unless the reference is a group, or a dict by attribute if the limits are one."""
     if not names_group(reference):
         return
     is_dict = isinstance(reference, Mapping)
@@ -191,7 +216,10 @@ def check_reference(reference: Any, limit: Limit) -> None:
 
 
 def check_limits(limit: Any, levels: Any, argument: str) -> None:
-    """Raise unless limits are numbers that can be watched, and levels are given in the same way."""
+    """Raise unless the limits are valid numbers, and ``levels`` is a dict if the limits are one.
+
+    ``argument`` is "max_disparity" or "min_ratio".
+    """
     if levels is not None and not isinstance(levels, Iterable):
         raise TypeError(f"levels must name all groups, as a list or a dict; got {levels!r}.")
     is_dict = isinstance(limit, Mapping)
@@ -217,11 +245,14 @@ def check_limits(limit: Any, levels: Any, argument: str) -> None:
 
 
 def checked_batch(batch: Any, last: Any) -> Any:
-    """Return the number of a batch; raise if it has been read, or comes too late."""
-    if batch != batch:  # NaT, before it becomes None
+    """Return the number or time of a batch as a Python object; raise unless it is after ``last``.
+
+    ``last`` is that of the last batch, or None before the first one.
+    """
+    if batch != batch:  # NaN or NaT, which item() would turn into None
         raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
     if isinstance(batch, np.datetime64):
-        batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
+        batch = batch.astype("datetime64[us]")  # item() turns nanoseconds into a number
     if isinstance(batch, np.generic):
         batch = batch.item()
     kind: type | None = kind_of(batch, "batch")
@@ -247,9 +278,12 @@ def checked_batch(batch: Any, last: Any) -> Any:
 
 
 def kind_of(value: Any, what: str) -> type:
-    """Return what a number, text or time is compared with; raise for anything else."""
+    """Return the kind of a number, text, datetime or date, which compares only with its kind.
+
+    Anything else raises. ``what`` names the value in messages.
+    """
     value = value.item() if isinstance(value, np.generic) else value
-    for kind in (Real, str, datetime, date):  # a datetime is a date as well
+    for kind in (Real, str, datetime, date):  # datetime first, since it is a date as well
         if isinstance(value, kind):
             if value != value or value in (np.inf, -np.inf):
                 raise ValueError(f"{what}={value!r} has no place among the others. Use a number.")

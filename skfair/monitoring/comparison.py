@@ -1,4 +1,13 @@
-"""The groups that a monitor compares: their counts, and the evidence against limits."""
+"""The groups that a monitor compares: their counts, and the evidence against limits.
+
+:class:`skfair.monitoring.DisparityMonitor` holds one ``Comparison``. It knows which groups and
+limits there are, and turns the rows of a batch into counts of pairs of groups.
+:class:`skfair.monitoring.windows.Windows` turns these counts into evidence and knows pairs only by
+their numbers.
+
+A group has a *key* (attribute, name). If there is one limit for all, groups are crossed and the
+attribute is an empty string.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +30,7 @@ from skfair.utils.warn import warn_user
 
 # The attributes of the cells of a monitor.
 COLUMNS = ("attribute", "group")
-# The largest number that a float counts exactly.
+# Up to this number, a float counts rows exactly.
 MOST_ROWS = 2**53
 
 
@@ -59,37 +68,36 @@ class Alarm(NamedTuple):
 class Comparison:
     """Counts of groups and the evidence against limits, since the first batch of a monitor.
 
-    ``+`` adds the rows of two monitors with the same settings, which watched side by side.
+    ``+`` adds the rows of two monitors that have the same settings and saw different rows.
 
     Parameters
     ----------
     settings : dict
-        Those of the monitor.
+        The settings of the monitor (``monitor._SETTINGS``).
     table : GroupTable
-        Rows of each group by true and predicted class. Its cells are attribute and group; the
-        attribute is empty if there is one limit.
+        Rows of each group by true and predicted class. Its cells are the keys of the groups.
 
     Attributes
     ----------
     limit : float or dict
         ``min_ratio`` or ``max_disparity``, as users gave it.
     limits : dict of str to float
-        The limit of each attribute that has one; the key "" is the common limit.
+        The limit of each attribute that has one, or {"": limit} if there is one limit for all.
     references : dict of str to str
         The name of the reference group of each attribute that has one.
     pairs : ndarray of shape (n_pairs, 3)
-        The number of the rate, and of both groups.
+        The number of the rate (in ``rates``), and of both groups (in ``keys``).
     limits_of_pairs : ndarray of shape (n_pairs,)
         The limit of each pair.
     windows : Windows
         The sums since each start.
     first : dict of int to batch
-        The number or time of the batch of each start.
+        For each start, by the number of its batch from 0, the id of that batch (a number or time).
     repeated : GroupTable
-        The rows of each group that were evidence in batches in which units repeat, with the sums
-        over units.
+        The rows of each group that were evidence in batches with several rows of a unit, with the
+        sums over units. They tell what the rows of a unit have in common.
     met : set of float
-        The number of each unit that was read.
+        The numbers (hashes) of all units that were read.
     """
 
     def __init__(self, settings: dict[str, Any], table: GroupTable) -> None:
@@ -127,20 +135,22 @@ class Comparison:
 
     @property
     def last(self) -> Any:
-        """The number or time of the last batch; None before the first one."""
+        """The id of the last batch, or None before the first one."""
         return self.first[self.n_batches - 1] if self.first else None
 
     @property
     def n_rows(self) -> int:
-        """How many rows were read; those of each attribute are the same."""
+        """How many rows were read; every attribute counts each of them once."""
         n_attributes = len({a for a, _ in self.keys})
         return int(self.table.weights.sum() / max(1, n_attributes))
 
     def _pairs(self) -> IntArray:
-        """Return the pairs of groups of each rate: of an attribute with a limit, all or with one.
+        """Return the pairs of groups that are compared in each rate: (n_pairs, 3), see ``pairs``.
 
-        They are in the order of the names, so that those of two monitors agree; a reference
-        group is the second one of its pairs.
+        They are the pairs within each attribute that has a limit, or those with its reference group
+        if it has one, which then is the second group. They are in the order of the names, so that
+        two monitors with the same groups have the same pairs. For ratios each pair is there in both
+        orders.
         """
         is_reference = np.array([name == self.references.get(a) for a, name in self.keys], bool)
         attributes = np.array([a for a, _ in self.keys], str)
@@ -160,24 +170,25 @@ class Comparison:
         is_compared = (attributes[i] == attributes[j]) & has_limit[i]
         is_compared &= is_reference[j] | ~has_reference[i]
         i, j = i[is_compared], j[is_compared]
-        if self.is_ratio:  # each rate must be this many times the other
+        if self.is_ratio:  # each rate must be at least the limit times the other
             i, j = np.concatenate([i, j]), np.concatenate([j, i])
         n_rates = len(self.rates)
         rate = np.repeat(np.arange(n_rates), i.size)
         return np.stack([rate, np.tile(i, n_rates), np.tile(j, n_rates)], axis=1)
 
     def with_groups(self, table: GroupTable) -> Comparison:
-        """Return the evidence about the groups of another table; there is none for new ones."""
+        """Return a copy with the groups of a larger table; there is no evidence on new groups."""
         made = Comparison(self.settings, table)
         made.first, made.met = dict(self.first), self.met
         made.repeated += self.repeated
         place = {key: k for k, key in enumerate(made.keys)}
         at = np.array([place[key] for key in self.keys], np.int64)
+        # By rate and new numbers of both groups: the number of the pair here, or -1
         rate, i, j = self.pairs.T
         numbers = np.full((len(self.rates), len(place), len(place)), -1)
         numbers[rate, at[i], at[j]] = np.arange(rate.size)
         made.windows = self.windows.with_pairs(numbers[tuple(made.pairs.T)])
-        if not self.keys:  # nothing was missed before the first group
+        if not self.keys:  # no group had rows before, so nothing was missed
             made.windows.watched[:] = True
         return made
 
@@ -196,9 +207,10 @@ class Comparison:
         return made
 
     def add(self, rows: GroupTable, batch: Any, evidence: GroupTable) -> None:
-        """Add the rows of a batch, all of known groups, and a start before it.
+        """Add a start, and the rows of the batch after it, all of known groups.
 
-        Evidence are the rows of units that no earlier batch had.
+        ``rows`` are all rows, which count for rates. ``evidence`` are the rows of units that no
+        earlier batch had, by which pairs are compared.
         """
         number = self.n_batches
         self.windows.start(number)
@@ -208,6 +220,7 @@ class Comparison:
         n_groups = len(self.keys)
         nothing = {x: np.zeros((n_groups, *own.shape[1:])) for x, own in evidence.sums.items()}
         new = replace(self.table, sums=nothing) + evidence
+        # (n_rates, 2, n_groups): hits and rows, as many as independent rows would be
         sums = np.array([hits_and_rows(new.weights, rate) for rate in self.rates])
         if new.has_units:
             worth = [shares_worth(new.means(r), self.repeated.means(r)) for r in self.rates]
@@ -218,15 +231,16 @@ class Comparison:
         self.windows.add(of_pairs, self.settings["min_group_size"], self.limits_of_pairs)
 
     def evidence(self) -> tuple[float, int, int, float]:
-        """Return the evidence, and where most of it is: start, pair and direction."""
+        """Return the log evidence, and where most of it is, see ``Windows.log_total``."""
         if not self.windows.watched.any():
             return 0.0, 0, 0, 1.0
         return self.windows.log_total(self.limits_of_pairs)
 
     def alarm(self, batch: Any, start: int, pair: int, sign: float) -> Alarm:
-        """Return what was found after a batch: the pair that differs since a start."""
+        """Return the alarm after a batch, for the start, pair and direction with most evidence."""
         rate, i, j = self.pairs[pair].tolist()
         size, error = self.windows.estimate(start, pair)
+        # For a limit r on a ratio, D = r - q / p, so the ratio is r - D.
         size = self.limits_of_pairs[pair] - size if self.is_ratio else size
         since = self.first[int(self.windows.starts[start])]
         higher, lower = (self.names[k] for k in ((i, j) if sign > 0 else (j, i)))
@@ -234,14 +248,20 @@ class Comparison:
         return Alarm(batch, since, self.rates[rate], higher, lower, size, error)
 
     def recent(self, attribute: str) -> tuple[float, float]:
-        """Return the disparity of about the last ten blocks, and its standard error."""
+        """Return the disparity of about the last ten blocks, and its standard error.
+
+        It is that of the worst pair of the attribute, in any rate: the largest difference, or the
+        smallest ratio. With a reference group the difference is signed, and the ratio furthest from
+        1 is taken, above or below. NaN before the first block.
+        """
         wanted = self.references.get(attribute)
         own = np.array([a == attribute for a, _ in self.keys], bool)
-        if self.is_ratio and wanted is not None:  # of others to the reference group
+        if self.is_ratio and wanted is not None:  # pairs with the reference in the denominator
             own &= np.array([name == wanted for name in self.names], bool)
         known = self.windows.known[own[self.pairs[:, 1]]]
         rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
         rates = known[:, :, 0] / rows
+        # The rates of both groups of each pair, and the variances of these
         (first, second), (of_first, of_second) = rates.T, (rates * (1 - rates) / rows).T
         if not self.is_ratio:
             sizes, errors = first - second, np.sqrt(of_first + of_second)
@@ -265,7 +285,10 @@ class Comparison:
         return by_rate
 
     def impact_ratios(self) -> dict[str, dict[str, float]]:
-        """Return each rate of each group over that of its reference group, or the highest one."""
+        """Return each rate of each group over the rate of its reference group.
+
+        If its attribute has none, the highest rate of the attribute takes its place.
+        """
         ratios: dict[str, dict[str, float]] = {}
         for rate, values in self.rates_by_name().items():
             ratios[rate] = {}
@@ -277,21 +300,21 @@ class Comparison:
         return ratios
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
+        """Return the state as plain lists and numbers, without the settings."""
         state = {
             "groups": self.keys,
             "counts": self.table.weights.tolist(),
             "first": list(self.first.items()),
             "windows": self.windows.to_dict(),
         }
-        if self.met:  # a monitor that was given no units has the state that it always had
+        if self.met:  # monitors without units do not store these
             repeated = {name: own.tolist() for name, own in self.repeated.sums.items()}
             state |= {"units": sorted(self.met), "repeated": repeated}
         return state
 
     @classmethod
     def restored(cls, settings: dict[str, Any], state: dict[str, Any]) -> Comparison:
-        """Return what was stored; raise for what no monitor can have seen."""
+        """Return the comparison that ``to_dict`` stored; raise if no monitor can have stored it."""
         keys = [texts(key, 2) for key in state["groups"]]
         counts = checked_numbers(state["counts"], "counts", (len(keys), 2, 2), 0)
         made = cls(settings, GroupTable.of_keys(COLUMNS, keys, {"weights": counts}))
@@ -326,13 +349,14 @@ class Comparison:
 
 
 def shares_worth(new: CellMeans, before: CellMeans) -> FloatArray:
-    """Return the share of the rows of a batch, which has units, that independent ones are worth.
+    """Return, for each group, independent rows per row in a batch with several rows of a unit.
 
-    What the rows of a unit have in common is known from earlier batches. If the batch itself said
-    it, one whose few hits are spread over many units would count more than one with many, and the
-    weighted mean of rates would be too low: up to 83% of streams at the limit had a false alarm.
-    The batch adds as large a share to what earlier rows are worth as it adds rows, or units if that
-    is less. Without earlier rows each unit counts once.
+    What the rows of a unit have in common is estimated from earlier batches. If it were estimated
+    from the batch itself, a batch whose few hits are spread over many units would count more than
+    one with many hits, and the weighted mean of rates would be too low: up to 83% of streams at the
+    limit had a false alarm. If the batch has a fraction f of the earlier rows, or of the earlier
+    units if that is less, its rows are worth f times what the earlier rows are worth. Without
+    earlier rows each unit counts once. Numbers of units are Kish's.
     """
     (rows, units), (rows_before, units_before) = (
         (own.weight, own.weight**2 / np.maximum(own.sums[2, 0], 1.0)) for own in (new, before)
@@ -344,7 +368,7 @@ def shares_worth(new: CellMeans, before: CellMeans) -> FloatArray:
 
 
 def texts(values: list[Any], n: int) -> tuple[Any, ...]:
-    """Return this many texts; raise for anything else."""
+    """Return stored names as a tuple; raise unless they are ``n`` texts."""
     if len(values) != n or not all(isinstance(text, str) for text in values):
         raise ValueError(f"Expected {n} texts, got {values!r:.100}.")
     check_text(values, "The name")

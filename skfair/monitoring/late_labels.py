@@ -1,4 +1,7 @@
-"""Predictions of a monitor whose true labels come later."""
+"""Predictions of a monitor whose true labels come later.
+
+``DisparityMonitor.add_predictions`` notes them here, and ``add_labels`` takes them out again.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,22 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, one_dimensional
 from skfair.utils.warn import unwanted
 
-# A prediction, the name of the group by attribute, and the unit; None if rows have none.
+# What is kept of a row: the prediction, the group by attribute, and the unit (None without units).
 Kind = tuple[Any, dict[str, str], Any]
 
 
 class LatePredictions(dict[Any, Kind]):
-    """The prediction, the groups and the unit of each row that waits, by its id.
+    """The prediction, the groups and the unit of each row that waits for its label, by its id.
 
-    Rows of the same kind share one object: a million that wait without units take the room of their
-    ids.
+    Rows of the same kind share one object, so without units a million rows take little more memory
+    than their ids.
     """
 
     def note(self, ids: Any, y_pred: Any, groups: Any, limit: Limit, units: Any) -> None:
-        """Add rows; raise for ids that are known."""
+        """Add rows; raise if an id waits already, or occurs twice.
+
+        ``limit`` is that of the monitor, for a check of the attributes.
+        """
         n_rows = len(one_dimensional(ids, "ids"))
         columns = []
         for name, values in {"ids": ids, "y_pred": y_pred}.items():
@@ -42,11 +48,13 @@ class LatePredictions(dict[Any, Kind]):
             limits_of_attributes(limit, encoding)
         levels = [str(level) for own in encoding.levels.levels for level in own]
         rows = [[levels[code] for code in own] for own in encoding.codes.tolist()]
+        # Without units every row has the unit None.
         codes, owners = ([0] * n_rows, [None]) if units is None else unit_codes(units, n_rows)
         columns.append([owners[code] for code in codes])
         known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
+        # The kinds that exist. The type is part of the key, since True and 1 are equal.
         each = {id(kind): kind for kind in self.values()}.values()
         kinds = {(type(kind[0]), *kind[::2], *kind[1].items()): kind for kind in each}
         for row_id, label, unit, *row in zip(*columns, *rows, strict=True):
@@ -55,7 +63,10 @@ class LatePredictions(dict[Any, Kind]):
             self[row_id] = kinds.setdefault((type(label), label, unit, *own), kind)
 
     def rows(self, ids: list[Any]) -> tuple[Any, dict[str, Any], list[Any] | None]:
-        """Return the predictions of rows, their groups by attribute, and their units if noted."""
+        """Return the predictions, the groups by attribute and the units of the rows of these ids.
+
+        The units are None if none was noted. The rows stay until their labels have been read.
+        """
         unknown = [row_id for row_id in ids if row_id not in self]
         if unknown:
             raise ValueError(
@@ -78,7 +89,7 @@ class LatePredictions(dict[Any, Kind]):
         return predicted, groups, None if set(units) <= {None} else units
 
     def to_list(self) -> list[list[Any]]:
-        """Return the ids that wait by prediction, groups and unit, which are written once."""
+        """Return one list per kind: prediction, groups, unit (if there is one), and all its ids."""
         if any(isinstance(row_id, tuple) for row_id in self):
             raise ValueError("ids that are tuples cannot be stored as JSON. Use text or numbers.")
         kinds: dict[int, list[Any]] = {}
@@ -88,7 +99,7 @@ class LatePredictions(dict[Any, Kind]):
         return list(kinds.values())
 
     def restore(self, kinds: Iterable[list[Any]], limit: Limit) -> None:
-        """Add rows that were stored."""
+        """Add the rows that ``to_list`` returned; raise unless they have the limit's attributes."""
         for label, groups, *unit, ids in kinds:
             for value in (label, *unit):
                 kind_of(value, "A prediction that waits, or its unit")

@@ -1,4 +1,11 @@
-"""A monitor of decisions: batch after batch, an alarm when the disparity exceeds its limit."""
+"""A monitor of decisions: batch after batch, an alarm when the disparity exceeds its limit.
+
+``update`` reads a batch in four steps: ``count_batch`` counts its rows by group (``batches.py``),
+``_meet`` adds groups that are new, ``Comparison.add`` adds the counts (``comparison.py``, with the
+statistics in ``windows.py``), and ``_look`` weighs the evidence, raises the alarm and notes a point
+of the history. ``add_predictions`` and ``add_labels`` split this in two if labels come late
+(``late_labels.py``), and ``state.py`` writes and reads the stored form.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +39,11 @@ from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
 
-# A picture over time has at most this many points, then every second one is dropped.
+# If the history has more points than this, every second one is dropped, and from then on only every
+# second batch is noted.
 _MOST_POINTS = 512
-# Parameters that decide what is found; levels may differ.
+# Parameters that monitors must share to be merged, and that are stored. ``levels`` is none of them:
+# it only says which groups are expected.
 _SETTINGS = (
     *("constraint", "max_disparity", "min_ratio", "confidence", "horizon"),
     *("min_group_size", "reference_batches", "reference", "pos_label"),
@@ -202,6 +211,7 @@ class DisparityMonitor:
         self.evidence_ = 0.0
         self.history_: list[stored.Point] = []
         self.new_groups_: list[stored.NewGroup] = []
+        # Every how many batches the history has a point, and the predictions that wait for labels
         self._stride, self._pending = 1, LatePredictions()
         keys = [] if levels is None else named_groups(levels)
         nothing = GroupTable.of_keys(COLUMNS, keys, {"weights": np.zeros((len(keys), 2, 2))})
@@ -251,6 +261,7 @@ class DisparityMonitor:
         return self._seen.impact_ratios()
 
     def _settings(self) -> dict[str, Any]:
+        """Return the parameters that ``merge`` and ``to_json`` need."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
     @groups_by_name
@@ -305,7 +316,7 @@ class DisparityMonitor:
             options = {"pos_label": self.pos_label, "counted": spec.counted}
             known = self._seen.limit, options, units, self._seen.met
             rows, evidence, numbers = count_batch((y_true, y_pred), sensitive_features, *known)
-            self._meet(rows, batch)
+            self._meet(rows, batch)  # raises before anything of the batch is kept
         self._seen.add(rows, batch, evidence)
         self._seen.met |= numbers
         self._look(batch)
@@ -401,6 +412,7 @@ class DisparityMonitor:
         made._pending.update({**other._pending, **self._pending})
         made._seen = self._seen + other._seen
         events = sorted([*self.new_groups_, *other.new_groups_], key=lambda event: event.batch)
+        # If both monitors met a new group, the earlier event stays.
         first_events = {event[1:]: event for event in reversed(events)}
         made.new_groups_ = sorted(first_events.values(), key=events.index)
         if made.n_batches_:
@@ -493,7 +505,7 @@ class DisparityMonitor:
         return made
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take over what was stored; raise for what no monitor can have seen."""
+        """Take over the state that ``to_json`` wrote; raise if no monitor can have this state."""
         if state["settings"].keys() != self._settings().keys():
             raise ValueError("The settings are not those of a monitor.")
         check_number(state["stride"], "stride", 1, MOST_ROWS, kind=int)
@@ -507,7 +519,10 @@ class DisparityMonitor:
         self._pending.restore(state["pending"], self._seen.limit)
 
     def _meet(self, rows: GroupTable, batch: Any) -> None:
-        """Compare more groups from a batch on: against them there is no evidence yet."""
+        """Add the groups of a batch that the monitor does not know, and warn of them.
+
+        They are compared from this batch on, and there is no evidence against them yet.
+        """
         known = dict.fromkeys(self._seen.keys)
         newcomers = [key for key in rows.cells() if key not in known]
         if not newcomers:
@@ -520,7 +535,11 @@ class DisparityMonitor:
         self._seen = seen
 
     def _look(self, batch: Any) -> None:
-        """Weigh the evidence after a batch."""
+        """Weigh the evidence after a batch: raise the first alarm, and note a point in the history.
+
+        A point has one entry for each attribute with a limit, so these entries stay together when
+        points are dropped.
+        """
         self.evidence_, start, pair, sign = self._seen.evidence()
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
             self.alarm_ = self._seen.alarm(batch, start, pair, sign)

@@ -1,4 +1,11 @@
-"""The state of a monitor as text: with a check sum, in a file, as gauges, and what is refused."""
+"""The state of a monitor as text, for ``DisparityMonitor.to_json``, ``save`` and ``to_prometheus``.
+
+- ``write_text`` and ``read_text`` turn a state into JSON with a check sum, and back.
+- ``write_file`` and ``read_file`` store this text.
+- ``checked_alarm``, ``checked_history`` and ``checked_events`` refuse parts of a state that no
+  monitor can have. (``Comparison.restored`` and ``Windows.restored`` do it for the counts.)
+- ``gauges`` writes the text for Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +27,15 @@ from skfair.monitoring.comparison import Alarm, Comparison, texts
 from skfair.monitoring.windows import checked_numbers
 from skfair.utils.files import replacing
 
-# Of the stored state; raised when what it holds changes.
+# Version of the stored state, to be increased when its content changes.
 VERSION = 2
-# The errors of reading a damaged state.
+# What reading a damaged state may raise; the monitor turns it into one ValueError.
 FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-# How times are written in JSON; a datetime is a date as well.
+# How times are written in JSON: {"ISO 8601 date": "2024-05-01"}. datetime is first, since it is a
+# date as well.
 _TIMES: dict[str, type[date]] = {"ISO 8601 time": datetime, "ISO 8601 date": date}
 
-# Batch, disparity, standard error, evidence and attribute.
+# A point of the history: batch, disparity, standard error, evidence and attribute.
 Point = tuple[Any, float, float, float, str]
 
 
@@ -63,7 +71,7 @@ def write_text(state: dict[str, Any]) -> str:
 
 
 def read_text(text: str) -> Any:
-    """Return the state in a text; raise unless it is as ``write_text`` wrote it."""
+    """Return the state in a text; raise unless ``write_text`` wrote it and nothing was changed."""
     try:
         plain = json.loads(text, parse_int=float)
         is_whole = plain["check_sum"] == check_sum(plain["state"])
@@ -87,7 +95,10 @@ def read_text(text: str) -> Any:
 
 
 def check_sum(state: Any) -> str:
-    """Return what tells a state from every other one, in whatever order a store keeps its keys."""
+    """Return the SHA-256 of a state, with sorted keys, since some stores change their order.
+
+    Numbers are read as floats first (``parse_int=float``), so that 1 and 1.0 are equal.
+    """
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
@@ -95,7 +106,7 @@ def write_file(path: str | os.PathLike[str], text: str) -> None:
     """Replace a file as a whole or not at all; one that ends in ``.gz`` is compressed."""
     whole = text.encode()
     with replacing(path) as beside, beside.open("wb") as file:
-        # The time is left out, so that the same state is the same file.
+        # mtime=0 leaves the time out, so that equal states make equal files.
         file.write(gzip.compress(whole, mtime=0) if Path(path).suffix == ".gz" else whole)
         file.flush()
         os.fsync(file.fileno())
@@ -113,7 +124,7 @@ def read_file(path: str | os.PathLike[str]) -> str:
 
 
 def checked_alarm(values: list[Any], seen: Comparison) -> Alarm:
-    """Return an alarm about known groups and batches."""
+    """Return a stored alarm; raise unless it is about groups and batches of the monitor."""
     alarm = Alarm(*values)
     checked_numbers(alarm[-2:], "alarm", (2,))
     kind_of(alarm.since, "The batch of an alarm")
@@ -125,7 +136,10 @@ def checked_alarm(values: list[Any], seen: Comparison) -> Alarm:
 
 
 def checked_history(points: Iterable[list[Any]], seen: Comparison) -> list[Point]:
-    """Return a history, which has a point of each attribute in turn; None was NaN."""
+    """Return a stored history, with NaN in place of None (JSON has no NaN).
+
+    It must have one point for each attribute with a limit, and then those of the next batch.
+    """
     history = []
     for batch, *numbers, attribute in points:
         kind_of(batch, "The batch of the history")
@@ -143,7 +157,7 @@ def checked_history(points: Iterable[list[Any]], seen: Comparison) -> list[Point
 
 
 def checked_events(events: Iterable[list[Any]], seen: Comparison) -> list[NewGroup]:
-    """Return when groups came that were not expected."""
+    """Return the stored events of new groups; raise unless they are groups of the monitor."""
     new_groups = [NewGroup(batch, *texts(key, 2)) for batch, *key in events]
     for event in new_groups:
         kind_of(event.batch, "The batch of a new group")
@@ -161,7 +175,7 @@ def gauges(monitor: Any, n_waiting: int) -> Iterator[str]:
 
 
 def _with_times(document: dict[str, Any]) -> Any:
-    """Return an object of JSON, or the time that is written as one."""
+    """Return a dict read from JSON, or the time that it stands for (see ``_TIMES``)."""
     for name, kind in _TIMES.items():
         if document.keys() == {name}:
             return kind.fromisoformat(document[name])
@@ -169,7 +183,7 @@ def _with_times(document: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return numpy numbers as numbers, and times as text that says so."""
+    """Return what JSON can write: numpy numbers as numbers, times as dicts (see ``_TIMES``)."""
     for name, kind in _TIMES.items():
         if isinstance(value, kind):
             return {name: value.isoformat()}
@@ -203,4 +217,5 @@ def _gauges(monitor: Any, n_waiting: int) -> Iterator[tuple[str, float, dict[str
 
 
 def _escaped(name: str) -> str:
+    """Return a name as Prometheus wants labels within quotes."""
     return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

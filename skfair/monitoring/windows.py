@@ -1,34 +1,46 @@
 r"""Evidence that a difference of rates exceeds a limit, which may be looked at after every batch.
 
-Rows of a pair of groups are collected into small blocks, each with a difference D of the rates. Its
-weight w is 1 over the variance that earlier blocks lead to expect; v is the variance of D judged
-with this block as well. With :math:`A = \sum w D`, :math:`W = \sum w` and :math:`I = \sum w^2 v`
-over the blocks since some start, and :math:`S = A - limit \cdot W`,
+:class:`skfair.monitoring.comparison.Comparison` holds one ``Windows`` for all pairs of groups. For
+each batch it calls ``start``, then ``add`` with the counts of the pairs, and asks for ``log_total``
+(an alarm), ``log_kept`` (whether the limit is shown to hold) and ``estimate`` (how large the
+difference is). ``with_pairs``, ``aligned`` and ``merged`` are for new groups and for merging
+monitors.
+
+**What is summed.** Rows of a pair of groups are collected until both groups have
+``min_group_size`` of them. They then are a block, with a difference D of the two rates. The weight
+w of a block is 1 over the variance of D that earlier blocks lead to expect, and v is the variance
+of D judged with this block as well. Over the blocks since some start (a *start* is the beginning of
+a batch), ``sums`` holds :math:`A = \sum w D`, :math:`W = \sum w` and :math:`I = \sum w^2 v`.
+
+**Evidence.** With :math:`S = A - limit \cdot W`, the number
 
 .. math:: \exp\Big(\theta S - \frac{\theta^2 I}{2}\Big)
 
-has mean 1 at most as long as the difference is within the limit, for every excess theta: a bet on
-it. Nine tenths are bet on an excess as large as the limit, which is what a monitor is for; the rest
-on all excesses, half-normal with twice the limit (Robbins' mixture). More is bet on the direction
-that the difference had before the start. A weighted mean of such numbers over many starts exceeds 1
-/ alpha with probability alpha at most, however often it is looked at. Starts at every batch find a
-change soon after it happened.
+has a mean of at most 1 for every excess theta, as long as the difference is within the limit. It is
+what was won by a bet of 1 on this excess, and it grows if the difference is above the limit. Nine
+tenths are bet on an excess as large as the limit, which a monitor is to find. The rest is bet on
+all excesses, half-normal with twice the limit (Robbins' mixture). The bet is divided among both
+directions of the difference, with more on the direction that it had before the start. The mean of
+such numbers over many starts, by ``start_weights``, exceeds 1 / alpha with a probability of at most
+alpha, however often one looks. With a start at every batch, a change is found soon after it
+happened.
 
-A weight must not know its block: one of few rows without a hit would seem both extreme and sure. A
-third of v is the spread within the block, and two thirds are what all blocks lead to expect: then
-the skewness of rare hits cancels (as in Delyon, 2009, Exponential inequalities for sums of weakly
-dependent variables).
+**Variances.** The weight of a block must not depend on the block: one of few rows without a hit
+would seem both extreme and precise. A third of v is the spread within the block, and two thirds are
+what all blocks lead to expect. The skewness of rare hits then cancels (as in Delyon, 2009,
+Exponential inequalities for sums of weakly dependent variables).
 
-If the limit is on the change against a reference, D is compared with A' / W' of the blocks before
-the start. Then J stands for W and I, and :math:`J (A / W - A' / W')` for A, where 1 / J is the
-variance of that change. That is the likelihood of all differences from the reference, so it may
-also be looked at after every batch.
+**Limits on a change** (``reference_batches``). The mean difference A / W is compared with A' / W'
+of the blocks before the start. Let 1 / J be the variance of that change. Then J takes the place of
+W and of I, and :math:`J (A / W - A' / W')` the place of A. The evidence is the likelihood of all
+differences from the reference, so it may also be looked at after every batch.
 
-If the limit is on a ratio r, D is :math:`(r p - q) / p` of an ordered pair of rates p and q, above
-0 if q is less than r times p. The p in the denominator comes from earlier blocks. The limit of D is
-0, and an excess of r - r^2, a ratio of r^2, is what most is bet on.
+**Limits on a ratio** (``is_ratio``). Pairs are ordered, and D is :math:`(r p - q) / p` for the
+limit r and the rates p and q. It is above 0 if q is less than r times p. The p in the denominator
+comes from earlier blocks. The limit of D is 0, and most is bet on an excess of r - r^2, which is a
+ratio of r^2.
 
-The opposite bets, that D is below the limit, tell whether a limit is kept.
+The opposite bets, that D is below the limit, show that a limit holds (``log_kept``).
 """
 
 from __future__ import annotations
@@ -45,25 +57,29 @@ from scipy import special
 from skfair._typing import FloatArray, IntArray
 from skfair.utils.rounding import TINY
 
-# Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
-# those beyond it.
+# How the weight 1 is divided among starts: the first start, later ones within the horizon, and the
+# rest for all starts beyond it.
 _FIRST, _WITHIN = 0.03, 0.95
-# Share that is bet on an excess as large as the limit, and the spread of the others, in limits.
+# Share that is bet on an excess as large as the limit, and the scale of the half-normal mixture for
+# the rest, in limits.
 _ON_LIMIT, _SPREAD = 0.9, 2.0
-# At most this share is bet on one direction.
+# The share that is bet on one direction lies between 1 - _LEANING and _LEANING.
 _LEANING = 0.8
-# Earlier blocks count this much less with each new one, in the variance.
+# With each new block, the counts of earlier blocks (``known``) are multiplied by this.
 _DECAY = 0.9
-# Share of the block itself in the variance of its difference.
+# Share of the block itself in the variance v of its difference.
 _OWN = 1 / 3
-# Arrays with an entry for each start, and those of pairs alone.
+# Attributes of ``Windows``: arrays with an entry for each start, and arrays without.
 _OF_STARTS, _OF_PAIRS = ("sums", "before", "leaning", "watched"), ("waiting", "known")
-# Sums of floating point numbers are as exact as this.
+# Relative rounding error that stored sums may have.
 _ROUNDING = 1e-6
 
 
 def start_weights(starts: IntArray, horizon: int) -> FloatArray:
-    """Return the weights of starts, numbered by batch; those of all numbers add up to 1."""
+    """Return the weights of starts, which are numbered by the batch that they come before.
+
+    The weights of all numbers from 0 to infinity add up to 1.
+    """
     later = np.maximum(starts, horizon + 1).astype(np.float64)
     beyond = (1 - _FIRST - _WITHIN) * horizon / (later * (later - 1))
     return np.where(starts == 0, _FIRST, np.where(starts <= horizon, _WITHIN / horizon, beyond))
@@ -72,7 +88,11 @@ def start_weights(starts: IntArray, horizon: int) -> FloatArray:
 def log_evidence(
     sums: FloatArray, information: FloatArray, limit: float | FloatArray
 ) -> FloatArray:
-    """Return the log of the evidence, given S and I."""
+    """Return the log of the evidence of one direction, given S (``sums``) and I.
+
+    ``limit`` is the excess that most is bet on (0 < ``limit``). ``sharp`` is the bet on it, and
+    ``wide`` the integral of the bets on all excesses.
+    """
     rho = _SPREAD * limit
     scale = np.sqrt(1 + rho**2 * information)
     z = rho * sums / scale
@@ -89,24 +109,29 @@ class Windows:
     n_pairs : int
         Number of pairs of groups, of all rates.
     horizon : int
-        Number of batches among which most of the weight is shared, and of the starts that are kept.
+        Number of batches among which most of the weight is shared. The first start
+        and this many later ones are kept.
     reference_batches : int, default=None
-        Number of batches before a start that it is compared with; None for the limit alone.
+        Number of batches before a start that the batches after it are compared with. If None, the
+        limit is on the difference itself.
     is_ratio : bool, default=False
-        Whether pairs are ordered, and limits are those of ratios: of the second rate to the first.
+        Whether pairs are ordered and the limits are on the ratio of the second rate to the first.
 
     Attributes
     ----------
     starts : ndarray of shape (n_starts,)
         Number of the batch that each start came before.
     sums, before : ndarray of shape (n_starts, 3, n_pairs)
-        A, W and I, and those of the reference: the blocks before each start.
+        A, W and I of the blocks since each start, and of the reference blocks before it. The latter
+        are 0 without ``reference_batches``.
     leaning : ndarray of shape (n_starts, n_pairs)
-        Share that is bet on the first group of a pair to have the higher rate.
+        Share that is bet on the first group of a pair to have the higher rate. It is not used for
+        ratios.
     watched : ndarray of bool of shape (n_starts, n_pairs)
-        Whether a pair was known before a start; one that came later bets nothing.
+        Whether a pair was known at a start. If it came later, nothing is bet on it from this start.
     waiting, known : ndarray of shape (n_pairs, 2, 2)
-        Successes and rows of both groups: not yet in a block, and of earlier blocks, fading.
+        For each group of a pair, the numbers of hits and of rows. Those in ``waiting`` are not yet
+        in a block. Those in ``known`` are of earlier blocks, the older the less they count.
     """
 
     def __init__(
@@ -131,8 +156,13 @@ class Windows:
         return made
 
     def start(self, number: int) -> None:
-        """Add a start before batch ``number``; the oldest but the first is forgotten."""
+        """Add a start before batch ``number``.
+
+        The first start is always kept. If more than ``horizon`` others follow, the oldest of these
+        is forgotten.
+        """
         earlier = nothing = np.zeros((1, 3, self.n_pairs))
+        # About the probability that the first group of a pair has the higher rate
         likely = np.full((1, self.n_pairs), 0.5)
         if self.reference_batches is not None:
             at = self.starts == number - self.reference_batches
@@ -155,9 +185,9 @@ class Windows:
     def add(
         self, counts: FloatArray, min_group_size: int, limits: float | FloatArray = 1.0
     ) -> None:
-        """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2).
+        """Add the hits and rows of both groups of each pair in a batch, (n_pairs, 2, 2).
 
-        The limits of the pairs matter if they are those of ratios.
+        Pairs that have enough rows now close a block. ``limits`` are used for ratios only.
         """
         self.waiting += counts
         full = np.flatnonzero(self.waiting[:, :, 1].min(axis=1) >= min_group_size)
@@ -165,7 +195,7 @@ class Windows:
             return
         block, earlier = self.waiting[full], self.known[full]
         hits, rows = block[:, :, 0], block[:, :, 1]
-        factors = np.ones((full.size, 2))  # of both rates in D
+        factors = np.ones((full.size, 2))  # D is the first rate times a factor minus the second
         if self.is_ratio:
             factors[:, 0] = np.broadcast_to(limits, self.n_pairs)[full]
             factors /= _smoothed(earlier)[:, :1]
@@ -179,25 +209,29 @@ class Windows:
         self.waiting[full] = 0.0
 
     def compared(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return A, W and I of what is limited: the difference, or its change."""
+        """Return A, W and I since each start, or what takes their place for limits on a change.
+
+        Each is (n_starts, n_pairs).
+        """
         weighted, weight, information = self.sums.transpose(1, 0, 2)
         if self.reference_batches is None:
             return weighted, weight, information
         old, old_weight, old_information = self.before.transpose(1, 0, 2)
         variance = _quotient(information, weight**2) + _quotient(old_information, old_weight**2)
-        precision = np.where(weight * old_weight > 0, _quotient(np.ones(1), variance), 0.0)
+        precision = np.where(weight * old_weight > 0, _quotient(np.ones(1), variance), 0.0)  # J
         change = _quotient(weighted, weight) - _quotient(old, old_weight)
         return precision * change, precision, precision
 
     def log_bets(self, limits: float | FloatArray, pairs: IntArray) -> FloatArray:
-        """Return the log of what was won for each direction, start and pair, if it is the only one.
+        """Return the log evidence of each direction, start and pair: (2, n_starts, n_pairs).
 
-        The shape is (2, n_starts, n_pairs). Each pair may have its limit.
+        It includes the weight of the start and the share of the direction, but treats each pair as
+        if it were the only one. ``limits`` is one number, or the limit of each pair.
         """
         limit, size = (values[pairs] for values in self._limits_and_sizes(limits))
         weighted, weight, information = (sums[:, pairs] for sums in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
-        if self.is_ratio:
+        if self.is_ratio:  # both orders of a pair are there, so only one direction is bet on
             leaning = np.ones_like(leaning)
         with np.errstate(divide="ignore"):
             return np.stack(
@@ -209,7 +243,10 @@ class Windows:
             )
 
     def log_kept(self, limits: float | FloatArray) -> FloatArray:
-        """Return the log of the evidence that each pair keeps its limit, since its first rows."""
+        """Return the log evidence, since the first start, that each pair is within its limit.
+
+        A difference has two directions, and the weaker evidence of the two counts.
+        """
         limit, size = self._limits_and_sizes(limits)
         weighted, weight, information = (sums[0] for sums in self.compared())
         log_bets = [
@@ -219,7 +256,7 @@ class Windows:
         return np.asarray(np.min(log_bets, axis=0))
 
     def _limits_and_sizes(self, limits: float | FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the limit of D of each pair, and what excess most is bet on."""
+        """Return the limit of D of each pair, and the excess that most is bet on."""
         of_pairs = np.broadcast_to(np.asarray(limits, np.float64), self.n_pairs)
         return (
             (np.zeros_like(of_pairs), of_pairs * (1 - of_pairs))
@@ -228,9 +265,13 @@ class Windows:
         )
 
     def log_total(self, limits: float | FloatArray) -> tuple[float, int, int, float]:
-        """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
+        """Return the log evidence of all starts and pairs, and where most of it is.
+
+        The last three numbers are the place of that start in ``starts``, the pair, and the
+        direction: 1 if the first group has the higher rate, and -1 if the second has.
+        """
         both = self.log_bets(limits, np.arange(self.n_pairs))
-        # What a start has to bet is shared by the pairs of its time: later ones add nothing to it.
+        # The bet of a start is shared equally by the pairs that were known then.
         n_watched = self.watched.sum(axis=1, keepdims=True)
         both = np.where(self.watched, both - np.log(np.maximum(n_watched, 1)), -np.inf)
         direction, start, pair = map(int, np.unravel_index(int(both.argmax()), both.shape))
@@ -238,15 +279,22 @@ class Windows:
         return float(most + np.log(np.exp(both - most).sum())), start, pair, 1.0 - 2.0 * direction
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
-        """Return the difference since a start, or its change, and its standard error."""
+        """Return the mean of D since a start (its place in ``starts``), and the standard error.
+
+        For limits on a change it is the change of D. Both are NaN before the first block.
+        """
         weighted, weight, information = (float(sums[start, pair]) for sums in self.compared())
         if weight <= 0:
             return np.nan, np.nan
         return weighted / weight, np.sqrt(information) / weight
 
     def with_pairs(self, places: IntArray) -> Windows:
-        """Return the sums of other pairs: the number that each has here, -1 for a new one."""
+        """Return a copy for other pairs: ``places`` are their numbers here, or -1 if a pair is new.
+
+        New pairs have no rows, were watched at no start, and lean to neither direction.
+        """
         arrays = {}
+        # Each array gets one more pair with these values at its end, which -1 takes.
         for name in (*_OF_STARTS, *_OF_PAIRS):
             old = getattr(self, name)
             axis = 0 if name in _OF_PAIRS else old.ndim - 1
@@ -256,7 +304,7 @@ class Windows:
         return self._with(n_pairs=places.size, **arrays)
 
     def merged(self, other: Windows) -> Windows:
-        """Return the sums over the rows of both, which were watched side by side."""
+        """Return the sums over the rows of both, which saw different rows of the same batches."""
         starts = np.union1d(self.starts, other.starts)
         arrays = {"waiting": self.waiting + other.waiting, "known": self.known + other.known}
         for name in _OF_STARTS:
@@ -269,12 +317,17 @@ class Windows:
         return self._with(starts=starts, **arrays)
 
     def since(self, numbers: IntArray, places: IntArray) -> Windows:
-        """Return the sums since other starts: each in the place of one, or behind the last one."""
+        """Return the sums since other starts, for ``aligned``.
+
+        ``numbers`` are the new starts, and ``places`` the first start here whose batch is not
+        earlier, or the number of starts if all are earlier. Between the two nothing was seen, so
+        the sums are the same.
+        """
         more = self._with(horizon=self.horizon + 1)  # so that no start is forgotten
         more.start(int(self.starts.max(initial=-1)) + 1)
         sums, before = more.sums[places], more.before[places]
         if self.reference_batches is not None:
-            # What came between two starts is what came since one but not since the other.
+            # The sums between two starts are those since the first minus those since the second.
             earlier = np.searchsorted(numbers, numbers - self.reference_batches)
             paired = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
             before[paired] = sums[earlier[paired]] - sums[paired]
@@ -288,7 +341,10 @@ class Windows:
         return {name: getattr(self, name).tolist() for name in ("starts", *_OF_STARTS, *_OF_PAIRS)}
 
     def restored(self, state: dict[str, Any], n_rows: int, n_batches: int) -> Windows:
-        """Return what was stored of this many rows; raise for what no monitor can have seen."""
+        """Return a copy with the arrays that ``to_dict`` stored.
+
+        Numbers that no monitor of this many rows and batches can have raise a ``ValueError``.
+        """
         made, n_starts = copy(self), len(state["starts"])
         for name, (low, high) in _ranges(n_rows, n_batches).items():
             old = getattr(made, name)
@@ -314,7 +370,7 @@ class Windows:
 def checked_numbers(
     values: Any, name: str, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
 ) -> FloatArray:
-    """Return lists of numbers as an array; raise for another shape and for odd numbers."""
+    """Return stored numbers as an array; raise unless they have this shape and lie in a range."""
     array: NDArray[Any] = np.asarray(values)
     if not array.size and 0 in shape:
         array = np.empty(shape)
@@ -328,7 +384,7 @@ def checked_numbers(
 
 
 def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
-    """Return the smallest and the largest number of each array that this many rows can lead to."""
+    """Return the range of the numbers in each array of a monitor with this many rows."""
     # The variance of a rate is judged as 1 / (4 (n + 1)) or more, so W <= 4 n (n + 1), I <= W^2.
     largest = 16.0 * n_rows**2 * (n_rows + 1.0) ** 2
     return {
@@ -343,27 +399,30 @@ def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
 
 
 def _spread(counts: FloatArray) -> FloatArray:
-    """Return p (1 - p) of successes and rows, shape (n, 2, 2): of each group, never 0."""
+    """Return p (1 - p) of each group, never 0; ``counts`` are hits and rows, (n_pairs, 2, 2)."""
     rates = _smoothed(counts)
     return rates * (1 - rates)
 
 
 def _smoothed(counts: FloatArray) -> FloatArray:
-    """Return rates of successes and rows that are neither 0 nor 1."""
+    """Return the rates of hits among rows, with half a hit and half a miss added."""
     return (counts[..., 0] + 0.5) / (counts[..., 1] + 1)
 
 
 def _quotient(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return ``above / below``, or 0 where ``below`` is 0."""
     return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
 
 
 def aligned(
     *watched: tuple[Windows, Mapping[int, Any]],
 ) -> tuple[dict[int, Any], list[Windows]]:
-    """Number the starts of several windows together, by the ids of the batches after them.
+    """Give the windows of two monitors the same starts, so that they can be merged.
 
-    Each window comes with these ids. Batches that one of them has not seen have nothing in it.
-    Returned are the ids by number, and the windows.
+    Each window comes with the ids (numbers or times, as users gave them) of the batches after its
+    starts, by number of the batch. The starts of all are put in order by id and numbered anew. A
+    batch that one monitor has not seen adds nothing to it. Returned are the ids by the new numbers,
+    and the windows with the new starts.
     """
     known = [[first[start] for start in windows.starts.tolist()] for windows, first in watched]
     together: dict[int, Any] = {}
@@ -385,7 +444,8 @@ def aligned(
     for (windows, _), own in zip(watched, known, strict=True):
         if not own:
             continue
-        # What came since a start between the first and the next that is kept is not known.
+        # Starts between the first and the second one may have been forgotten. If the other monitor
+        # has a start there, the sums since it are not known, so it is left out.
         is_gap = len(own) > 1 and windows.starts[1] > 1
         gap = {name for name in every if is_gap and own[0] < name < own[1]}
         names = [name for name in names if name not in gap]
