@@ -1,4 +1,9 @@
-"""One limit for each attribute along a path: each step multiplies them all by one number."""
+"""One limit for each attribute along a path: each step multiplies all of them by one number.
+
+``path.py`` calls these functions. ``limits`` are those of the estimator, by attribute, and None for
+an attribute without a limit. As a multiple of its limit, the disparity of each attribute has one
+scale, and the largest multiple is the disparity of the model.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,10 @@ Limits: TypeAlias = Mapping[str, float | None]
 
 
 def limits_of(max_disparity: Any) -> Limits | None:
-    """Return the limit of each attribute of an estimator, None if it has one limit for all."""
+    """Return the limits of an estimator by attribute, or None if it has one limit for all.
+
+    Limits of 0 have no multiples, so they raise.
+    """
     if not isinstance(max_disparity, Mapping):
         return None
     limits = _present(max_disparity)
@@ -33,7 +41,10 @@ def limits_of(max_disparity: Any) -> Limits | None:
 
 
 def multiple_within(wanted: Limits, limits: Limits | None) -> float:
-    """Return the largest multiple of the limits that is within others."""
+    """Return the largest number whose multiple of ``limits`` is within the limits ``wanted``.
+
+    ``limits`` are those of the path. They are None if it has one limit for all, which raises.
+    """
     if limits is None:
         raise ValueError(
             "The models of this path have one disparity each, so max_disparity must be a number. "
@@ -49,7 +60,10 @@ def multiple_within(wanted: Limits, limits: Limits | None) -> float:
 
 
 def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
-    """Return the disparity on the training rows, as a multiple of the limits if there are any."""
+    """Return the disparity of a fitted model on its training rows.
+
+    With ``limits`` it is the largest multiple of the limit that an attribute reaches.
+    """
     if limits is None:
         return float(model.train_disparity_)
     if not hasattr(model, "train_disparities_"):
@@ -59,7 +73,8 @@ def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
         )
     shares = []
     for constraint, disparity in model.train_disparities_.items():
-        # That of an attribute is named "... of attribute"; the longest name that fits is it.
+        # A name contains " of " and the attribute. If several attributes fit, such as "age" and
+        # "age group", it is the longest one.
         own = max((name for name in limits if f" of {name}" in constraint), key=len, default=None)
         limit = None if own is None else limits[own]
         if limit is not None:
@@ -68,7 +83,10 @@ def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
 
 
 def in_multiples(disparity: Callable[..., float], limits: Limits) -> Callable[..., float]:
-    """Return what measures each attribute by itself, and takes the largest share of its limit."""
+    """Return a function that measures each attribute, and returns the largest multiple of a limit.
+
+    ``disparity`` measures a model for given groups. The returned function has the same arguments.
+    """
 
     def largest_share(
         model: Estimator, X: MatrixLike, y: ColumnLike, *, sensitive_features: Any
@@ -85,4 +103,5 @@ def in_multiples(disparity: Callable[..., float], limits: Limits) -> Callable[..
 
 
 def _present(limits: Limits) -> dict[str, float]:
+    """Leave out attributes without a limit."""
     return {name: limit for name, limit in limits.items() if limit is not None}

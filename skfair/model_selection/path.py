@@ -1,8 +1,16 @@
 """The trade between a score and a disparity: one estimator under stricter and stricter bounds.
 
-``fairness_path`` goes from the loosest bound to the strictest. A limit is a promise about the
-training sample only. Pass a second sample to see what remains of it on unseen data. Whoever selects
-a model by that sample needs a third one to report on.
+``fairness_path`` fits clones from the loosest bound to the strictest and returns a
+``FairnessPath``, which selects a model (``select``) or makes the page of a committee (``to_html``).
+A limit holds for the training sample only. Pass a second sample, or ``n_splits``, to see what
+remains of it on unseen data. Whoever selects a model by that sample needs a third one to report on.
+
+The disparity of the second sample is measured by the metrics of the constraints, which
+``_disparity_of`` puts together. Functions from ``_compared_metrics`` to ``_training_rates`` read
+what ``to_html`` shows of a model.
+
+If the estimator has one limit for each attribute, these are the ``limits``. All bounds and
+disparities then are multiples of them (:mod:`skfair.model_selection.limits`).
 """
 
 from __future__ import annotations
@@ -47,8 +55,9 @@ from skfair.utils.validation import check_scores
 from skfair.utils.warn import unwanted
 from skfair.utils.wings import functions_of_wings
 
-# Rows of each random split that models are measured on, as of train_test_split: with half as many
-# the band shows the noise of few test rows, with twice as many models of few training rows.
+# Share of the rows on which models are measured in each random split; train_test_split has the same
+# default. With half of it, the spread over splits shows the noise of few test rows. With twice as
+# much, models are fitted to few training rows.
 TEST_SHARE = 0.25
 
 
@@ -149,7 +158,7 @@ class FairnessPath:
 
     @property
     def _judged_by(self) -> tuple[FloatArray, FloatArray]:
-        """Disparities and scores on the test sample if there was one, else where fitted."""
+        """Disparities and scores on the test sample, or on the training sample if there is none."""
         if self.test_disparities is None or self.test_scores is None:
             return self.train_disparities, self.train_scores
         return self.test_disparities, self.test_scores
@@ -178,13 +187,14 @@ class FairnessPath:
         if isinstance(max_disparity, Mapping):
             max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
-        constraint = best_within(score="score", limit={"disparity": max_disparity})
-        # The constraint takes the first of equal scores, so the strictest bound goes first.
+        choose = best_within(score="score", limit={"disparity": max_disparity})
+        # best_within takes the first of equal scores, so the strictest bound goes first. The keys
+        # are those of GridSearchCV.cv_results_.
         candidates = {
             "mean_test_score": scores[::-1],
             "mean_test_disparity": disparities[::-1],
         }
-        return self.estimators[::-1][constraint(candidates)]
+        return self.estimators[::-1][choose(candidates)]
 
     def to_html(
         self,
@@ -263,7 +273,10 @@ class FairnessPath:
         options: Mapping[str, Any] = MappingProxyType({}),
         command: dict[str, Any] | None = None,  # the options of choose, if it fitted the models
     ) -> Any:
-        """Return what :meth:`to_html` shows."""
+        """Return the ``Choice`` (of ``skfair.report``) that :meth:`to_html` writes as a page.
+
+        ``python -m skfair choose`` calls it, too. It raises if the page cannot show this path.
+        """
         pages = _pages()
         X, y, sensitive_features = (rows[name] for name in ("X", "y", "sensitive_features"))
         paths = [self] if rate_held is None else [self, rate_held]
@@ -279,7 +292,7 @@ class FairnessPath:
                 f"{self.estimators[0]!r}. FairnessPathDisplay draws paths of other models."
             )
         compared = _compared_metrics(limited)
-        with keeping_models():  # the models of a path share those of the folds
+        with keeping_models():  # predictions of the models of the folds are computed only once
             candidates = [own._candidates(X, sensitive_features) for own in paths]
         if before is not None:
             if hasattr(before, "predict"):
@@ -298,7 +311,10 @@ class FairnessPath:
         return pages.Choice.of(candidates, judged, command)
 
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
-        """Return the decisions of each model, and what its fit says of itself."""
+        """Return a ``Candidate`` of the page for each model: its decisions and its fitted facts.
+
+        Its limits are by attribute, or {"": limit} if one limit holds for crossed attributes.
+        """
         pages, candidates = _pages(), []
         for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
             limited, _ = _limited(model)
@@ -327,14 +343,17 @@ class FairnessPath:
 
 
 def _pages() -> Any:
-    """Return the module of the wing that makes pages."""
+    """Return the module that makes pages; raise if its wing (``skfair.report``) is not there."""
     for choices in functions_of_wings("choices"):
         return choices()
     raise ImportError("to_html makes a page of audits, a part of skfair that is not installed.")
 
 
 def _training_rates(limited: Any) -> tuple[float, float, float] | None:
-    """Return the selection rates of the three stages of a fit; None if they are not known."""
+    """Return the selection rates of the training decisions before, without and with the limits.
+
+    If the fit did not store them, return None.
+    """
     change = getattr(limited, "changes_", {}).get("selection rate")
     return None if change is None else (change.before, change.without_limits, change.after)
 
@@ -450,15 +469,17 @@ def fairness_path(
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    # With metadata routing a pipeline passes arguments of fit on by itself, else by their prefix.
     of_fit = "" if get_config()["enable_metadata_routing"] else prefix
     fit_params = {of_fit + name: values for name, values in {**groups, **weights}.items()}
     measured: dict[str, Any] = {}
-    with keeping_models():
+    with keeping_models():  # what fits have in common for all limits is computed only once
         models = []
         for bound in bounds.tolist():
+            # An attribute without a limit (None) stays without one.
             wanted = bound if limits is None else {n: v and v * bound for n, v in limits.items()}
             model = clone(estimator).set_params(**{f"{prefix}max_disparity": wanted})
-            with unwanted(LooseLimitWarning):  # a path starts where nothing is limited
+            with unwanted(LooseLimitWarning):  # a path may start at very large limits on purpose
                 models.append(model.fit(X, y, **fit_params))
         train_scores = _scores(scorer, models, X, y, sensitive_features, **weights)
         if disparity is not None:
@@ -498,7 +519,11 @@ def _over_splits(
     weights: dict[str, Any],
     options: dict[str, Any],
 ) -> FairnessPath:
-    """Return a path with what the same limits give on the test part of each split."""
+    """Return the path with test values: of models that are fitted anew in each random split.
+
+    ``make_splitter`` lacks ``test_size`` and ``sensitive``. ``groups`` and ``weights`` are the
+    arguments of ``fairness_path`` by name (empty if not given), and ``options`` its other ones.
+    """
     by_row, measured = {**groups, **weights}, []
     columns = None if groups else sensitive_of(estimator).columns
     splitter = make_splitter(test_size=TEST_SHARE, sensitive=columns)
@@ -520,7 +545,11 @@ def _over_splits(
 
 
 def _limited(estimator: Any) -> tuple[Any, str]:
-    """Return what has the limit, and the prefix of its parameters: a pipeline's last step."""
+    """Return the estimator that has the limit, and the prefix of its parameters.
+
+    It is the last step of a pipeline, with a prefix such as "clf__", or the estimator itself with
+    an empty prefix.
+    """
     if not isinstance(estimator, Pipeline):
         return estimator, ""
     name, last = estimator.steps[-1]
@@ -559,7 +588,10 @@ def _test_groups(
     y_test: ColumnLike | None,
     sensitive_features_test: ColumnsLike | None,
 ) -> Any:
-    """Return the groups of the second sample, if there is one; raise if a part of it is missing."""
+    """Return the groups of the second sample, or None without one; raise if a part is missing.
+
+    Groups that are not given are columns of ``X_test`` if the estimator's ``sensitive`` says so.
+    """
     parts = {"X_test": X_test, "y_test": y_test, "sensitive_features_test": sensitive_features_test}
     if X_test is not None and sensitive_features_test is None:
         columns = sensitive_of(estimator).columns
@@ -580,13 +612,14 @@ def _disparity_of(
     metric: Callable[..., float] | None,
     limits: Limits | None,
 ) -> Callable[..., float]:
-    """Return what measures the disparity of a model: the given metric, or those of its constraints.
+    """Return a function (model, X, y, *, sensitive_features) that measures the disparity.
 
-    If attributes have their limits, a constraint with a limit of its own has no multiple, and does
-    not count.
+    It is the given metric, or the largest of the metrics of the estimator's constraints. If there
+    are ``limits`` of attributes, constraints with a limit of their own are left out, since their
+    disparity is no multiple of these. ``y`` is used for its classes.
     """
     if metric is not None:
-        return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is
+        return make_fairness_scorer(metric, greater_is_better=True)  # not negated
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
@@ -600,7 +633,8 @@ def _disparity_of(
         options = constraint.metric_options(loss, positive)
         parts = [constraint_metric]
         if "loss" not in options and "pos_label" in options and not constraint.counts_right:
-            # Of several classes each is limited against the rest, and may be predicted for nobody.
+            # With several classes each one is limited against the rest. The metric gets labels
+            # True and False, of which one may not occur, so it cannot find out the positive class.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(constraint_metric, label) for label in labels]
@@ -638,7 +672,10 @@ def _measurable_constraints(estimator: Estimator, constraint: Any) -> list[Const
 
 
 def _compared_metrics(estimator: Any) -> list[str]:
-    """Return the metrics of the constraints that a path varies; raise unless audits know them."""
+    """Return the metrics of the constraints whose limit the path varies.
+
+    Raises unless the page can show them: differences and ratios of rates between all pairs.
+    """
     error = ValueError(
         "to_html shows limits on differences and ratios of rates between pairs of groups, such as "
         f"constraint='demographic_parity'; got {estimator!r}."
@@ -657,7 +694,7 @@ def _compared_metrics(estimator: Any) -> list[str]:
 
 
 def _held_rate(estimator: Any) -> float | None:
-    """Return the share of all that a fit had to select, if it is one number."""
+    """Return the overall selection rate that a fit had to keep, or None if there is none."""
     rate: Any = getattr(estimator, "selection_rate", None)
     if isinstance(rate, str):  # "as before"
         change = getattr(estimator, "changes_", {}).get("selection rate")
@@ -666,7 +703,7 @@ def _held_rate(estimator: Any) -> float | None:
 
 
 def _costs(estimator: Any) -> FloatArray | None:
-    """Return the costs that an estimator of two classes minimises, the positive class last."""
+    """Return the (2, 2) costs that an estimator minimises, positive class last, or None."""
     costs: Any = getattr(estimator, "objective", None)
     if np.shape(costs) != (2, 2):
         return None
@@ -682,5 +719,6 @@ def _scores(
     groups: Any,
     **weights: Any,
 ) -> FloatArray:
+    """Return the score of each model; models that predict by group are given ``groups``."""
     asked = models if groups is None else [GroupsInHand(model, groups) for model in models]
     return np.array([scorer(model, X, y, **weights) for model in asked], dtype=float)

@@ -1,7 +1,9 @@
 """Pick the best candidate of a search among those that meet fairness limits.
 
-Accuracy and fairness are two scores; adding them up hides the trade. ``best_within`` states it as a
+Accuracy and fairness are two scores, and their sum hides the trade-off. ``best_within`` returns a
 rule for ``GridSearchCV(refit=...)``: the best score among the candidates within the limits.
+scikit-learn calls the rule with ``cv_results_``. ``FairnessPath.select`` calls it with the
+same two columns.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class BestWithin:
         scores = _mean_scores(cv_results, self.score)
         excess = np.zeros(scores.size)
         for name, limit in self.limit.items():
-            values = np.abs(_mean_scores(cv_results, name))
+            values = np.abs(_mean_scores(cv_results, name))  # scorers may have negated them
             low, high = limit if isinstance(limit, tuple) else (None, limit)
             low, high = -np.inf if low is None else low, np.inf if high is None else high
             over = np.maximum(0.0, np.maximum(values - high, low - values))
@@ -162,7 +164,10 @@ def _is_number(value: object) -> bool:
 
 
 def _mean_scores(cv_results: Mapping[str, Any], name: str) -> NDArray[np.float64]:
-    """Return the means over the folds; a metric also goes by the name of its scorer."""
+    """Return the mean score of each candidate over the folds.
+
+    A metric may also be named as its scorer, which has "neg_" in front.
+    """
     key = f"mean_test_{name}"
     if key not in cv_results:
         key = f"mean_test_neg_{name}"

@@ -38,9 +38,13 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class _StratifiedSensitive(BaseCrossValidator):
-    """The base of both splitters: the source of the groups, and the cells."""
+    """Base of both splitters, which finds the groups and numbers the cells.
 
-    # Groups arrive as metadata without set_split_request; ``groups`` means something else here.
+    Subclasses turn the cells into splits, in ``_deal``.
+    """
+
+    # With metadata routing, sensitive_features are passed to split without set_split_request. (In
+    # scikit-learn, ``groups`` are rows that must stay together. It is not used here.)
     __metadata_request__split = {"sensitive_features": True}
 
     n_splits: int
@@ -111,7 +115,10 @@ class _StratifiedSensitive(BaseCrossValidator):
     def _cells(
         self, X: MatrixLike, y: ColumnLike | None, sensitive_features: ColumnsLike | None
     ) -> IntArray:
-        """Number the group x class cell of each row."""
+        """Return the number of the group x class cell of each row.
+
+        If ``y`` is None or not of classes, it is the group alone.
+        """
         n_samples = _num_samples(X)
         if self.sensitive is not None:
             if sensitive_features is not None:
@@ -134,6 +141,7 @@ class _StratifiedSensitive(BaseCrossValidator):
         return np.asarray(encoding.codes[0] * len(classes.levels) + classes.codes)
 
     def _deal(self, cells: IntArray) -> Iterator[Split]:
+        """Yield the rows of the training and the test part of each split."""
         raise NotImplementedError
 
 
@@ -294,14 +302,17 @@ def _by_cell(cells: IntArray, rng: np.random.RandomState | None) -> NDArray[np.i
 
 
 def _evenly(n: int, n_chosen: int, rng: np.random.RandomState) -> BoolArray:
-    """Choose ``n_chosen`` of ``n`` places at equal distances from a random start."""
+    """Return a mask with ``n_chosen`` of ``n`` places at equal distances from a random start.
+
+    Applied to rows in the order of their cells, it takes about the same share of each cell.
+    """
     chosen = np.zeros(n, bool)
     chosen[((np.arange(n_chosen) + rng.uniform()) * n / n_chosen).astype(np.int64)] = True
     return chosen
 
 
 def _n_rows(size: float, n_samples: int, name: str) -> int:
-    """Turn a share or a number of rows into a number of rows."""
+    """Return a number of rows, given as such (int) or as a share (float); raise for others."""
     if isinstance(size, int | np.integer) and not isinstance(size, bool) and 0 < size < n_samples:
         return int(size)
     if isinstance(size, float) and 0 < size < 1:
