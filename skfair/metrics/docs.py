@@ -1,4 +1,10 @@
-"""Paragraphs that the docstrings of several metrics share, written as docstrings."""
+"""Paragraphs that the docstrings of several metrics share, written as docstrings.
+
+The functions below are never called. ``described`` takes the paragraphs out of their docstrings,
+and the decorators at the end (``documented_gap``, ``documented_gap_of_scores``) add those that the
+docstring of a metric lacks. Metrics with paragraphs of their own make a ``documenter`` of
+``PARAGRAPHS`` or ``COMPARISONS``.
+"""
 
 from __future__ import annotations
 

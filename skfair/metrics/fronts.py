@@ -2,8 +2,8 @@
 
 A point dominates another one when it costs no more, is no less balanced, and differs in one of the
 two. The quality of a whole front is measured by the area that it dominates (hypervolume).
-Everything here needs one sort and a running maximum: sorted by cost, the best balance so far tells
-all.
+Everything here needs one sort and a running maximum: sorted by cost, a point is nondominated if its
+balance is above the best one so far.
 
 Any two criteria will do, one to be minimised and one to be maximised. For two costs pass the
 negative of one of them.
@@ -55,8 +55,8 @@ def nondominated(costs: Any, balances: Any) -> NDArray[np.bool_]:
     array([ True,  True, False, False])
     """
     cost, balance = _read_front(costs, balances)
-    # By cost, at equal cost the best balance first; the sort is stable, so of equal points the
-    # first leads.
+    # By cost, and at equal cost the best balance first. The sort is stable, so the first one of
+    # equal points is marked.
     order = np.lexsort((-balance, cost))
     best = np.maximum.accumulate(balance[order])
     improves = np.ones(order.size, dtype=np.bool_)
@@ -176,7 +176,10 @@ def _read_front(costs: Any, balances: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _area(cost: FloatArray, balance: FloatArray, ref_cost: float, ref_balance: float) -> float:
-    """Sum the slabs between neighbouring costs, each as high as the best balance so far."""
+    """Return the dominated area of points that are better than the reference point.
+
+    It is the sum of slabs between neighbouring costs, each as high as the best balance so far.
+    """
     order = np.argsort(cost)
     heights = np.maximum.accumulate(balance[order]) - ref_balance
     widths = np.diff(cost[order], append=ref_cost)

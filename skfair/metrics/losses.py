@@ -6,6 +6,10 @@ the model serves that group. Targets of classifiers are -1 and 1, and z is a val
 
 Equal losses are not equal selection rates.
 
+``loss_parity_difference``, ``largest_group_loss``, ``excess_loss`` and ``mean_residual_difference``
+read their rows by ``_losses_of``, which makes the loss of a row its value. ``_loss_means`` averages
+these within groups and classes. ``mean_score_difference`` averages the scores.
+
 Losses by name are written out here a second time on purpose: a model is never measured by the code
 that trained it. Any other loss can be passed as a function, or as an object that can evaluate it.
 """
@@ -58,12 +62,13 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "absolute_error": lambda z, t: np.abs(z - t),
     },
 }
-# The signs of the targets that are averaged, each by itself; None is every row.
+# By ``subset``: the targets whose rows are averaged, one mean for each entry. All rows are averaged
+# if it is None.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
 
 
 def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
-    """Return the loss of scores and targets; raise unless the options go together."""
+    """Return a function (scores, targets) of the loss; raise unless the options go together."""
     if not isinstance(task, str) or task not in _LOSSES:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
     is_named = isinstance(loss, str) and loss in _LOSSES[task]
@@ -311,7 +316,8 @@ def excess_loss(
     who = sensitive_features, control_features, sample_weight, intersectional
     losses, targets = _losses_of(y_true, y_score, who, loss, task, "all", pos_label)
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
-    cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
+    # The cells with peers: a group that is alone in its stratum has no excess over it.
+    cells = np.unique(np.concatenate(losses.groups.pairs))
     if members_only:
         members = losses.groups.groups.members()
         cells = cells[np.isin(losses.groups.group_of[cells], members)]
@@ -427,6 +433,7 @@ def mean_residual_difference(
 
 
 def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return prediction minus target, as a loss of one's own: its mean is the mean residual."""
     return scores - targets
 
 
@@ -439,9 +446,10 @@ def _losses_of(
     subset: RowSubset,
     pos_label: ClassLabel,
 ) -> tuple[Cohort, FloatArray]:
-    """Return rows with their losses as values, and their targets: 1 and -1 of classifiers.
+    """Return a cohort whose values are losses, and the target of each row (1 or -1 of classifiers).
 
-    Of Dask collections these are kinds of rows with their mean losses.
+    For Dask collections, the rows stand for all rows of a group and label, and their value is the
+    mean loss of these.
     """
     row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
@@ -452,6 +460,7 @@ def _losses_of(
         return np.where(check_positive(true, "y_true", pos_label, n_rows), 1.0, -1.0)
 
     def summary(lazy: LazyRows) -> WeightedRows:
+        """Return the rows that stand for a Dask collection, with columns "loss" and "targets"."""
         kinds = lazy.kinds()
         targets = np.zeros(kinds.weights.size)
         if not is_regression:
@@ -467,7 +476,7 @@ def _losses_of(
     options: dict[str, Any] = {"labels": labels, "numbers": numbers, "summary": summary}
     columns = {"y_true": y_true, "y_score": y_score}
     rows = Cohort.read(values_of, columns, *who, **options).with_weight_in_groups()
-    if "loss" in rows.columns:
+    if "loss" in rows.columns:  # set by summary
         return rows, rows.columns["targets"]
     targets = targets_of(rows.columns, rows.values.size)
     return replace(rows, values=row_loss(rows.values, targets)), targets
@@ -476,7 +485,10 @@ def _losses_of(
 def _loss_of_numbers(
     row_loss: RowLoss, numbers: dict[str, FloatArray], targets: FloatArray
 ) -> FloatArray:
-    """Compute the loss of the rows of a block; the targets of regression are numbers of it."""
+    """Return the loss of the rows of a Dask block.
+
+    Regression finds its targets among the numbers of the block, and ignores ``targets``.
+    """
     return row_loss(numbers["y_score"], numbers.get("y_true", targets))
 
 
@@ -487,7 +499,11 @@ def _loss_means(
     of_cells: IntArray,
     zero_division: ZeroDivision,
 ) -> FloatArray:
-    """Return the mean losses of each class that counts: (n_classes, 2, n_cells)."""
+    """Return mean losses, (n_classes, 2, n_cells): of each cell, and of its whole stratum.
+
+    The classes are those of ``subset``. If one of the cells ``of_cells`` has no row of a class, an
+    error is raised, or the mean is NaN if ``zero_division`` is.
+    """
     means = []
     for sign in _CLASSES[subset]:
         means.append(_means(losses, None if sign is None else targets == sign))
@@ -496,9 +512,9 @@ def _loss_means(
 
 
 def _means(rows: Cohort, is_counted: BoolArray | None = None) -> FloatArray:
-    """Average the scores of the rows that count over each cell, and over its peers: (2, n_cells).
+    """Return the mean value of each cell, and of its whole stratum: (2, n_cells).
 
-    NaN where no row counts.
+    ``is_counted`` marks the rows that count (None: all). Without such rows the mean is NaN.
     """
     weights = np.ones(rows.values.size) if rows.weights is None else rows.weights
     if is_counted is not None:

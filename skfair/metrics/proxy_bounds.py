@@ -1,12 +1,15 @@
 r"""Bounds on a disparity if groups are known by probability only.
 
-A cell is a set of people with the same proxies. The data show the share of each group in a cell,
-and the share of each label and prediction, but not which label goes with which group. So the share
-of people of group u in an event of probability p lies between max(0, pi_u + p - 1) and min(pi_u,
-p), the bounds of Frechet. Added up over the cells they bound a rate of the group, and since every
-person who is counted for one group is taken from another one, the extremes of the difference of two
-groups are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never
+A *cell* is a set of people with the same proxies. The data show the share pi_u of each group u in a
+cell, and the share p of the people in an event (a label and a prediction), but not which event goes
+with which group. So the share of people who are in both lies between max(0, pi_u + p - 1) and
+min(pi_u, p), the bounds of Frechet. Added up over the cells they bound a rate of the group. Every
+person who is counted for one group is taken from another one, so the extremes of the difference of
+two groups are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never
 false ones.
+
+``disparity_bounds`` makes probabilities (``_probabilities``) and cells (``_cells``), and computes
+all numbers once for the sample and once for each resample (``_differences``).
 """
 
 from __future__ import annotations
@@ -44,13 +47,14 @@ from skfair.utils.validation import check_number, check_probability, check_weigh
 if TYPE_CHECKING:
     import pandas as pd
 
-PROXIES = Role("proxies", "Proxy", "cell")
-# Cells have this many rows at least, if need be by merging: shares of fewer look more certain than
-# they are, and bounds would be too narrow by about half a standard error of a rate in a cell.
+PROXIES = Role("proxies", "Proxy", "cell")  # the words of error messages
+# Smaller cells are merged until they have this many rows. Shares of groups in fewer rows look more
+# certain than they are, and bounds would be too narrow by about half a standard error of a rate in
+# a cell.
 ROWS_OF_CELL = 100
-# In this many of these the group is known, if that is how shares of groups are found.
+# If shares of groups come from known groups, cells also have this many rows of known group.
 KNOWN_OF_CELL = 30
-# Cells that are made of probabilities are at most this many.
+# Cells that are made from probabilities instead of proxies are at most this many.
 MOST_CELLS = 50
 
 
@@ -202,20 +206,26 @@ def _differences(
     rates: tuple[str, ...],
     outcomes: IntArray,  # 2 * true class + predicted class
     chances: FloatArray,  # (n_samples, n_groups)
-    cells: IntArray,
-    known: IntArray | None,  # number of the group, -1 where it is not known
+    cells: IntArray,  # the cell of each row
+    known: IntArray | None,  # the true group of each row, -1 if it is not known
 ) -> FloatArray:
-    """Return differences of each rate and pair if the rows have these weights, (4, n).
+    """Return four numbers for each rate and pair of groups: (4, n_rates * n_pairs).
 
-    That of weighted rates, the smallest and the largest true one, and the corrected one.
+    They are the difference of the rates weighted by probabilities, the smallest and the largest
+    true difference, and the difference that known groups correct (equal to the first one if
+    ``known`` is None). ``weights`` are those of the rows, or of a resample of them.
     """
     n_groups, n_cells = chances.shape[1], int(cells.max()) + 1
+    # The weight of each cell and outcome
     joint = _sums(4 * cells + outcomes, weights, np.ones((weights.size, 1)), 4 * n_cells)
+    # The rows, with weights and groups, from which the shares of groups in cells are found
     own, members = weights, chances
     weighted = corrected = _sums(outcomes, weights, chances, 4)
     if known is not None:
         part = np.flatnonzero(known >= 0)
         cells, own, members = cells[part], weights[part], np.eye(n_groups)[known[part]]
+        # Rows of known group say how far the probabilities are off for each outcome. The error is
+        # scaled to all rows.
         scale = weights.sum() / max(float(own.sum()), TINY)
         corrected = weighted + _sums(outcomes[part], own * scale, members - chances[part], 4)
         corrected = np.maximum(corrected, 0.0)
@@ -233,7 +243,7 @@ def _differences(
 
 
 def _sums(codes: IntArray, weights: FloatArray, values: FloatArray, n_codes: int) -> FloatArray:
-    """Add up the weighted values, (n_rows, n_groups), of the rows of each code."""
+    """Add up weights times values, (n_rows, n_groups), over the rows of each code."""
     sums = [np.bincount(codes, weights * own, n_codes) for own in values.T]
     return np.stack(sums, axis=1)
 
@@ -245,12 +255,12 @@ def _rate_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest rate of each group that the cells allow.
 
-    A rate a / (a + o) grows with the selected ones a and falls with the others o; both extremes
-    are reached together.
+    A rate is a / (a + o): a counts the group's rows in the numerator, and o those in the rest of
+    the denominator. It grows with a and falls with o, and the bounds of both are reached together.
     """
     above, below = RATES[rate][:2]
     mass = outcomes.sum(axis=(1, 2))
-    ends = []
+    ends = []  # the smallest and largest a of each group, then o
     for entries in (above, below - above):
         share = (outcomes * entries).sum(axis=(1, 2)) / np.where(mass > 0, mass, 1.0)
         least = np.maximum(groups + share[:, None] - 1, 0.0)
@@ -263,7 +273,11 @@ def _rate_bounds(
 
 
 def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, Any]:
-    """Return the columns of the table; ends of resampled bounds are turned around."""
+    """Return the columns of the table, from ``_differences`` of the sample and of all resamples.
+
+    The outer ends of the bounds are those of the basic bootstrap: 2 * bound - quantile of the
+    resampled bounds.
+    """
     weighted, lower, upper, corrected = sample
     low = np.minimum(2 * lower - np.quantile(draws[1], 1 - tail, axis=0), lower)
     high = np.maximum(2 * upper - np.quantile(draws[2], tail, axis=0), upper)
@@ -283,7 +297,11 @@ def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, 
 
 
 def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbabilities:
-    """Return probabilities of groups; those of guessed groups follow from their accuracy."""
+    """Return the probability of each group for each row.
+
+    A guessed group is replaced by its row of ``accuracy``. Without ``accuracy`` it has the
+    probability 1, which ``known_groups`` correct later.
+    """
     if isinstance(groups, GroupProbabilities):
         if accuracy is not None:
             raise ValueError(
@@ -322,7 +340,7 @@ def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbab
 
 
 def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
-    """Return the number of the true group of each row, -1 where it is not known."""
+    """Return the number of the true group of each row, or -1 if it is not known."""
     factorized = factorize(np.asarray(known_groups, dtype=object))
     check_length(table, factorized.codes.size)
     unknown = [str(level) for level in factorized.levels if str(level) not in table.names]
@@ -341,7 +359,12 @@ def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
 
 
 def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> IntArray:
-    """Return the cell of each row: by proxies, else by similar probabilities."""
+    """Return the cell of each row.
+
+    It is the combination of its proxies if they are given. Otherwise rows with the same
+    probabilities are a cell. If that makes more than ``MOST_CELLS``, rows with the same likeliest
+    group are divided at quantiles of its probability instead.
+    """
     is_known = np.ones(len(table), bool) if known is None else known >= 0
     if proxies is not None:
         columns = read_columns(proxies, PROXIES, len(table))
@@ -354,6 +377,7 @@ def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> I
     if kinds.max() < MOST_CELLS:
         return _merged(kinds, is_known)
     likeliest, largest = table.values.argmax(axis=1), table.values.max(axis=1)
+    # Rows of a cell: enough of them, enough of known group, and not too many cells
     least = max(ROWS_OF_CELL, int(KNOWN_OF_CELL / is_known.mean()) + 1, kinds.size // MOST_CELLS)
     cells = np.zeros(len(table), np.int64)
     for group in np.unique(likeliest):
@@ -365,7 +389,11 @@ def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> I
 
 
 def _merged(codes: IntArray, is_known: BoolArray) -> IntArray:
-    """Number cells; those with few rows, or few of known groups, become one with the next."""
+    """Number the cells from 0, after all cells with too few rows were merged into one.
+
+    A cell is too small if it has less than ``ROWS_OF_CELL`` rows, or less than ``KNOWN_OF_CELL`` of
+    known group. If the small cells together are still too small, larger ones are added.
+    """
     _, codes, sizes = np.unique(codes, return_inverse=True, return_counts=True)
     codes = codes.ravel()
     fullness = np.minimum(
@@ -373,7 +401,6 @@ def _merged(codes: IntArray, is_known: BoolArray) -> IntArray:
     )
     order = np.argsort(fullness, kind="stable")
     n_merged = int((fullness < 1).sum())
-    # The small ones together may still be few: then the next larger cell takes them.
     while 0 < n_merged < sizes.size and fullness[order[:n_merged]].sum() < 1:
         n_merged += 1
     number = np.zeros(sizes.size, np.int64)

@@ -2,9 +2,13 @@
 
 Every metric is a number per query that is then aggregated over queries: the mean, the median, a
 quantile or the worst one. Queries whose number is undefined (one group only, say) are left out.
+Each public metric (``pair_error_gap``, ``exposure_gap``, ``rank_gap``, ``ndcg``) reads its rows by
+``ranked_rows``, computes one number per query (``pair_error_gaps``, ``exposure_gaps``,
+``rank_gaps``), and reduces them by ``_aggregated``. Rankers and ``RankingGapDisplay`` call the
+middle functions as well.
 
 Attention is defined as in the discounted cumulative gain: the document in place r, from 1, gets 1 /
-log2(1 + r), and tied documents share what their places get.
+log2(1 + r), and tied documents share what their places get. Places after the first ``k`` get 0.
 """
 
 from __future__ import annotations
@@ -35,7 +39,10 @@ _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
 
 
 class RankedRows(NamedTuple):
-    """Checked rows of queries; the rows of a query are those of ``order`` between two starts."""
+    """Checked documents (rows) of queries.
+
+    The rows of query q are ``order[starts[q]:starts[q + 1]]``.
+    """
 
     y_true: FloatArray
     y_score: FloatArray
@@ -57,9 +64,12 @@ def ranked_rows(
     sensitive_features: ColumnsLike | GroupEncoding | None,
     intersectional: bool = True,
     *,
-    like: object = None,
+    like: object = None,  # y_true of a metric that does not use it, for its index only
 ) -> RankedRows:
-    """Check scores, grades, queries and groups together; by default grades are 0."""
+    """Check scores, grades, queries and groups together.
+
+    If ``y_true`` is None, all grades are 0. If ``sensitive_features`` is None, there is one group.
+    """
     if is_lazy(y_true, y_score, query_id, sensitive_features):
         raise TypeError(
             "Metrics of rankings need all documents of a query at once and do not read Dask "
@@ -275,15 +285,25 @@ def ndcg(
 
 
 def pair_error_gaps(rows: RankedRows) -> FloatArray:
-    """Return the gap of the pair errors of each query; NaN where it is undefined."""
+    """Return for each query the largest difference of pair errors, or NaN if it is undefined.
+
+    For two groups, the error rate of pairs whose better document is in the first one is compared
+    with that of pairs whose better document is in the second one.
+    """
     rates = pair_error_rates(rows)
     first, second = _pairs_of_groups(rows.groups)
     return _worst(rates[:, first, second] - rates[:, second, first])
 
 
 def pair_error_rates(rows: RankedRows) -> FloatArray:
-    """Return error rates by query, group of the better and of the worse document; NaN if none."""
+    """Return error rates, (n_queries, n_groups, n_groups), by group of better and worse document.
+
+    The rate is the share of pairs with different grades in which the worse document has the higher
+    score, ties counted half. It is NaN if a query has no such pair. All pairs of a query are
+    compared in matrices of about ``NUMBERS`` entries.
+    """
     n_groups, n_queries = rows.groups.n_groups, rows.starts.size - 1
+    # 1 for the groups of each row: one of each attribute
     member = np.zeros((rows.order.size, n_groups))
     for codes in rows.groups.codes:
         member[np.arange(codes.size), codes] = 1
@@ -300,13 +320,14 @@ def pair_error_rates(rows: RankedRows) -> FloatArray:
 
 
 def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
+    """Return all pairs of groups of the same attribute."""
     attribute = groups.attribute_of_group
     first, second = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return first, second
 
 
 def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
-    """Return the gap of mean attention of each query; NaN where it has one group only."""
+    """Return for each query the largest difference of mean attention; NaN with one group only."""
     first, second = _pairs_of_groups(rows.groups)
     total, counted = _attention_by_group(rows, k)
     means = total / np.where(counted > 0, counted, np.nan)
@@ -314,15 +335,18 @@ def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
 
 
 def _worst(differences: FloatArray) -> FloatArray:
-    """Return the largest difference of each query; NaN if all are undefined."""
+    """Return the largest absolute difference of each query; NaN if all of them are undefined."""
     worst: FloatArray = np.fmax.reduce(np.abs(differences), axis=1, initial=np.nan)
     return worst
 
 
 def rank_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
-    """Return the gap of shares of attention of each query; NaN where it has one group only."""
+    """Return for each query how far a group's share of attention is from its share of documents.
+
+    It is the largest distance of all groups, and NaN if the query has one group only.
+    """
     total, counted = _attention_by_group(rows, k)
-    whole = total.sum(axis=1, keepdims=True) / rows.groups.n_attributes
+    whole = total.sum(axis=1, keepdims=True) / rows.groups.n_attributes  # each counts all documents
     gaps = np.abs(total / whole - counted / np.diff(rows.starts)[:, None]).max(axis=1)
     has_several = np.count_nonzero(counted, axis=1) > rows.groups.n_attributes
     return np.where(has_several, gaps, np.nan)
@@ -341,7 +365,11 @@ def _attention_by_group(rows: RankedRows, k: int | None) -> tuple[FloatArray, Fl
 
 
 def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArray:
-    """Return the attention of each document; tied ones get the mean of their places. O(n log n)."""
+    """Return the attention of each row, ranked within its query by ``scores``. O(n log n).
+
+    Tied documents get the mean of the attention at their places. If ``k`` is None, all places have
+    attention.
+    """
     if k is not None:
         check_number(k, "k", low=1, kind=Integral)
     queries = rows.query_of_position
@@ -350,6 +378,7 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
     at_place = 1 / np.log2(2 + place)
     if k is not None:
         at_place[place >= k] = 0
+    # A block of ties begins at the first place of a query and wherever the score changes.
     in_order, is_new = scores[ranked], place == 0
     is_new[1:] |= in_order[1:] != in_order[:-1]
     starts = np.flatnonzero(is_new)
@@ -362,7 +391,11 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
 def _aggregated(
     rows: RankedRows, values: FloatArray, agg: Aggregate, zero_division: ZeroDivision
 ) -> float:
-    """Reduce the values of queries to one; those that are undefined are left out."""
+    """Reduce the values of queries to one; undefined ones (NaN) are left out.
+
+    If all of them are undefined and each sensitive attribute has a single group, the value is 0.
+    Otherwise an error is raised, or NaN is returned if ``zero_division`` is NaN.
+    """
     strict = is_strict(zero_division)
     reduce = _AGGREGATES.get(agg) if isinstance(agg, str) else None
     if reduce is None:

@@ -1,14 +1,17 @@
 """Scorers: fairness metrics for GridSearchCV, cross_validate and friends.
 
-A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
-itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
-X (``sensitive=``), which works without routing; ``control_features`` and
-``control_columns`` are their like. And it passes the groups, and ``control_features``, on to an
-estimator whose prediction method takes them, also if the metric, such as accuracy, does not.
+``get_scorer`` looks a name up in ``SCORERS`` and calls ``make_fairness_scorer``, which returns a
+``FairnessScorer``. It differs from scikit-learn's scorers in three ways:
 
-A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
-``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
-regressor there is but one response, ``predict``.
+- It requests ``sensitive_features`` by itself, so nothing has to be set if metadata routing is on.
+- It can instead read them from columns of X (``sensitive=``), which works without routing.
+  ``control_features`` and ``query_id`` can be passed in both ways, too (see ``_OPTIONS``).
+- It passes groups and control features to an estimator whose prediction method takes them, even if
+  the metric, such as accuracy, does not.
+
+The names of a metric's positional parameters say what it is given: ``y_true``, ``y_pred`` (labels
+from ``predict``), ``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels``
+(clusters) and ``X``. A regressor has only ``predict``.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import one_dimensional
 from skfair.utils.wrappers import refuse_positions
 
-# The response that each leading parameter of a metric needs, if any.
+# The method of the estimator that each positional parameter of a metric needs. None: no prediction.
 RESPONSES: dict[str, str | tuple[str, ...] | None] = {
     "X": None,
     "y_true": None,
@@ -51,7 +54,8 @@ RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
-# The name of a metric says which values are better.
+# The end of a metric's name says if larger or smaller values are better. Metrics with other ends
+# are no scorers, nor are those that take no groups.
 _LARGER = ("_ratio", "_score", "ndcg")
 _SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
 _WITHOUT_GROUPS = {"expected_calibration_error"}
@@ -59,7 +63,7 @@ _MODULES = (labels, scores, losses, partial_metrics, rankings, clusters)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 SCORERS: dict[str, tuple[Metric, bool]] = {
-    # For group-aware models, to which scikit-learn's scorer of this name passes no groups.
+    # scikit-learn's scorer of this name passes no groups to group-aware models.
     "accuracy": (accuracy_score, True),
     **{
         (name if name.endswith(_LARGER) else f"neg_{name}"): (metric, name.endswith(_LARGER))
@@ -69,7 +73,7 @@ SCORERS: dict[str, tuple[Metric, bool]] = {
     },
 }
 
-# Response methods other than those above.
+# Metrics that need other methods than ``RESPONSES`` says: the first one that the estimator has.
 METHODS: dict[Metric, str | tuple[str, ...]] = {
     # The loss of a probability is not the loss of a score.
     losses.loss_parity_difference: "decision_function",
@@ -85,7 +89,7 @@ METHODS: dict[Metric, str | tuple[str, ...]] = {
 }
 
 
-# What a metric is told of the rows -> the option that says where it is found in X.
+# Arguments with a value for each row -> the option that names the columns of X which hold them.
 _OPTIONS = {
     "sensitive_features": "sensitive",
     "control_features": "control_columns",
@@ -109,7 +113,7 @@ class FairnessScorer(_BaseScorer):
         sign: int,
         kwargs: dict[str, Any],
         response_method: Any,
-        # Where each attribute is found in X; None for those that arrive as metadata
+        # For each argument in _OPTIONS, its columns of X; None if it arrives as metadata
         columns: dict[str, ColumnNames | int | None],
     ) -> None:
         try:
@@ -133,7 +137,7 @@ class FairnessScorer(_BaseScorer):
         self._response_method: Any = response_method or defaults[0]
         self._columns = columns
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        # A metric of accuracy takes no groups: they are for models that need them to predict.
+        # A metric such as accuracy takes no groups. They are then only passed to the model.
         self._compares_groups = takes_any or "sensitive_features" in parameters
         groups = parameters.get("sensitive_features")
         self._needs_groups = self._compares_groups and (
@@ -191,7 +195,11 @@ class FairnessScorer(_BaseScorer):
 
     @property
     def _score_func(self) -> Metric:
-        """The function that scikit-learn's search of a threshold takes out of a scorer."""
+        """The metric, as ``TunedThresholdClassifierCV`` takes it out of a scorer.
+
+        That class calls the metric without the scorer, so groups in columns of X would be lost. The
+        caller is recognised by its name, ``from_scorer``.
+        """
         reads_columns = any(columns is not None for columns in self._columns.values())
         is_lost = reads_columns or (
             self._needs_groups and not get_config()["enable_metadata_routing"]
@@ -232,7 +240,11 @@ class FairnessScorer(_BaseScorer):
         y_true: ColumnLike | None = None,
         **kwargs: Any,
     ) -> float:
-        """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
+        """Return the signed value of the metric.
+
+        scikit-learn calls this if there are several scorers, with a ``method_caller`` that computes
+        each prediction only once. ``__call__`` passes ``_call``, which has no cache.
+        """
         kwargs = {**self._kwargs, **kwargs}
         attributes = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
         if not is_lazy(X, y_true, *attributes.values()):
@@ -276,14 +288,17 @@ class FairnessScorer(_BaseScorer):
             for param, values in attributes.items()
             if values is not None and (self._compares_groups or param == "query_id")
         }
-        if not self._compares_groups:  # a metric of others: it reads rows in memory only
+        if not self._compares_groups:  # such as scikit-learn's, which read rows in memory only
             arguments = [_gathered(values) for values in arguments]
             kwargs = {name: _gathered(values) for name, values in kwargs.items()}
         result = self._metric(*arguments, **kwargs)
         return self._sign * result
 
     def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
-        """Return what is passed of an attribute, or found in columns of X, or None."""
+        """Return an argument of ``_OPTIONS``: what was passed, or columns of X, or None.
+
+        What was passed is taken out of ``kwargs``.
+        """
         values, columns = kwargs.pop(param, None), self._columns[param]
         if columns is None:
             return values
@@ -339,13 +354,14 @@ def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
 
 
 def _gathered(values: Any) -> Any:
+    """Return a Dask collection as an array in memory, and anything else as it is."""
     return np.asarray(values) if is_lazy(values) else values
 
 
 def _lazy_response(
     estimator: object, X: MatrixLike, method: str, taken: dict[str, Any], pos_label: ClassLabel
 ) -> Any:
-    """Return the response to a Dask collection as a Dask array, made where the blocks are."""
+    """Return the predictions for a Dask collection as a Dask array, computed block by block."""
     dtype: Any = np.float64
     if method == "predict" and not is_regressor(estimator):
         dtype = getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
@@ -357,6 +373,7 @@ def _lazy_response(
 def _response_of_block(
     block: dict[str, Any], estimator: object, method: str, pos_label: ClassLabel, dtype: Any
 ) -> Any:
+    """Return the predictions for one block, which has "X" and perhaps groups, and may be empty."""
     if not block["X"].shape[0]:
         return np.empty(0, dtype)
     X, taken = block["X"], {name: values for name, values in block.items() if name != "X"}
@@ -436,7 +453,8 @@ def make_fairness_scorer(
         greater_is_better = known[underlying]
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    if not known.get(underlying, True):  # ratios have no sign
+    # Metrics that are better if smaller must not have a sign. Ratios have none.
+    if not known.get(underlying, True):
         refuse_signed(**getattr(metric, "keywords", {}) | kwargs)
     if worst_class:
         metric = WorstClass(metric, known.get(underlying, greater_is_better))

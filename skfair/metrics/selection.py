@@ -3,6 +3,11 @@
 Everything is a function of how many people a group has and how many of them were selected, so a
 published table can be checked without its rows. Flags and shortfalls are computed in whole
 numbers: 48 of 100 is exactly four fifths of 60 of 100, and therefore not below it.
+
+``impact_ratios`` and ``selection_tests`` check their counts (``_checked_counts``). The impact
+report of ``skfair.report`` has checked counts, and calls ``compare_counts``, ``ratios_to`` and
+``mantel_haenszel``. In all functions, ``k1`` of ``n1`` people of a group were selected, and ``k0``
+of ``n0`` of its reference group.
 """
 
 from __future__ import annotations
@@ -16,12 +21,13 @@ from scipy import special, stats
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Tables further from the mean than this many standard deviations have no probability left.
+# Fisher's test leaves out tables further from the mean than this many standard deviations, since
+# their probability is 0 in floating point.
 _FAR = 40
 
 
 class Counts(NamedTuple):
-    """A group and the one that it is compared with; the arrays have one entry per comparison."""
+    """Counts of groups and of their reference groups; the arrays have one entry per comparison."""
 
     selected: IntArray
     n_rows: IntArray
@@ -150,7 +156,7 @@ def selection_tests(
 
 
 def compare_counts(counts: Counts) -> pd.DataFrame:
-    """Return all tests of counts that were checked."""
+    """Return the table of ``selection_tests``, for counts that were checked."""
     (k1, n1, k0, n0), z = counts, counts.z
     with np.errstate(invalid="ignore", divide="ignore"):
         odds_ratio = k1 * (n0 - k0) / (k0 * (n1 - k1))
@@ -176,24 +182,30 @@ def compare_counts(counts: Counts) -> pd.DataFrame:
 def ratios_to(
     selected: IntArray, n_rows: IntArray, reference_selected: IntArray, reference_n_rows: IntArray
 ) -> FloatArray:
-    """Return ratios of rates, rounded once; NaN if nobody of the reference group is selected."""
+    """Return (k1 / n1) / (k0 / n0), computed as one quotient of whole numbers.
+
+    It is NaN if nobody of the reference group is selected.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = (selected * reference_n_rows) / (n_rows * reference_selected)
     return np.asarray(np.where(reference_selected > 0, ratios, np.nan))
 
 
 def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
-    """Return the two-sided p-value of Fisher's exact test of one table, and the mid-p one.
+    """Return the two-sided p-value of Fisher's exact test of one table, and its mid-p-value.
 
-    Tables with its margins that are at most as probable are as extreme.
+    Given the margins of a table, x of the selected people are in the group with a hypergeometric
+    probability. The p-value is that of all x that are at most as probable as ``k1``. The
+    mid-p-value counts the observed table half.
     """
     n_selected = k1 + k0
-    total, at = n1 + n0, n1 * n_selected / (n1 + n0)
-    margin = _FAR * np.sqrt(at * (1 - at / n1) * n0 / total) + _FAR
-    first = max(0, n_selected - n0, int(at - margin))
-    last = min(n1, n_selected, int(at + margin))
+    total, mean = n1 + n0, n1 * n_selected / (n1 + n0)
+    margin = _FAR * np.sqrt(mean * (1 - mean / n1) * n0 / total) + _FAR
+    first = max(0, n_selected - n0, int(mean - margin))
+    last = min(n1, n_selected, int(mean + margin))
     if not first <= k1 <= last:
         return 0.0, 0.0
+    # Probabilities from x to x + 1 grow by these factors. They are known up to a common factor.
     counts = np.arange(first, last + 1, dtype=np.float64)
     x = counts[:-1]
     growth = (n1 - x) * (n_selected - x) / ((x + 1) * (n0 - n_selected + x + 1))
@@ -207,12 +219,14 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
 def mantel_haenszel(strata: Counts) -> tuple[float, float]:
     """Return the common odds ratio of strata, and the p-value of Cochran, Mantel and Haenszel.
 
-    The statistic has a continuity correction of one half. NaN if no stratum compares anything.
+    Each entry of ``strata`` is the counts of one stratum. Strata without people of one group, or in
+    which everybody or nobody is selected, are left out. If none is left, both are NaN. The
+    statistic has a continuity correction of one half.
     """
-    k1, n1, k0, n0 = (counts_of_group.astype(np.float64) for counts_of_group in strata)
+    k1, n1, k0, n0 = (numbers.astype(np.float64) for numbers in strata)
     total, chosen = n1 + n0, k1 + k0
-    counts = (n1 > 0) & (n0 > 0) & (chosen > 0) & (chosen < total)
-    k1, n1, k0, n0, total, chosen = (numbers[counts] for numbers in (k1, n1, k0, n0, total, chosen))
+    compares = (n1 > 0) & (n0 > 0) & (chosen > 0) & (chosen < total)
+    k1, n1, k0, n0, total, chosen = (own[compares] for own in (k1, n1, k0, n0, total, chosen))
     if not total.size:
         return np.nan, np.nan
     variance = (n1 * n0 * chosen * (total - chosen) / (total**2 * (total - 1))).sum()
@@ -223,7 +237,10 @@ def mantel_haenszel(strata: Counts) -> tuple[float, float]:
 
 
 def _is_fragile(counts: Counts) -> BoolArray:
-    """Whether one person more in the group and one fewer in the reference turns the flag."""
+    """Whether the four-fifths flag is raised, but would not be if two people had changed.
+
+    They are one more person selected in the group, and one fewer in the reference group.
+    """
     turned = counts._replace(
         selected=np.minimum(counts.selected + 1, counts.n_rows),
         reference_selected=np.maximum(counts.reference_selected - 1, 0),
@@ -232,15 +249,19 @@ def _is_fragile(counts: Counts) -> BoolArray:
 
 
 def _more_for_share(counts: Counts, part: int, whole: int) -> IntArray:
-    """Return how many more must be selected for so large a part of the reference rate."""
+    """Return how many more must be selected to reach part / whole of the reference rate."""
     k1, n1, k0, n0 = counts
     return np.asarray(np.maximum(-((whole * k1 * n0 - part * k0 * n1) // (whole * n0)), 0))
 
 
 def _more_for_two_deviations(counts: Counts) -> IntArray:
-    """Return how many more must be selected for a rate less than two deviations lower."""
+    """Return how many more must be selected, so that z is above -2.
+
+    z rises with the number selected, so the number is found by halving: ``high`` is enough (equal
+    rates), and ``low`` is not (-1 at first, which stands for "0 may be enough").
+    """
     low, high = np.full(counts.selected.shape, -1), _more_for_share(counts, 1, 1)
-    while (high - low > 1).any():  # z rises with the number selected
+    while (high - low > 1).any():
         middle = (low + high) // 2
         more = counts._replace(selected=counts.selected + np.maximum(middle, 0))
         is_enough = more.z > -2
@@ -252,7 +273,10 @@ def _more_for_two_deviations(counts: Counts) -> IntArray:
 def _checked_counts(
     selected: ColumnLike, n_rows: ColumnLike, names: tuple[str, str]
 ) -> tuple[IntArray, IntArray]:
-    """Return counts as whole numbers; raise where more were selected than there are."""
+    """Return both counts as whole numbers; raise if more were selected than there are.
+
+    ``names`` are the names of the two arguments, for messages.
+    """
     counts = []
     for values, name in zip((selected, n_rows), names, strict=True):
         try:
