@@ -1,9 +1,13 @@
 """The base of all displays: reading an estimator, checking numbers, starting a picture.
 
-A display keeps to itself what its numbers are, how they are computed, and how they are drawn.
-``from_estimator`` asks a fitted model and hands over to ``from_predictions``, which computes the
-numbers and hands over to ``plot``. Each passes on the keyword arguments that it does not need. The
-docstring of the base holds the paragraphs that several displays share.
+Each file of a display says what its numbers are, how they are computed, and how they are drawn.
+``from_estimator`` asks a fitted model and calls ``from_predictions``, which computes the numbers,
+makes the display and calls ``plot``. Each passes on the keyword arguments that it does not need.
+
+Displays call the methods of ``Display`` in this order: ``_groups`` (whose groups?), ``_start`` or
+``_panels`` (which axes?) and ``_label``. ``ScoreDisplay`` adds ``from_estimator`` for displays of
+scores. The functions at the end check arguments. The docstring of ``Display`` holds the paragraphs
+that several displays share, and ``documented`` adds them where they are missing.
 """
 
 from __future__ import annotations
@@ -67,12 +71,13 @@ class Display:
     """
 
     name: str | None = None
-    # matplotlib Axes, or an array of them; matplotlib's types know no dicts of options
+    # matplotlib Axes, or an array of them. It is Any, since the types of matplotlib refuse options
+    # that are passed as a dict.
     ax_: Any
 
     @classmethod
     def _needs_matplotlib(cls, method: str) -> str:
-        """Return the full name of a method; raise if matplotlib, which it needs, is missing."""
+        """Return "Class.method" for messages; raise at once if matplotlib is missing."""
         caller = f"{cls.__name__}.{method}"
         check_matplotlib(caller)
         return caller
@@ -123,8 +128,9 @@ class Display:
     ) -> tuple[Any, int]:
         """Return the axes to draw on, and the number of series that they show already.
 
-        ``alone`` is the message for axes that show data where the display needs axes of its own;
-        ``rows`` are the names and the sizes of the rows of the display, if it has rows.
+        New series take the next colours. If the display cannot share its axes, ``alone`` is the
+        message for axes that show data already; otherwise it is empty. ``rows`` are the names and
+        the sizes of the rows of the display, if it has a row for each group.
         """
         ax = axes_for(self, ax, figsize)
         start = n_series(ax)
@@ -139,10 +145,10 @@ class Display:
         self,
         ax: OneOrMoreAxes,
         names: Sequence[object],
-        kind: str,  # of what the panels show, such as "column"
+        kind: str,  # the word for what a panel shows, such as "column"
         figsize: tuple[float, float],
         n_columns: int = 1,
-        alone: str = "",  # the message for axes that show something, if the display continues none
+        alone: str = "",  # as in _start
     ) -> list[Any]:
         """Return one Axes per name: the given ones, or those of a new figure."""
         if ax is None:
@@ -187,7 +193,7 @@ class ScoreDisplay(Display):
     """Base of the displays of scores."""
 
     from_predictions: ClassVar[Callable[..., Any]]
-    # Options of displays whose scores are probabilities
+    # Arguments of from_predictions that from_estimator adds if the scores are probabilities
     _of_probabilities: ClassVar[dict[str, Any]] = {}
 
     @classmethod
@@ -245,7 +251,7 @@ def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
 def if_given(
     check: Callable[..., _Checked], values: Any, name: str, *options: Any
 ) -> _Checked | None:
-    """Return checked values, or None where there are none."""
+    """Return ``check(values, name, *options)``, or None if ``values`` is None."""
     return None if values is None else check(values, name, *options)
 
 

@@ -1,5 +1,9 @@
 """Parts of the pictures of scores: densities, histograms, and percentile intervals of groups.
 
+``GroupScoreDisplay`` uses all of them, and ``CCDFCurveDisplay`` those of intervals. An *outline* is
+a pair of arrays: grid points and the density at each, or edges of bins and one height fewer. If all
+scores are equal there is no density, and the outline has one position and no heights.
+
 Large samples are counted on a fine grid before smoothing, which changes nothing visible and keeps
 the cost independent of the number of rows.
 """
@@ -39,7 +43,11 @@ def density(
     bw_method: Bandwidth,
     bounds: tuple[float, float] | None,
 ) -> Outline:
-    """Evaluate the density of scores on a grid; no heights if all scores are equal."""
+    """Return the density of scores on a grid, or an outline without heights if they are equal.
+
+    ``bounds`` are the ends of the range of the scores, if it has ends: the density is reflected
+    there.
+    """
     scores, weights = scores[weights > 0], weights[weights > 0] / weights.max()
     n_effective = weights.sum() ** 2 / (weights**2).sum()
     low, high = scores.min(), scores.max()
@@ -48,8 +56,8 @@ def density(
             f"scores from {low:g} to {high:g} are too far apart for a density. Divide them, or "
             "pass kind='hist'."
         )
-    # Equal up to rounding, so close that squares vanish, or one row that outweighs all others:
-    # nothing to estimate from.
+    # There is nothing to estimate from if scores are equal up to rounding, or so close that their
+    # squares are 0, or if one row outweighs all others.
     smallest = max(1e-9 * max(abs(low), abs(high)), 1e-150)
     if high - low <= smallest or n_effective - 1 < 1e-9:
         return np.array([scores[np.argmax(weights)]]), np.empty(0)
@@ -61,19 +69,20 @@ def density(
         seen = weights.sum() ** 2 / (weights**2).sum()
         factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
     kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
-    # Three bandwidths beyond the outermost scores 99.7% of their kernels are drawn.
+    # The grid reaches three bandwidths beyond the outermost scores, where 99.7% of their kernels
+    # are drawn.
     margin = 3 * float(np.sqrt(kernels.covariance[0, 0]))
     lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
     x = np.linspace(max(low - margin, lowest), min(high + margin, highest), 400)
     heights = kernels(x)
     for end in (lowest, highest):
-        if np.isfinite(end):  # what would leak over the end is reflected
+        if np.isfinite(end):  # the density that would lie beyond the end is reflected
             heights = heights + kernels(2 * end - x)
     return x, heights
 
 
 def _bandwidth(bw_method: Bandwidth, n: float) -> float:
-    """Return the bandwidth in standard deviations of the scores; as scipy for n rows."""
+    """Return the bandwidth in standard deviations of the scores, as scipy does for n rows."""
     if bw_method == "scott":
         return float(n**-0.2)
     if bw_method == "silverman":
@@ -93,7 +102,10 @@ def draw_outline(
     options: dict[str, Any],
     overrides: dict[str, Any],
 ) -> Any:
-    """Draw the outline of a group as a series: a line, or steps if x are the edges of bins."""
+    """Draw an outline as a series: a line, or steps if x are the edges of bins (one more than y).
+
+    ``options`` are those of the display, and ``overrides`` those of the user.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
@@ -108,7 +120,7 @@ def draw_outline(
 def shade_ranges(
     ax: Any, x: FloatArray, y: FloatArray, base: float, style: Look, ranges: FloatArray
 ) -> list[Any]:
-    """Fill the parts of a density, or of a histogram, that lie in the intervals."""
+    """Fill the parts of an outline that lie in some ranges of scores, (n_ranges, 2)."""
     from matplotlib.colors import to_rgba
 
     options: dict[str, Any] = {
@@ -131,12 +143,12 @@ def shade_ranges(
 
 
 def bounds_of_groups(interval: IntervalLike | None, levels: GroupLevels) -> list[FloatArray] | None:
-    """Return the (low, high) pairs of each group; None if there is no interval."""
+    """Return the (low, high) pairs of each group for the user's ``interval``, or None."""
     return None if interval is None else Intervals(interval, levels).bounds
 
 
 def pairs_of_groups(interval: Sequence[ArrayLike] | None) -> list[FloatArray] | None:
-    """Return the intervals of each group, or curve, as tables of (low, high) pairs."""
+    """Return the given intervals of each group, or curve, as arrays (n_pairs, 2), or None."""
     if interval is None:
         return None
     return [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in interval]
@@ -152,14 +164,16 @@ def interval_text(bounds: Sequence[FloatArray]) -> str:
 def score_ranges(scores: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
     """Return the lowest and the highest score inside each percentile interval of one group.
 
-    The row at descending position i owns the ranks between the share of the group above it and the
-    share at or above it. An interval that reaches the top or the bottom has no end there.
+    Each row owns the ranks between the share of the group above it and that share with the row
+    included. An interval that begins at rank 0 has no highest score (infinity), and one that ends
+    at rank 1 has no lowest score (minus infinity).
     """
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
     mass = weights[order]
     rank = np.cumsum(mass) / mass.sum()
-    # The first row whose ranks reach above the low end, and the one that owns the high end.
+    # The first row whose ranks go beyond the low end, and the row that owns the high end. The last
+    # row is left out of the search, so that it is found if rounding keeps the ranks below the end.
     best = np.searchsorted(rank[:-1], bounds[:, 0] + ROUNDING, side="right")
     worst = np.searchsorted(rank[:-1], bounds[:, 1] - ROUNDING)
     highest = np.where(bounds[:, 0] <= 0, np.inf, descending[best])

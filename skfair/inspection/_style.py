@@ -33,16 +33,18 @@ PALETTE = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#595959"
 
-# Letters of a line of a name, and entries of a column of a legend.
+# Letters in a line of a name, and entries in a column of a legend.
 _LINE, _COLUMN = 38, 18
-# Inches of a letter of a label or legend (10 points, the default), and of the sample in a legend
-# with the space around both.
+# Width in inches: of a letter of a label or legend (in the default size of 10 points), and of the
+# line sample in a legend with the space around it and the text.
 LETTER, _SAMPLE = 0.085, 0.8
 
 # More groups than these have a legend beside the axes: they are as many as there are colours.
 _MOST_INSIDE = len(PALETTE)
 
-# Marks the artists of data series, so that a second plot on the same axes can count them.
+# Artists of data series are marked by this gid (``as_series``), so that a second plot on the same
+# axes can count them (``n_series``). Other artists that are drawn only once have the gid
+# "skfair-..." (``as_reference``, ``is_first``).
 _SERIES = "skfair-series"
 
 
@@ -57,7 +59,7 @@ class Look(NamedTuple):
 
 def look(number: int) -> Look:
     """Return the look of series ``number``; the first 64 differ from each other."""
-    # After a full round of colours the other carriers are shifted against them.
+    # After a full round of colours, markers and the others are shifted by one against the colours.
     other = (number + number // len(PALETTE)) % len(MARKERS)
     dashes = [(5, 1), (3, 1, 1, 1), (1, 1), (8, 3, 1, 3, 1, 3)]
     linestyles = ["-", "--", "-.", ":", *((0, own) for own in dashes)]
@@ -109,7 +111,10 @@ def with_options(kind: type[Artist], defaults: dict[str, Any], overrides: dict[s
 def draw_line(
     ax: Axes, x: ArrayLike, y: ArrayLike, style: Look, overrides: dict[str, Any], **options: Any
 ) -> Any:
-    """Draw a line in the look of a series and count it as one; the user's options go before."""
+    """Draw a line in the look of a series, and count it as one.
+
+    ``overrides`` are the user's options, which replace the others.
+    """
     from matplotlib.lines import Line2D
 
     options = {"color": style.color, "linestyle": style.linestyle, **options}
@@ -134,7 +139,7 @@ def is_first(ax: Axes, what: str) -> bool:
 
 
 def as_reference(artist: Artist, what: str) -> None:
-    """Remember that ``what`` has been drawn."""
+    """Mark an artist as ``what``, so that it is not drawn again, see ``is_first``."""
     artist.set_gid(f"skfair-{what}")
 
 
@@ -145,8 +150,8 @@ def plain(text: str) -> str:
     a formula, and leaves labels that begin with an underscore out of legends.
     """
     text = visible(text.replace("\n", " "))
-    # Three lines. With twice as many letters a name takes six, with half as many names are cut that
-    # are read in full today.
+    # 90 letters are three lines. With 180 a name would take six, and with 45 names would be cut
+    # that are read in full today.
     if len(text) > 90:
         text = f"{text[:60]}…{text[-30:]}"
     lines = textwrap.fill(text, _LINE).replace("$", r"\$")
@@ -173,7 +178,7 @@ def legend_beside(
     handles: Iterable[Any] | None = None,
     *,
     reverse: bool = False,
-    widen: bool = False,  # the figure, so that the axes stay as large as they are
+    widen: bool = False,  # whether to widen the figure, so that the axes keep their size
     **options: Any,
 ) -> None:
     """Place the legend to the right of the axes, where it covers no data."""
@@ -189,7 +194,10 @@ def legend_beside(
 
 
 def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bool:
-    """Place the legend within the axes, or beside them if there are many groups; say whether."""
+    """Place the legend within the axes, or beside them if there are many groups.
+
+    Return whether it is beside them. ``widen`` is that of ``legend_beside``.
+    """
     is_beside = n_groups > _MOST_INSIDE
     if is_beside:
         legend_beside(ax, widen=widen)
@@ -199,7 +207,7 @@ def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bo
 
 
 def label_rows(ax: Axes, names: Sequence[str], sizes: Sequence[str] | None = None) -> None:
-    """Write one name per row at y = 0, 1, ... from the top; refuse rows of other names.
+    """Write one name per row at y = 0, 1, ... from the top; raise if axes have other rows already.
 
     Sizes (``n = 120``) are written below the names. They are left out when an earlier plot on the
     same axes counted other rows.

@@ -194,7 +194,8 @@ class GroupCalibrationDisplay(Display):
             counted = members[weights[members] > 0]
             own, scores = weights[counted], rows.values[counted]
             bins, n_own = _bins(scores, own, n_bins)
-            of_rows = None, rows.units and rows.units.taken(counted)  # no squares
+            # The squares of the weights follow from the weights, hence None.
+            of_rows = None, rows.units and rows.units.taken(counted)
             shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own, *of_rows)
             means = np.bincount(bins, own * scores) / shares.weight
             curves.append((means, shares.means, *shares.interval(confidence)))
@@ -235,7 +236,11 @@ class GroupCalibrationDisplay(Display):
 
 
 def _bins(scores: FloatArray, weights: FloatArray, n_bins: int) -> tuple[IntArray, int]:
-    """Put rows into bins of about the same weight by their scores; number those that have rows."""
+    """Return the bin of each row, and how many bins have rows.
+
+    Rows are put into ``n_bins`` bins of about the same weight by their scores. Rows with equal
+    scores share a bin, so some bins may have no rows. These get no number.
+    """
     levels, place = np.unique(scores, return_inverse=True)
     mass = np.bincount(place, weights, levels.size)
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()

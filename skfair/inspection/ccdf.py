@@ -145,7 +145,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
         groups = rows.groups.cells
         chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
-        # Groups of other attributes overlap with the reference.
+        # Only groups of the same attribute are compared: others overlap with the reference.
         attribute = groups.attribute_of_group
         others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]
         if not others:
@@ -196,7 +196,8 @@ class CCDFCurveDisplay(ScoreDisplay):
         others = self.group_names[0] if len(self.group_names) == 1 else "other groups"
         ax.set_xlabel(_style.plain(f"Share of {self.reference_name} selected"))
         ax.set_ylabel(_style.plain(f"Share of {others} selected"))
-        # In the corner that the curves leave free.
+        # The legend is put into the corner that the curves leave free: below the diagonal if they
+        # are mostly above it (sum of y - x).
         drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]
         free = "lower right" if np.sum([np.diff(xy).mean() for xy in drawn]) > 0 else "upper left"
         if _style.legend_for(ax, len(self.group_names), widen=is_new, loc=free):
@@ -230,7 +231,7 @@ class CCDFCurveDisplay(ScoreDisplay):
 
 
 def _curve(rows: Cohort, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
-    """Return the shares above each threshold of two groups, from no row to all of them."""
+    """Return the selection rates of two groups at each threshold, from no row to all of them."""
     groups = rows.groups.cells
     codes = groups.codes[groups.attribute_of_group[reference]]
     inside = (codes == reference) | (codes == other)
@@ -239,7 +240,7 @@ def _curve(rows: Cohort, reference: int, other: int) -> tuple[FloatArray, FloatA
     masses = [(codes[inside] == group) * weights for group in (reference, other)]
     above = [np.bincount(position, weights=mass, minlength=levels.size) for mass in masses]
     table = np.concatenate([np.zeros((2, 1)), np.cumsum(np.stack(above), axis=1)], axis=1)
-    # Points within a straight piece are not needed; as in scikit-learn's roc_curve.
+    # Points within a straight piece are left out, as in scikit-learn's roc_curve.
     bends = np.any(np.diff(table, 2, axis=1) != 0, axis=0)
     table = table[:, np.concatenate([[True], bends, [True]])]
     return table[0] / table[0, -1], table[1] / table[1, -1]

@@ -124,7 +124,8 @@ class CertificateDisplay(Display):
             self._draw_line("on held-out rows", self.disparities, start),
             self._draw_line("shown for the population", self.bounds, start + 1),
         ]
-        # The names of the lines at their ends: above the first one, but not over the upright axis.
+        # The name of the first line stands above its end, but not over the y axis. That of the
+        # second line stands to the right of its end.
         left = max(self.disparities[-1], 0.12 * float(np.max(self.bounds)))
         colors, height = [line.get_color() for line in self.lines_], self.accuracies[-1]
         self._write("on held-out\nrows", left, height, (0, 4), color=colors[0], ha="center")
@@ -146,18 +147,19 @@ class CertificateDisplay(Display):
         return self
 
     def _draw_line(self, label: str, disparities: FloatArray, number: int) -> Any:
+        """Draw accuracies against disparities, in the look of this series."""
         marker = marker_of_few(look(number), disparities.size)
         options = {"lw": 1.5, "label": label, "marker": marker}
         return draw_line(self.ax_, disparities, self.accuracies, look(number), {}, **options)
 
     def _write(self, text: str, x: float, y: float, by: tuple[int, int], **options: Any) -> None:
-        """Write a text, this many points away from a place."""
+        """Write a text at (x, y), moved by this many points to the right and up."""
         options = {"textcoords": "offset points", "va": "bottom"} | options
         self.ax_.annotate(text, (x, y), xytext=by, **options)
 
 
 def _limit(estimator: Any) -> float | None:
-    """Return the limit of all constraints; None if there are several."""
+    """Return the limit that all constraints share, or None if they have different ones."""
     constraints = np.ravel(np.array(estimator.constraint, dtype=object))
     own = [getattr(constraint, "own_limit", None) for constraint in constraints]
     limits = [estimator.max_disparity if limit is None else limit for limit in own]

@@ -1,4 +1,8 @@
-"""Shares of the groups in each cluster, as stacked bars beside the shares in the sample."""
+"""Shares of the groups in each cluster, as stacked bars beside the shares in the sample.
+
+With several attributes (``intersectional=False``) each cluster has one bar per attribute, and
+``attribute_of_group`` says which attribute a group belongs to.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +183,7 @@ class ClusterCompositionDisplay(Display):
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
         clusters = [_style.plain(name) for name in self.cluster_names]
         letters = _style.longest_line([*clusters, *sizes])
-        # How wide the bars of a new figure are, and the legend beside them
+        # In inches: the width of the bars in a new figure, and of the legend beside them
         room = max((letters + 1) * _style.LETTER, 0.25 * n_attributes) * n_clusters
         entries = [_style.plain(name) for name in self.group_names]
         column = _style.LETTER * max(12, _style.longest_line(entries)) + 0.7
@@ -204,7 +208,8 @@ class ClusterCompositionDisplay(Display):
         ax.set_xticks(range(n_clusters), labels, rotation=90 if turned else 0)
         ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
         ax.set(xlabel="Cluster", ylabel="Share of the cluster")
-        # Upwards, as the bars are stacked; the dashed line last.
+        # The legend is reversed: its entries are in the order of the stacked bars, from the top
+        # down, and the dashed line is last.
         _style.legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
         return self
 
@@ -230,7 +235,7 @@ class ClusterCompositionDisplay(Display):
             below = below + self.shares[g]
         heights = np.cumsum(self.overall_shares[members])[:-1]
         if heights.size:
-            # Lines of several attributes must not cross each other's bars.
+            # With one attribute a line crosses all bars. With several, each bar has its own line.
             ends = np.stack([x - width / 2, x + width / 2])
             if n_attributes == 1:
                 ends = np.array([[-0.5], [n_clusters - 0.5]])

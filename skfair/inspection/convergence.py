@@ -174,7 +174,7 @@ class ConvergenceDisplay(Display):
         return self
 
     def _check_columns(self, columns: str | Sequence[str] | None) -> list[str]:
-        """Return the names of the columns to draw."""
+        """Return the names of the columns to draw: the given ones, or the usual ones if None."""
         if columns is None:
             usual = [column for column in _DEFAULT_COLUMNS if column in self.history]
             chosen = usual or [column for column in self.history if column not in _AXES]
@@ -189,7 +189,7 @@ class ConvergenceDisplay(Display):
         return chosen
 
     def _steps(self, x: str) -> FloatArray:
-        """Return what runs from left to right."""
+        """Return the numbers on the x axis, one for each recorded iteration."""
         if not isinstance(x, str) or x not in _AXES:
             raise ValueError(f"x must be 'iteration', 'passes' or 'seconds', got {x!r}.")
         if x in self.history:
@@ -203,7 +203,10 @@ class ConvergenceDisplay(Display):
 
 
 def _scale_towards_zero(ax: Axes) -> None:
-    """Choose the scale for all lines of a panel: logarithmic, with a place for 0 if needed."""
+    """Make the y axis of a panel logarithmic, or "symlog" if a line of it reaches 0.
+
+    Without a positive value the axis stays linear.
+    """
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in ax.lines])
     positive = values[values > 0]
     if not positive.size:
@@ -211,5 +214,5 @@ def _scale_towards_zero(ax: Axes) -> None:
     if positive.size == values.size:
         ax.set_yscale("log")
         return
-    # Smallest positive value, or what is small enough to be called 0 beside the largest.
+    # Below this value the axis is linear: the smallest positive value, or 1e-8 of the largest.
     ax.set_yscale("symlog", linthresh=max(positive.min(), positive.max() / 1e8))

@@ -1,8 +1,8 @@
 """Trade-off fronts: cost against balance of clusterings, disparity against accuracy of classifiers.
 
-Both are the same picture: points with two criteria, the staircase of those that no other point
-dominates, the rest hollow. Which direction is better is part of the data, so that differences
-(smaller is fairer) and ratios (larger is fairer) are both drawn right.
+Both are the same picture: points with two criteria, a staircase through those that no other point
+dominates, and the others hollow. The display stores which direction of each criterion is better, so
+that differences (smaller is fairer) and ratios (larger is fairer) are both drawn right.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ class FairnessFrontDisplay(Display):
         self.is_nondominated = nondominated(cost, gain)
         front = np.flatnonzero(self.is_nondominated)
         front = front[np.argsort(cost[front])]
-        # From each point of the front straight in x to the next one, then up in y; at both ends
-        # as far as there are points.
+        # The staircase goes from each point of the front along x to the next one, and then along y.
+        # At both ends it goes as far as there are points: to the largest cost, and the smallest
+        # gain.
         steps = np.repeat(front, 2)
         corners_x, corners_y = np.append(steps, cost.argmax()), np.append(gain.argmin(), steps)
         self.staircase = np.stack([self.x[corners_x], self.y[corners_y]], axis=1)
@@ -327,7 +328,11 @@ class FairnessFrontDisplay(Display):
 
 
 def _knee(front: NDArray[np.intp], cost: FloatArray, gain: FloatArray) -> int | None:
-    """Return the point of the sorted front farthest above the line between its ends."""
+    """Return the point of the sorted front that is farthest above the line between its ends.
+
+    Costs and gains are measured as shares of the way between the ends. None if the front has less
+    than three points, or if no point is above the line.
+    """
     if front.size < 3:
         return None
     # Costs and gains of a front both grow strictly from point to point.
@@ -340,7 +345,7 @@ def _knee(front: NDArray[np.intp], cost: FloatArray, gain: FloatArray) -> int | 
 
 
 def _position(point: int | str | None, n_points: int, names: Sequence[str] | None) -> int | None:
-    """Return the position of a point given by its position or name."""
+    """Return the position from 0 of the ``selected`` point: its position, or its name, or None."""
     if point is None:
         return None
     if isinstance(point, str):
@@ -355,7 +360,7 @@ def _position(point: int | str | None, n_points: int, names: Sequence[str] | Non
 
 
 def _at_least_zero(values: ArrayLike, name: str) -> FloatArray:
-    """Return numbers; negative ones raise, for they come from negated scores."""
+    """Return checked numbers; raise for negative ones, which usually are negated scores."""
     numbers = check_scores(values, name)
     if numbers.min() < 0:
         raise ValueError(

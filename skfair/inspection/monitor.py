@@ -1,4 +1,4 @@
-"""Disparity over time: the history of a monitor."""
+"""Disparity over time: the history of a monitor (``DisparityMonitor.history_``)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ class MonitorDisplay(Display):
         batches = [point[0] for point in points]
         at = None
         if alarm is not None:
-            # Not every batch is kept; one after the last that is stands at the end.
+            # The history may lack the batch of the alarm. The next one in it takes its place, or
+            # the last one.
             last = len(batches) - 1
             at = next((i for i, number in enumerate(batches) if number >= alarm.batch), last)
         of_attribute, ratio = (
@@ -182,7 +183,7 @@ class MonitorDisplay(Display):
 
 
 def _name_of(reference: Any, attribute: str) -> str | None:
-    """Return what the reference group of an attribute is called; None if there is none."""
+    """Return the name of the reference group of an attribute ("" for crossed groups), or None."""
     if isinstance(reference, Mapping):
         levels = [reference.get(attribute)] if attribute else list(reference.values())
         return None if levels[0] is None else ", ".join(map(str, levels))

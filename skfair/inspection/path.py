@@ -1,4 +1,8 @@
-"""Rates of groups before and after a limit, with a panel for each limit of a path."""
+"""Rates of groups before and after a limit, with a panel for each limit of a path.
+
+``from_path`` makes one ``group_report`` of the decisions before and one of each model. ``plot``
+draws a panel for each model: two dots for each group, and the way between them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from skfair.utils.validation import check_scores
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Panels beside each other: of four, the numbers at the dots of two groups run into each other.
+# Panels beside each other. With four, the numbers at the dots of two groups overlap.
 _MOST_COLUMNS = 3
 _LEGEND: Any = {"loc": "outside lower center", "ncols": 2}
 
@@ -199,7 +203,7 @@ class FairnessPathDisplay(Display):
             self._draw_dots(panel, table, rate, kwargs)
             panel.set_title(f"{titles[k]}\n{_reached(table, rate)}", loc="left", size="medium")
             panel.set_xlim(0, 1.12 * (np.nanmax([0.0, *ends]) or 1.0))
-            if k >= len(panels) - n_columns:  # some stand above a place without a panel
+            if k >= len(panels) - n_columns:  # the lowest panel of its column
                 panel.tick_params(labelbottom=True)
                 panel.set_xlabel(rate.replace("_", " "))
         level = before.attrs.get("confidence")
@@ -210,7 +214,7 @@ class FairnessPathDisplay(Display):
         return self
 
     def _draw_dots(self, panel: Axes, table: pd.DataFrame, rate: str, overrides: Any) -> None:
-        """Draw for each group a dot where it was, a dot where it is, and the way between them."""
+        """Draw for each group its rate before and in ``table``, and a line between them."""
         from matplotlib.lines import Line2D
 
         low, new, high = (
@@ -234,7 +238,10 @@ class FairnessPathDisplay(Display):
 
 
 def _reached(table: pd.DataFrame, rate: str) -> str:
-    """Return the largest difference between two groups and the accuracy, as far as they exist."""
+    """Return a text with the largest difference between two groups, and with the accuracy.
+
+    Each part is left out if the report does not have it.
+    """
     texts, rates, n_rows = [], table[rate].iloc[:-1].dropna(), table["n"].iloc[:-1].sum()
     # Groups of several attributes overlap, and have no gap in common.
     if n_rows == table["n"].iloc[-1] and len(rates) > 1:

@@ -1,4 +1,10 @@
-"""Rates of each group with confidence intervals."""
+"""Rates of each group with confidence intervals.
+
+``from_estimator`` predicts and calls ``from_predictions``, which makes a ``group_report`` and calls
+``from_report``, which reads the numbers from the table (``_numbers``) and calls ``plot``. If the
+report has a reference group, differences from it are drawn instead of rates, and the reference
+group takes the place of the whole sample in the last row.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +39,8 @@ from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import did_you_mean, listed
 
-# The columns of ``group_report`` that are rates; each keeps its colour in all pictures.
+# The columns of ``group_report`` that are rates, in the order of their colours. Each rate keeps its
+# colour in all pictures.
 _KNOWN_RATES = (
     "selection_rate",
     "true_positive_rate",
@@ -46,7 +53,7 @@ _KNOWN_RATES = (
 _DEFAULT_RATES = _KNOWN_RATES[:3]
 # Models on the same axes differ by how their markers are filled.
 _FILLS = ("full", "none", "left", "top")
-_WHY = ", one row per rate and one column per group"
+_WHY = ", one row per rate and one column per group"  # for messages about a wrong shape
 
 
 @documented
@@ -364,7 +371,10 @@ class GroupRatesDisplay(Display):
         name: str | None,
         overrides: dict[str, Any],
     ) -> None:
-        """Draw a rate of all rows with its intervals, and a line at that of the whole sample."""
+        """Draw rate number i of all rows with its intervals, and a line at the whole sample's rate.
+
+        ``rows`` are the heights of its points, and ``model`` counts the displays on these axes.
+        """
         from matplotlib.lines import Line2D
 
         ax, rate, values = self.ax_, self.rates[i], np.append(self.values[i], self.overall[i])
@@ -390,19 +400,25 @@ class GroupRatesDisplay(Display):
 def _errors(
     values: FloatArray, *ends: tuple[FloatArray | None, FloatArray | None], rate: int
 ) -> FloatArray | None:
-    """Return the lengths of the error bars of a rate to the left and to the right."""
+    """Return the lengths of the error bars of a rate to the left and right, or None without ends.
+
+    ``ends`` are the lower and the upper ends, each of the groups and of the whole sample.
+    """
     lengths = []
     for (groups, overall), sign in zip(ends, (1, -1), strict=True):
         if groups is None:
             return None
         end = np.append(groups[rate], np.nan if overall is None else overall[rate])
         lengths.append(sign * (values - end))
-    # Few rows that are drawn again may all lie on one side of the rate.
+    # Bootstrap intervals of few rows may lie on one side of the rate.
     return np.maximum(lengths, 0.0)
 
 
 def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dict[str, FloatArray]:
-    """Return rates and the ends of intervals, of groups and of the last row, by argument."""
+    """Return the arguments of the display that hold rates and ends of intervals.
+
+    The last row of the report is the whole sample, or the reference group, whose difference is 0.
+    """
     numbers: dict[str, FloatArray] = {}
     for suffix in ("", "_low", "_high"):
         columns = [f"{rate}{'_difference' * has_reference}{suffix}" for rate in rates]
@@ -414,7 +430,10 @@ def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dic
 
 
 def read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
-    """Return the names of the rates; those that the report does not have raise."""
+    """Return the names of the rates to draw; raise for rates that the report does not have.
+
+    If ``rates`` is None, the usual ones are drawn.
+    """
     is_flat = isinstance(report, pd.DataFrame) and report.index.nlevels == 1
     known = [rate for rate in _KNOWN_RATES if is_flat and rate in report]
     if not known:

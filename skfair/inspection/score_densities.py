@@ -195,6 +195,7 @@ class GroupScoreDisplay(ScoreDisplay):
             "ax already shows data, and layout='rows' needs axes of its own. Use "
             "layout='overlay' for both, or other axes."
         )
+        # Axes that show rows (marked "rows" below) have no room for an overlay, either.
         needs_own = in_rows or not (ax is None or is_first(axes_for(self, ax), "rows"))
         sizes = [f"n = {values.size:,}" for values in self.scores]
         ax, start = self._start(
@@ -204,16 +205,16 @@ class GroupScoreDisplay(ScoreDisplay):
             rows=(self.group_names, sizes) if in_rows else None,
         )
         peaks = [heights.max() for _, heights in outlines if heights.size]
-        highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
+        highest = max(peaks, default=1.0) or 1.0  # 0 if the given bins contain no score
         self.curves_: list[Any] = []
         self.shades_: list[Any] = []
         base, scale = 0.0, 1.0
         for g, (x, heights) in enumerate(outlines):
             style, text, are_equal = look(start + g), self.group_names[g], not heights.size
-            if in_rows:  # rows are numbered downwards, so heights, of at most 0.85, are subtracted
+            if in_rows:  # y runs downwards, so heights are negative. They are 0.85 rows at most
                 base, scale = float(g), -0.85 / highest
                 as_reference(ax.axhline(base, color=GREY, lw=0.8, zorder=0.5), "rows")
-            if are_equal:
+            if are_equal:  # a vertical line in place of a density
                 x, heights = np.repeat(x, 2), np.array([0.0, highest])
                 text = f"{text} (all equal)"
             options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
@@ -236,7 +237,7 @@ class GroupScoreDisplay(ScoreDisplay):
     def _outlines(
         self, kind: Literal["density", "hist"], bins: Any, bw_method: _scores.Bandwidth
     ) -> list[_scores.Outline]:
-        """Return the outline of each group; one without heights if all scores are equal."""
+        """Return the outline of each group, see ``_scores``."""
         groups = list(zip(self.scores, self._weights, strict=True))
         if kind == "density":
             return [_scores.density(*group, bw_method, self.bounds) for group in groups]
@@ -251,7 +252,7 @@ class GroupScoreDisplay(ScoreDisplay):
 def _check_bounds(
     bounds: tuple[float, float] | None, scores: Sequence[FloatArray]
 ) -> tuple[float, float] | None:
-    """Return the bounds as two numbers; raise if a score lies outside."""
+    """Return the bounds as two numbers, or None; raise if a score lies outside."""
     if bounds is None:
         return None
     ends = check_numbers(bounds, "bounds")
