@@ -1,4 +1,8 @@
-"""Pre-processing: weights of the training rows before a model is fitted."""
+"""Pre-processing: ``Reweighing``, which fits any classifier with weights of the training rows.
+
+``fit`` reads the rows, computes the weights (``_weights``) and fits a clone of the classifier.
+Everything else is passed to the fitted classifier, which needs no groups.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,10 @@ if not TYPE_CHECKING:
 
 
 def _inside_has(method: str) -> Callable[[Reweighing], bool]:
-    """Return a check that raises if the classifier inside lacks a method."""
+    """Return a check for ``available_if``: it raises unless the classifier inside has a method.
+
+    Before ``fit`` it is the unfitted classifier.
+    """
 
     def check(model: Reweighing) -> bool:
         getattr(getattr(model, "estimator_", None) or model._inner(), method)
@@ -159,18 +166,19 @@ class Reweighing(
         return self
 
     def _weights(self, data: TrainingData) -> FloatArray:
-        """Return the weight of each row times that which makes group and class independent."""
+        """Return the sample weight of each row times P(g) P(c) / P(g, c); set ``classes_``."""
         self.classes_, classes = encode_classes(data.y)
         weights = np.ones(classes.size) if data.sample_weight is None else data.sample_weight
         groups = data.groups.cells().codes
-        table = np.zeros((groups.max() + 1, self.classes_.size))
+        table = np.zeros((groups.max() + 1, self.classes_.size))  # weight by group and class
         np.add.at(table, (groups, classes), weights)
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        # A cell without weight has rows without weight only.
+        # A cell without weight has only rows of weight 0, so its factor does not matter.
         factors = np.divide(product, table, out=np.ones(table.shape), where=table > 0)
         return np.asarray(weights * factors[groups, classes])
 
     def _rows(self, X: MatrixLike) -> Any:
+        """Return X for the classifier inside; raise unless it has the columns of ``fit``."""
         check_is_fitted(self)
         return read_features(self, as_rows(X), skip_check_array=True)
 

@@ -1,7 +1,8 @@
 """Download one OpenML table and read it as its row in ``_openml_specs`` says.
 
-``fetch_table`` is the whole of it: download (scikit-learn's ``fetch_openml``, so its cache), find
-the columns, turn the target into 0 and 1 and the sensitive columns into group names.
+Every ``fetch_*`` function calls ``fetch_table``, which downloads the table (by scikit-learn's
+``fetch_openml``, so with its cache), finds the columns, and turns the target into 0 and 1 and the
+sensitive columns into group names.
 
 The one idea: a table that does not look as expected is an error that names what is missing,
 never a data set with a wrong target.
@@ -38,7 +39,7 @@ def fetch_table(
         )
     except (OSError, HTTPException) as error:
         if not isinstance(error, URLError) and getattr(error, "filename", None) is not None:
-            raise  # trouble with the cache folder, whose message names the file
+            raise  # a problem with the cache folder, whose message names the file
         raise ConnectionError(
             f"OpenML data set {spec.data_id} ({spec.name!r}) could not be downloaded: {error!r}. "
             "Check the network connection, or pass as data_home a folder with a copy cached by "
@@ -46,7 +47,7 @@ def fetch_table(
         ) from error
     frame = _with_names(result.frame, spec)
     target_name = _find(frame, spec.target, spec)
-    # A column to be left out may well be absent; one to be used may not.
+    # Columns that are used must be there (``_find`` raises), but columns to drop may be absent.
     unwanted = {_letters(name) for name in spec.dropped}
     dropped = [column for column in frame.columns if _letters(column) in unwanted]
     sensitive = {a.name: _groups(frame[_find(frame, a.column, spec)], a) for a in spec.sensitive}
@@ -62,7 +63,7 @@ def fetch_table(
 
 
 def _with_names(frame: "pd.DataFrame", spec: Spec) -> "pd.DataFrame":
-    """Put the original names in place of V1, V2, ... where the table has those."""
+    """Rename columns V1, V2, ... to ``spec.columns``; other columns keep their names."""
     numbered = [f"V{i}" for i in range(1, len(spec.columns) + 1)]
     return frame.rename(columns=dict(zip(numbered, spec.columns, strict=True)))
 
@@ -81,11 +82,12 @@ def _find(frame: "pd.DataFrame", name: str, spec: Spec) -> Any:
 
 
 def _letters(name: Hashable) -> str:
+    """Return the letters and digits of a name in lower case, by which columns are compared."""
     return "".join(filter(str.isalnum, str(name).lower()))
 
 
 def _binary(column: "pd.Series", spec: Spec) -> "pd.Series":
-    """Return 1 for the positive answer and 0 otherwise."""
+    """Return 1 for the positive answer and 0 otherwise, see ``Spec.positive``."""
     import pandas as pd
 
     if not isinstance(spec.positive, str):
@@ -102,7 +104,7 @@ def _binary(column: "pd.Series", spec: Spec) -> "pd.Series":
 
 
 def _groups(column: "pd.Series", attribute: Attribute) -> "pd.Series":
-    """Return the group name of every row."""
+    """Return the group name of every row, as ``Attribute`` describes it."""
     import pandas as pd
 
     if attribute.between is not None:
@@ -123,7 +125,7 @@ def _groups(column: "pd.Series", attribute: Attribute) -> "pd.Series":
 
 
 def _in_words(column: "pd.Series") -> "pd.Series":
-    """Return the values as text; 1, 1.0 and True are all "1", as sources differ in this."""
+    """Return the values as text. 1, 1.0 and True all become "1", because sources differ in this."""
     words = {value: _word(value) for value in column.dropna().unique()}
     return column.astype(object).map(words)
 

@@ -1,12 +1,13 @@
-"""The tables that are fetched from OpenML: one row per data set.
+"""The tables that are fetched from OpenML: one ``Spec`` per data set.
 
-A row says where the table is, which column is the target and what counts as a positive answer,
-which columns name the groups, and which columns must not be features. Fetching is one function
-(``_openml.fetch_table``) that reads this table. A new data set is a new row and a docstring.
+A ``Spec`` says where the table is, which column is the target and what counts as a positive answer,
+which columns name the groups, and which columns must not be features. ``_openml.fetch_table`` reads
+it. To add a data set, add an entry to ``SPECS`` and a ``fetch_*`` function with a docstring to
+``fetchers.py``.
 
-The ids are OpenML's and never reused there. Ids and column names were written down without
-access to OpenML, so ``_openml`` looks columns up regardless of case and punctuation, and stops
-with a clear error when one is absent.
+OpenML never uses an id twice. Ids and column names were written down without access to OpenML, so
+``_openml`` looks columns up regardless of case and punctuation, and stops with a clear error when
+one is absent.
 """
 
 import math
@@ -39,9 +40,9 @@ class Spec:
     target: str
     positive: str | float
     sensitive: tuple[Attribute, ...]
-    # Not features: identifiers and survey design (meta), or known only after the fact (leak).
+    # Columns that are no features: identifiers and survey design, or known only after the fact
     dropped: tuple[str, ...] = ()
-    # Names by position, for a table whose columns are called V1, V2, ...
+    # The names of the columns in order, for a table that calls them V1, V2, ...
     columns: tuple[str, ...] = ()
 
 

@@ -62,11 +62,12 @@ def checks(constraints: dict[str, list[Any]]) -> Callable[[_Function], _Function
 def split_counts(n_samples: int, shares: Sequence[float]) -> npt.NDArray[np.int64]:
     """Split ``n_samples`` rows by ``shares`` (summing to 1), each off by less than one row.
 
-    Largest remainder: round every part down, then give the rows left over to the parts that
-    lost most; of equal losses the earlier part wins.
+    This is the method of the largest remainder: every part is rounded down, and the rows that are
+    left go to the parts that lost most by rounding. If losses are equal, the earlier part gets the
+    row.
     """
     exact = n_samples * np.asarray(shares, dtype=np.float64)
-    # 1000 * 0.29 is 289.99999999999994: without the nudge a share loses a row it is owed.
+    # 1000 * 0.29 is 289.99999999999994, which must not be rounded down to 289.
     counts = np.floor(exact + 1e-9).astype(np.int64)
     order = np.argsort(counts - exact, kind="stable")
     counts[order[: n_samples - counts.sum()]] += 1
@@ -81,7 +82,7 @@ def pack_dataset(
     return_X_y: bool,
     **extra: Any,
 ) -> Any:
-    """Return ``(X, y, sensitive_features)`` or the ``Bunch`` that also names the columns."""
+    """Return ``(X, y, sensitive_features)``, or a ``Bunch`` with the ``extra`` fields as well."""
     if return_X_y:
         return data, target, sensitive
     return Bunch(

@@ -6,6 +6,9 @@ named sensitive attributes. The differences between the tables are listed in ``_
 
 The one idea: which answer is the positive one, which columns leak it and how a column of codes
 becomes groups are decisions. They are taken once, and documented here.
+
+The functions below are a name and a docstring only. The decorator ``_fetches`` puts the function
+that downloads the table in their place.
 """
 
 import os
@@ -47,7 +50,7 @@ _validated = checks(
 
 
 def _fetches(table: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
-    """Make the function that fetches a table of one that has its name and docstring."""
+    """Replace a function by one that fetches a table of ``SPECS``, keeping name and docstring."""
 
     def fetcher(described: Callable[[], None]) -> Callable[..., Any]:
         def fetch(

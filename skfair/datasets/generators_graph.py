@@ -5,8 +5,8 @@ clustering papers measure themselves: groups connect as strongly as clusters do,
 spectral clustering finds the groups, while the true clusters are perfectly balanced.
 
 The one idea: an undirected graph is a strictly upper triangular matrix and its mirror image.
-That triangle is drawn a few hundred rows at a time (no loop over rows, no n x n array of random
-numbers), so 10 000 nodes take about a second.
+``_symmetric`` draws that triangle in strips of several rows (no loop over single rows, no n x n
+array of random numbers), so 10 000 nodes take about a second.
 """
 
 import math
@@ -156,10 +156,12 @@ def make_fair_sbm(
     labels, groups = np.divmod(cell, n_groups)
 
     def is_edge(uniform: FloatArray, rows: slice) -> BoolArray:
+        """Return which entries of a strip are edges; its columns begin with its first row."""
         columns = slice(rows.start, None)
         other_cluster = labels[rows, None] != labels[None, columns]
         other_group = groups[rows, None] != groups[None, columns]
-        # 0: both the same, 1: same group, 2: same cluster, 3: neither, the order of a, b, c, d.
+        # The place in (a, b, c, d). 0: same cluster and group, 1: same group only, 2: same cluster
+        # only, 3: neither.
         kind = other_cluster.view(np.int8) + 2 * other_group.view(np.int8)
         return np.asarray(uniform < edge_probability[kind])
 
@@ -178,7 +180,7 @@ def _edge_probabilities(
             "(a, b, c, d): same cluster and group, same group only, same cluster only, neither."
         )
     if scale is None:
-        # log(1) = 0: a single node has no edges anyway.
+        # With a single node log(n) is 0, and so are the probabilities. It has no edges anyway.
         return np.asarray(np.minimum(array * (math.log(n_samples) / n_samples) ** 0.1, 1.0))
     scaled = array * scale
     if (scaled > 1).any():
@@ -196,17 +198,22 @@ def _symmetric(
     sparse_output: bool,
     dtype: type,
 ) -> Any:
-    """Return a symmetric 0/1 matrix with empty diagonal, drawn a few hundred rows at a time."""
+    """Return a symmetric 0/1 matrix with empty diagonal, drawn in strips of several rows.
+
+    ``is_edge(uniform, rows)`` decides on the entries ``[rows, rows.start:]`` by random numbers from
+    0 to 1 of that shape.
+    """
     dense: NDArray[Any] | None = None if sparse_output else np.zeros((n, n), dtype)
-    ends: list[IntArray] = []
+    ends: list[IntArray] = []  # the two ends of each edge, strip by strip
     start = 0
     while start < n:
+        # A strip has about NUMBERS entries, which fit into the cache of a core.
         rows = slice(start, min(n, start + max(1, NUMBERS // (n - start))))
-        # Entries right of the diagonal: the columns begin with the first row.
+        # triu leaves the entries to the right of the diagonal.
         edges = np.triu(is_edge(rng.random_sample((rows.stop - start, n - start)), rows), k=1)
         if dense is not None:
             dense[rows, start:] = edges
-            # On and below the diagonal there is nothing yet, so adding the mirror image is safe.
+            # The entries on and below the diagonal are still 0, so the mirror image can be added.
             dense[start:, rows] += edges.T.astype(dtype)
         else:
             ends.append((np.argwhere(edges) + start).astype(np.int32))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Attribute -> level -> (default share, weight of the bias against this level).
+# Attribute -> level -> (default share of the rows, factor of the bias against this level).
 _LEVELS: dict[str, dict[str, tuple[float, float]]] = {
     "sex": {"female": (0.45, 1.0), "male": (0.55, 0.0)},
     "ethnicity": {"A": (0.7, 0.0), "B": (0.2, 0.7), "C": (0.1, 1.0)},
@@ -115,18 +115,20 @@ def make_loans(
     """
     import pandas as pd
 
-    n_samples = int(n_samples)  # numpy refuses True
+    n_samples = int(n_samples)  # True passes the check as 1, but numpy refuses it
     rng = check_random_state(random_state)
     shares = _check_group_shares(group_shares)
     sensitive = pd.DataFrame(
         {name: _draw_levels(n_samples, levels, rng) for name, levels in shares.items()}
     )
+    # The factor of the bias against each person, by attribute
     burden = {
         name: sensitive[name].map({level: w for level, (_, w) in levels.items()}).to_numpy(float)
         for name, levels in _LEVELS.items()
     }
     data, merit = _applications(n_samples, bias * (burden["sex"] + burden["ethnicity"]), rng)
-    chance = rng.logistic(scale=0.7, size=n_samples)  # the luck in a decision, beside the merit
+    # A loan is granted if merit and luck together exceed the penalty of the person's groups.
+    chance = rng.logistic(scale=0.7, size=n_samples)
     penalty = 0.8 * bias * (burden["sex"] + burden["ethnicity"])
     target = pd.Series((merit + chance > penalty).astype(np.int64), name="granted")
     for column in _INCOMPLETE:
@@ -139,7 +141,7 @@ def make_loans(
 def _check_group_shares(
     group_shares: Mapping[str, Mapping[str, float]] | None,
 ) -> dict[str, dict[str, float]]:
-    """Return the share of every level of every attribute, the defaults filled in."""
+    """Return the share of each level by attribute, with defaults for attributes not given."""
     shares = {} if group_shares is None else dict(group_shares)
     unknown = [name for name in shares if name not in _LEVELS]
     if unknown:
@@ -184,16 +186,18 @@ def _draw_levels(
 def _applications(
     n: int, burden: FloatArray, rng: np.random.RandomState
 ) -> tuple["pd.DataFrame", FloatArray]:
-    """Return the application forms and the merit of each, 0 being the threshold.
+    """Return the application forms, and the merit of each.
 
-    ``burden`` is the bias times the weight of each person's groups; it touches features only.
+    Without bias and luck, a loan is granted if the merit is above 0. ``burden`` is the bias times
+    the factors of each person's groups. It lowers the income and makes owning a home less likely,
+    and merit is computed from these.
     """
     import pandas as pd
 
     age = np.clip(rng.normal(40, 12, n), 18, 75).round()
     employment = np.minimum(rng.gamma(2.0, 4.0, n), age - 18).round(1)
     log_income = 3.5 + 0.02 * np.minimum(employment, 20) + rng.normal(0, 0.4, n)
-    log_income -= 0.1 * burden  # in log-points; below in logits of owning a home
+    log_income -= 0.1 * burden
 
     names = np.array(["car", "home", "business", "education"], dtype=object)
     purpose = rng.choice(len(names), size=n, p=[0.35, 0.25, 0.2, 0.2])

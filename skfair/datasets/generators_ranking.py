@@ -113,17 +113,20 @@ def make_ranking_queries(
             f"n_documents={n_documents} each. Pass a multiple of it."
         )
     rng = check_random_state(random_state)
-    n_rows, n_informative = int(n_samples), int(n_informative)  # True is 1
+    n_rows, n_informative = int(n_samples), int(n_informative)  # True passes the check as 1
     n_queries = n_rows // int(n_documents)
     query_id = np.repeat(np.arange(n_queries), n_documents)
     own = rng.normal(size=(n_rows, n_features))
     weights = rng.normal(size=n_informative)
     luck = rng.normal(size=n_rows)
+    # Documents of one query resemble each other. The quality score (the last column) has no shift,
+    # since most queries would otherwise have documents of one group only.
     shifts = 0.5 * rng.normal(size=(n_queries, n_features))
-    shifts[:, -1] = 0  # else most queries would have documents of one group only
+    shifts[:, -1] = 0
     is_high = own[:, -1] > np.median(own[:, -1])
     merit = own[:, :n_informative] @ weights / np.sqrt(weights @ weights)
     graded = merit + bias * is_high + noise * luck
+    # Half of all documents have grade 0, a quarter grade 1, and so on.
     thresholds = np.quantile(graded, 1 - 0.5 ** np.arange(1, n_levels))
     y = np.searchsorted(thresholds, graded).astype(np.int64)
     groups = np.where(is_high, "high", "low")

@@ -100,7 +100,7 @@ def make_group_scores(
     default = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
     laws = _check_distributions(default if distributions is None else distributions)
     shares = _check_shares(group_shares, len(laws))
-    n_samples = int(n_samples)  # numpy refuses True
+    n_samples = int(n_samples)  # True passes the check as 1, but numpy refuses it
     rng = check_random_state(random_state)
     code = rng.permutation(np.repeat(np.arange(len(laws)), split_counts(n_samples, shares)))
     mean, deviation = np.array(list(laws.values()), dtype=np.float64).T
@@ -133,7 +133,7 @@ def _check_distributions(
 
 
 def _check_shares(group_shares: Sequence[float] | None, n_groups: int) -> list[float]:
-    """Return one share per group."""
+    """Return one share per group, summing to 1; equal shares if ``group_shares`` is None."""
     if group_shares is None:
         return [1 / n_groups] * n_groups
     shares = check_numbers(group_shares, "group_shares")

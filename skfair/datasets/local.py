@@ -118,11 +118,11 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     frame = _read_table(path / entry["file"])
     sensitive = {spec["name"]: _groups(frame, spec) for spec in entry["sensitive"]}
     dropped = [*(entry.get("meta_columns") or []), *(entry.get("leak_columns") or [])]
-    for column in dropped:  # a leak must not stay among the features for a slip of the pen
+    for column in dropped:  # raises for a misspelt name, since a leak must not stay a feature
         _column(frame, column)
     not_features = {*dropped, entry.get("target")}
     is_graph = "edges_file" in entry
-    # The columns of a node table number and name the nodes: they describe, nothing to learn from.
+    # The columns of a table of nodes only number and name the nodes, so they are no features.
     features = [] if is_graph else [c for c in frame.columns if c not in not_features]
     dataset = pack_dataset(
         data=frame[features],
@@ -196,7 +196,7 @@ def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
 
 
 def _checked(entry: Any, name: str) -> Mapping[str, Any]:
-    """Return the entry of a data set; raise if it lacks what every entry has."""
+    """Return the entry of a data set; raise if a key is missing that every entry must have."""
     specs = entry.get("sensitive") if isinstance(entry, dict) else None
     are_named = isinstance(specs, list) and all(
         isinstance(spec, dict) and "name" in spec and ("column" in spec or "rule" in spec)
@@ -211,7 +211,7 @@ def _checked(entry: Any, name: str) -> Mapping[str, Any]:
 
 
 def _read_table(file: Path) -> "pd.DataFrame":
-    """Read a parquet file; say so when it or the library for it is absent."""
+    """Read a parquet file; raise if it, or a library that reads it, is missing."""
     import pandas as pd
 
     if not file.is_file():
@@ -234,7 +234,7 @@ def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | Non
         positive = _holds(frame, entry["target_rule"])
     elif entry.get("target"):
         column, label = _column(frame, entry["target"]), entry.get("positive_label")
-        # Missing answers of a column that has a mark for them are not positive, either.
+        # In columns with pandas.NA a missing answer compares as NA. It is not positive.
         positive = (column == label).fillna(False)
         if not positive.any():
             levels = sorted(map(repr, column.dropna().unique()[:10].tolist()))
@@ -278,6 +278,7 @@ def _column(frame: "pd.DataFrame", name: str) -> "pd.Series":
 
 
 def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
+    """Return for which rows a rule of the index is true; raise if it is no rule."""
     import pandas as pd
 
     try:
@@ -294,7 +295,7 @@ def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
 
 
 def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
-    """Return the symmetric 0/1 matrix of an edge list."""
+    """Return the symmetric 0/1 matrix of an edge list; edges of a node to itself are left out."""
     ends = np.column_stack([_column(edges, end).to_numpy() for end in ("node_1", "node_2")])
     outside = (ends < 0) | (ends >= n_nodes)
     if outside.any():
@@ -305,7 +306,7 @@ def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
     start, end = ends[ends[:, 0] != ends[:, 1]].T
     both = (np.concatenate([start, end]), np.concatenate([end, start]))
     adjacency = sp.csr_array((np.ones(len(both[0])), both), shape=(n_nodes, n_nodes))
-    # An edge listed twice was added up.
+    # Edges that are listed twice are summed, and set to 1 again.
     adjacency.sum_duplicates()
     adjacency.data[:] = 1.0
     return align_sparse(adjacency)
