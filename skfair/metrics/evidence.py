@@ -172,9 +172,11 @@ class _Pairs(NamedTuple):
     share: FloatArray
 
     def rates(self) -> tuple[FloatArray, FloatArray]:
+        """Return the rate of each side; 0 for a side without rows."""
         return self.k1 / np.maximum(self.n1, TINY), self.k0 / np.maximum(self.n0, TINY)
 
     def disparities(self, is_ratio: bool) -> FloatArray:
+        """Return the absolute difference of each comparison, or 1 minus its ratio."""
         first, second = self.rates()
         if is_ratio:
             return np.nan_to_num(1 - ratios(first, second))
@@ -191,6 +193,7 @@ class _Pairs(NamedTuple):
         return p
 
     def columns(self) -> dict[str, Any]:
+        """Return the columns of the table of comparisons."""
         rate_first, rate_second = self.rates()
         return {
             "rate": self.rate,

@@ -159,6 +159,7 @@ def partial_ccdf_gap(
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
+        """Return the gap of each pair, as ``gap_of_pairs`` asks for."""
         # Whether the rank below each row lies in the interval, and that above all rows (``top``,
         # the rank 0). A group without either has no threshold that is compared.
         inside = np.empty(s.rank.size, bool)

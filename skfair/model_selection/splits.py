@@ -208,6 +208,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
             raise ValueError(
                 f"Cannot split {cells.size} rows into {self.n_splits} folds. Use fewer folds."
             )
+        # Rows in the order of their cells get the folds 0, 1, ..., k - 1, 0, 1, ... in turn.
         order = _by_cell(cells, check_random_state(self.random_state) if self.shuffle else None)
         fold = np.empty(cells.size, np.int64)
         fold[order] = np.arange(cells.size) % self.n_splits
@@ -285,6 +286,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         check_number(self.n_splits, "n_splits", low=1, kind=Integral)
         rng = check_random_state(self.random_state)
         for _ in range(self.n_splits):
+            # Test rows are taken at equal distances in the order of the cells, and so are training rows.
             order = _by_cell(cells, rng)
             is_test = _evenly(n_samples, n_test, rng)
             test, train = order[is_test], order[~is_test]

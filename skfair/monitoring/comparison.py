@@ -193,6 +193,7 @@ class Comparison:
         return made
 
     def __add__(self, other: Comparison) -> Comparison:
+        """Return the comparison of the rows of both, with the groups and the starts of both."""
         n_both = len(self.met & other.met)
         if n_both:
             warn_user(
