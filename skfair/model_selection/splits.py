@@ -286,7 +286,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         check_number(self.n_splits, "n_splits", low=1, kind=Integral)
         rng = check_random_state(self.random_state)
         for _ in range(self.n_splits):
-            # Test rows are taken at equal distances in the order of the cells, and so are training rows.
+            # Both parts take rows at equal distances in the order of the cells.
             order = _by_cell(cells, rng)
             is_test = _evenly(n_samples, n_test, rng)
             test, train = order[is_test], order[~is_test]
