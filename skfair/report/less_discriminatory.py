@@ -1,17 +1,14 @@
 """Less discriminatory alternatives: models with less disparity that are about as good.
 
-A lender must look for one and document the search. The smallest disparity of many candidates looks
-better than it is, because it was chosen, so the intervals of all candidates hold together. They
-come from a paired bootstrap: all candidates are judged on the same resampled people, so that only
-those for whom two models decide differently make a difference uncertain.
+A lender must look for one and document the search. :func:`alternatives` compares models that the
+user has fitted, and :class:`Alternatives` is its result, also shown as a page.
+:mod:`skfair.report.alternatives_search` fits the candidates itself, and compares them by the
+functions of this file.
 
-How long is one to search? Models that are refitted with settings and seeds drawn at random are a
-sample of all that could be drawn (after arXiv 2512.23943). With n of them, at least b are among the
-share q of all models with the smallest disparity, with probability P(Bin(n, q) >= b). Disparities
-are not known, but measured on rows that the models have not seen, so lower ends of intervals take
-their place. These intervals need not hold together for all models. If each misses with probability
-a, then more than b - k of b miss with probability at most a b / (b - k + 1), however they depend on
-each other. Otherwise the k-th smallest of all lower ends is a bound.
+The smallest disparity of many candidates looks better than it is, because it was chosen. So the
+intervals of all candidates hold together. They come from a paired bootstrap
+(:func:`paired_resamples`): all candidates are judged on the same resampled people, so that only
+people for whom two models decide differently make a difference uncertain.
 """
 
 from __future__ import annotations
@@ -24,12 +21,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse, stats
-from sklearn.base import clone
-from sklearn.model_selection import ParameterSampler, StratifiedGroupKFold, StratifiedKFold
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from skfair._typing import (
     ClassLabel,
@@ -40,7 +34,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.groups.attributes import check_aligned, take_rows
+from skfair.groups.attributes import check_aligned
 from skfair.groups.cohort import Cohort
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import rates_of
@@ -56,7 +50,7 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
 from skfair.utils.validation import check_number, check_probability, one_dimensional
 
-# What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
+# The metrics of disparity that a search accepts: differences of rates.
 METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
 
 
@@ -328,13 +322,13 @@ def alternatives(
     >>> found.table["candidate"].tolist()
     ['C=0.001', 'C=1']
     """
-    _check_options(title, max_loss, confidence, n_bootstrap, metric)
+    check_options(title, max_loss, confidence, n_bootstrap, metric)
     names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
-    rows = _read_rows(X, y, sensitive_features, units)
+    rows = read_judging_rows(X, y, sensitive_features, units)
     labels, codes, together = rows.values, rows.groups.cells.codes[0], rows.units
-    positive = _positive(models[0], pos_label)
+    positive = positive_of(models[0], pos_label)
     predictions = [
         np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
         for model in models
@@ -354,297 +348,39 @@ def alternatives(
             )
             for predicted in predictions
         ]  # fmt: skip
-    selected = _selected(table, baseline)
+    selected = best_within_loss(table, baseline)
     results = (metric, float(max_loss), confidence, len(labels), title)
     n_units = getattr(together, "n_units", None)
     return Alternatives(table, models, baseline, selected, *results, n_units=n_units)
 
 
-def _read_rows(
+def read_judging_rows(
     X: MatrixLike, y: ColumnLike, sensitive_features: ColumnsLike, units: ColumnLike | None
 ) -> Cohort:
-    """Return the rows that judge the models, with their labels as values."""
+    """Check the rows on which models are judged, and read their groups, units and labels.
+
+    The labels are the ``values`` of the result.
+    """
     check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
     who: dict[str, Any] = {"sensitive_features": sensitive_features, "units": units}
     return Cohort.read(lambda _: labels, {"y": labels}, **who, each_row=True)
 
 
-def _selected(table: pd.DataFrame, baseline: int) -> int:
-    """Return the candidate with the smallest disparity within the loss; else the baseline."""
+def best_within_loss(table: pd.DataFrame, baseline: int) -> int:
+    """Return the row of the candidate with the smallest disparity within the loss of accuracy.
+
+    It is the row of the baseline if no candidate has a smaller disparity.
+    """
     selected = int(np.nanargmin(table["disparity"].where(table["is_within_loss"])))
     is_less = table["disparity"][selected] <= table["disparity"][baseline] - ROUNDING
     return selected if is_less else baseline
 
 
-def search_alternatives(
-    estimator: Any,
-    settings: Mapping[str, Any],
-    X: MatrixLike,
-    y: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    units: ColumnLike | None = None,
-    gain: float = 0.02,
-    max_loss: float = 0.01,
-    chance: float = 0.05,
-    max_models: int = 400,
-    cv: int = 2,
-    metric: str = "demographic_parity_difference",
-    pos_label: ClassLabel = None,
-    confidence: float = 0.95,
-    n_bootstrap: int = 1000,
-    title: str = "Less discriminatory alternatives",
-    n_jobs: int | None = None,
-    random_state: Seed = 0,
-) -> Alternatives:
-    """Search for a less discriminatory alternative by refitting a classifier.
-
-    The classifier is refitted with random settings and seeds until it is shown that further models
-    would lower the disparity by little.
-
-    Parameters
-    ----------
-    estimator : classifier
-        The model in use, which must be a classifier for two classes. It is refitted, and serves as
-        the baseline.
-    settings : dict
-        Lists or distributions of its parameters, as in
-        :class:`~sklearn.model_selection.RandomizedSearchCV`. ``random_state`` is drawn in addition.
-    X : array-like of shape (n_samples, n_features)
-        The rows. Models are evaluated on rows on which they were not fitted.
-    y : array-like of shape (n_samples,)
-        True labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row. Several attributes are crossed.
-    units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, such as the person of each row. If given, no model is
-        evaluated on a unit on which it was fitted, and units are resampled instead of rows.
-    gain : float, default=0.02
-        The search ends when it is shown that another model would lower the disparity by less than
-        this amount. It also ends if no number of models could show this because the noise of the
-        evaluation rows is larger. In this case, more rows are needed, not more models.
-    max_loss : float, default=0.01
-        Largest loss of accuracy that is allowed for an alternative.
-    chance : float, default=0.05
-        Probability, which is allowed, that another model nevertheless gains more.
-    max_models : int, default=400
-        Number of models after which the search ends. It may end earlier, after 87 models or after
-        fewer if ``chance`` is larger.
-    cv : int, default=2
-        Number of folds. Each candidate is fitted once for each fold, on the rows of all other
-        folds, and evaluated on the rows of this fold. More folds leave more rows for fitting and
-        take more time.
-    metric : str, default="demographic_parity_difference"
-        Name of the metric of disparity, which must be a difference of rates of
-        :mod:`skfair.metrics`.
-    pos_label : label, default=None
-        The positive class. If None, it is usually the second class.
-    confidence : float, default=0.95
-        Confidence level at which the intervals of all candidates, and the bound on the further
-        gain, hold.
-    n_bootstrap : int, default=1000
-        Number of resamples.
-    title : str, default="Less discriminatory alternatives"
-        Title of the page.
-    n_jobs : int, default=None
-        Number of models that are fitted in parallel.
-    random_state : int, RandomState instance or None, default=0
-        Seed of settings, models and resamples.
-
-    Returns
-    -------
-    found : Alternatives
-        The result, whose last sentences state the possible gain of further retraining
-        (``further_gain``), and the number of rows that would show that it is at most ``gain``
-        (``n_rows_needed``). The baseline and ``estimator`` are fitted on all rows.
-
-    Notes
-    -----
-    The disparity of a candidate is the disparity of the decisions that its models of all folds make
-    on rows of the population. The bound accounts for two sources of randomness, each with half of
-    the error probability: the settings and seeds of the models, and the evaluation rows, which are
-    a sample of the population. It does not cover other kinds of models or other training rows, and
-    models that are fitted on all rows may differ from the models of the folds.
-
-    Few rows cannot show that the possible gain is small. With 1,500 rows and 86 trees,
-    ``further_gain`` was 0.11 on loans and 0.15 on COMPAS, on average. ``n_rows_needed`` assumes
-    that the bound decreases with the square root of the number of rows. This is too optimistic if
-    models with much less disparity lose about ``max_loss``, and the bound was then up to 2.5 times
-    ``gain``.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skfair.datasets import make_loans
-    >>> from skfair.report import search_alternatives
-    >>> loans = make_loans(3000, random_state=0)
-    >>> X, y = loans.data[["income", "age"]].fillna(0), loans.target
-    >>> sex = loans.sensitive_features["sex"]
-    >>> settings = {"max_depth": [2, 3, 4], "max_features": [1, 2]}
-    >>> found = search_alternatives(
-    ...     DecisionTreeClassifier(max_depth=3), settings, X, y, sensitive_features=sex, gain=0.1)
-    >>> len(found.models), bool(found.further_gain < 0.1)
-    (87, True)
-    """
-    _check_options(title, max_loss, confidence, n_bootstrap, metric)
-    fewest = _fewest(gain, chance, confidence, max_models)
-    check_number(cv, "cv", 2)
-    rows = _read_rows(X, y, sensitive_features, units)
-    labels, codes, together = rows.values, rows.groups.cells.codes[0], rows.units
-    rng = check_random_state(random_state)
-    beside, parts, order = _cut(estimator, X, labels, sensitive_features, together, cv, rng)
-    judged: list[tuple[Any, Any]] = []
-    for size in sorted({fewest, max_models}):
-        seeds = rng.randint(2**31 - 1, size=1 + size - len(judged))
-        judged += Parallel(n_jobs=n_jobs)(
-            delayed(_judged)(estimator, settings if judged or k else None, seed, parts)
-            for k, seed in enumerate(seeds.tolist())
-        )
-        models, predictions = zip(*judged, strict=True)
-        if size == fewest:
-            models[0].fit(X, labels, **beside)
-            positive = _positive(models[0], pos_label)
-        decided = [(own == positive)[order] for own in predictions]
-        resampled = paired_resamples(
-            labels == positive, decided, codes, metric, n_bootstrap,
-            np.random.RandomState(seeds[0]), together,
-        )  # fmt: skip
-        names = ["before", *(f"candidate {k}" for k in range(1, len(models)))]
-        table = changes_table(names, resampled, 0, confidence, max_loss)
-        selected, level = _selected(table, 0), (1 - confidence) / len({fewest, max_models})
-        could_gain, of_rows, times = _further_gain(
-            resampled, selected, level, max_loss, chance, gain
-        )
-        if could_gain < gain or of_rows >= gain:
-            break
-    if selected:
-        models[selected].fit(X, labels, **beside)
-    results = (metric, float(max_loss), confidence, labels.size, title, could_gain, chance)
-    n_units = getattr(together, "n_units", None)
-    needed = int(np.ceil(times * labels.size)) if np.isfinite(times) else None
-    return Alternatives(table, list(models), 0, selected, *results, n_units, gain, needed)
-
-
-def _cut(
-    estimator: Any,
-    X: MatrixLike,
-    labels: Any,
-    sensitive_features: ColumnsLike,
-    together: RowUnits | None,
-    cv: int,
-    rng: np.random.RandomState,
-) -> tuple[dict[str, Any], list[Any], IntArray]:
-    """Return the metadata of fit, the parts of each fold, and the order of their rows.
-
-    The parts of a fold are what its models are fitted on, and the rows and groups that judge them.
-    """
-    owners = getattr(together, "codes", None)
-    beside: dict[str, Any] = {"sensitive_features": sensitive_features, "units": owners}
-    beside = {k: v for k, v in beside.items() if v is not None and has_fit_parameter(estimator, k)}
-    splitter = StratifiedKFold if owners is None else StratifiedGroupKFold
-    folds = list(splitter(cv, shuffle=True, random_state=rng).split(labels, labels, owners))
-    parts = [
-        (
-            (_safe_indexing(X, fit), labels[fit], take_rows(beside, fit)),
-            (_safe_indexing(X, test), take_rows(sensitive_features, test)),
-        )
-        for fit, test in folds
-    ]
-    return beside, parts, np.argsort(np.concatenate([test for _, test in folds]))
-
-
-def _judged(
-    estimator: Any,
-    settings: Mapping[str, Any] | None,  # if None, those of the estimator
-    seed: int,
-    parts: list[Any],  # as by _cut
-) -> tuple[Any, Any]:
-    """Return a model with settings and seeds drawn at random, and its predictions fold by fold."""
-    model, own = clone(estimator), np.random.RandomState(seed)
-    if settings is not None:
-        model.set_params(**next(iter(ParameterSampler(settings, 1, random_state=own))))
-    for name, value in sorted(model.get_params().items(), key=lambda pair: pair[0]):
-        if name.endswith("random_state") and (settings is not None or value is None):
-            model.set_params(**{name: own.randint(2**31 - 1)})
-    predictions = [
-        get_response(clone(model).fit(*xy, **beside), rows, "predict", sensitive_features=groups)
-        for (*xy, beside), (rows, groups) in parts
-    ]
-    return model, np.concatenate(predictions)
-
-
-def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> int:
-    """Return of how many models something can be said; raise if there may not be as many."""
-    check_number(gain, "gain", 0, 1)
-    check_probability(chance, "chance")
-    fewest = int(np.ceil(np.log((1 - confidence) / 4) / np.log1p(-chance)))
-    if max_models < fewest:
-        raise ValueError(
-            f"max_models={max_models} is too few for chance={chance:g}: of fewer than {fewest} "
-            f"models nothing can be said. Pass max_models={fewest} or more, or a larger chance."
-        )
-    return fewest
-
-
-def _further_gain(
-    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples; the baseline comes first
-    selected: int,
-    level: float,  # of error: half for the draw of models, and half for the rows
-    max_loss: float,
-    chance: float,
-    gain: float,
-) -> tuple[float, float, float]:
-    """Return what the disparity of another model may be less by than that of the selected one.
-
-    The second number is what it may be less by if all models were known, but for the noise of rows,
-    and the third one is how many times as many rows would make the first one ``gain``.
-    Which model is selected depends on the rows that judge it, so the interval of a model is for the
-    differences from all others together. The last model has the accuracy of the baseline and no
-    disparity at all: no other one can gain more.
-    """
-    (disparities, errors), (accuracies, lost) = (
-        (drawn[0], drawn[1:] - drawn[0])
-        for drawn in (
-            np.column_stack([resampled[0], np.zeros(len(resampled[0]))]),
-            np.column_stack([resampled[1], resampled[1][:, 0]]),
-        )
-    )
-    n_models = errors.shape[1] - 2
-    n_best = int(stats.binom.ppf(level / 2, n_models, chance))  # drawn from the best ``chance``
-    k = n_best // 2 + 1
-    miss = level / 2 / (n_best / (n_best - k + 1) + 1)  # of one interval; the last one counts alone
-    loss_margin, scaled = _by_spread(lost[:, [0]] - lost)
-    margin = np.empty_like(loss_margin)
-    for number, own in enumerate(errors.T):
-        spread, apart = _by_spread(own[:, None] - errors[:, :-1])
-        width = np.quantile(np.maximum(apart.max(axis=1), scaled[:, number]), 1 - miss)
-        margin[number] = width * spread[selected]
-        loss_margin[number] *= width
-    may_be_kept = accuracies - accuracies[0] + loss_margin >= -max_loss - ROUNDING
-    lowest = disparities - disparities[selected] - margin
-    lowest, most = lowest[:-1], -lowest[-1]
-    lowest = np.sort(np.where(may_be_kept[:-1], lowest, np.inf)[1:])
-    places = [k - 1, max(k - 1, int(chance / 2 * n_models))]
-    could_gain, of_rows = (np.clip(-lowest[places], 0.0, most) + 0.0).tolist()  # no -0.0
-    if not could_gain > gain > 0:
-        return could_gain, of_rows, np.nan
-    # Errors shrink with the square root of the number of rows, and so do differences of the
-    # smallest disparities, which are mostly errors. The disparity of the selected model stays.
-    own = disparities[selected]
-    to_ideal = (margin[-1] / (gain - own)) ** 2 if gain > own else np.inf
-    return could_gain, of_rows, min((lowest[k - 1] / gain) ** 2, to_ideal)
-
-
-def _by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return standard deviations around 0 of columns, and the numbers in these units."""
-    spread = np.sqrt((errors**2).mean(axis=0))
-    return spread, errors / np.where(spread > 0, spread, 1.0)
-
-
-def _check_options(
+def check_options(
     title: str, max_loss: float, confidence: float, n_bootstrap: int, metric: str
 ) -> None:
+    """Check the options that :func:`alternatives` and the search have in common."""
     check_text([title], "The title")
     check_number(max_loss, "max_loss", 0, 1)
     check_probability(confidence, "confidence")
@@ -669,7 +405,7 @@ def _read_candidates(candidates: Any) -> tuple[list[str], list[Any]]:
     )
 
 
-def _positive(model: object, pos_label: ClassLabel) -> Any:
+def positive_of(model: object, pos_label: ClassLabel) -> Any:
     """Return the positive class; raise unless there are two."""
     classes = np.asarray(getattr(model, "classes_", ())).tolist()
     if len(classes) != 2 or (pos_label is not None and pos_label not in classes):
@@ -680,6 +416,15 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
     return positive_class(model, pos_label)
 
 
+def by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the root mean square of each column, and the columns divided by it.
+
+    A column of zeros is returned as it is.
+    """
+    spread = np.sqrt((errors**2).mean(axis=0))
+    return spread, errors / np.where(spread > 0, spread, 1.0)
+
+
 def paired_resamples(
     true: Any,
     decided: list[Any],
@@ -687,34 +432,42 @@ def paired_resamples(
     metric: str,
     n_bootstrap: int,
     rng: np.random.RandomState,
-    units: RowUnits | None = None,  # which rows are drawn together, as far as they are of one group
+    units: RowUnits | None = None,  # the rows of a unit in one group are drawn together
 ) -> tuple[FloatArray, FloatArray]:
     """Judge all models on the same resamples of the people of each group.
 
-    Returns disparities and accuracies, each of shape (1 + n_bootstrap, n_models): those of the
-    people themselves come first.
+    ``true`` has whether the label of each row is positive, and ``decided`` the same for the
+    decisions of each model. Returns disparities and accuracies, each of shape (1 + n_bootstrap,
+    n_models). The first line is about the rows themselves, and each other line about one resample.
+
+    Rows that agree in group, label and all decisions are of one *kind*, and a resample only needs
+    the number of rows of each kind. So what is drawn is a multinomial count for each kind, with the
+    number of rows of each group held.
     """
     columns = np.column_stack([codes, true, *decided]).astype(np.int64)
     distinct, kind, counts = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
     group, n_groups = distinct[:, 0], int(codes.max()) + 1
-    group_drawn, times = group, counts
+    group_drawn, times = group, counts  # of what is drawn: its group, and how often it occurs
     if units is not None:
+        # The rows of a unit in one group are a part. Parts with the same number of rows of each
+        # kind are the same, and are found by a hash: the sum of one random number for each row,
+        # which depends on its kind.
         part, pairs = number_tuples([codes, units.codes], np.array([n_groups, units.n_units]))
-        # Units whose rows are of the same kinds have the same sum of random numbers of these.
         words = np.random.RandomState(0).randint(2**40, size=counts.size)
         sums = np.bincount(part, words[kind.ravel()])
-        _, distinct_units, times = np.unique(sums, return_index=True, return_counts=True)
-        group_drawn = pairs[distinct_units, 0]
+        _, distinct_parts, times = np.unique(sums, return_index=True, return_counts=True)
+        group_drawn = pairs[distinct_parts, 0]
     drawn: FloatArray = np.zeros((n_bootstrap, times.size))
     for own in (group_drawn == number for number in np.unique(group)):
         total = int(times[own].sum())
         drawn[:, own] = rng.multinomial(total, times[own] / total, n_bootstrap)
-    if units is not None:
-        rows_drawn = sparse.csr_array((np.ones(part.size), (part, kind.ravel())))
-        drawn = np.asarray(drawn @ rows_drawn[distinct_units])
-    n_people = np.concatenate([counts[None], drawn])
+    if units is not None:  # from counts of parts to counts of kinds
+        rows_of_parts = sparse.csr_array((np.ones(part.size), (part, kind.ravel())))
+        drawn = np.asarray(drawn @ rows_of_parts[distinct_parts])
+    n_people = np.concatenate([counts[None], drawn])  # (1 + n_bootstrap, n_kinds)
     disparities, accuracies = [], []
     for decisions in distinct[:, 2:].T:
+        # Which entry of the tables (group, label, decision) the rows of each kind count for.
         owners = np.zeros((counts.size, 4 * n_groups))
         owners[np.arange(counts.size), group * 4 + distinct[:, 1] * 2 + decisions] = 1
         tables = (n_people @ owners).reshape(-1, n_groups, 2, 2)
@@ -733,13 +486,18 @@ def changes_table(
     confidence: float,
     max_loss: float,
 ) -> pd.DataFrame:
-    """Return disparities and accuracies, and their changes with intervals that hold together."""
+    """Return the ``table`` of :class:`Alternatives`, without certificates.
+
+    The intervals of a column hold together for all candidates: each is ``m`` standard deviations of
+    its own change wide to both sides, and ``m`` is the same for all. It is the quantile at
+    ``confidence`` of the largest change, in standard deviations, in each resample.
+    """
     by_name = dict(zip(("disparity", "accuracy"), resampled, strict=True))
     table = pd.DataFrame({"candidate": names} | {name: own[0] for name, own in by_name.items()})
     for name, drawn in by_name.items():
         changes = drawn - drawn[:, [baseline]]
         change, errors = changes[0], changes[1:] - changes[0]
-        spread, scaled = _by_spread(np.abs(errors))
+        spread, scaled = by_spread(np.abs(errors))
         margin = np.quantile(scaled.max(axis=1), confidence) * spread
         table[f"{name}_change"] = change
         table[f"{name}_change_low"] = change - margin

@@ -1,17 +1,28 @@
 """The subgroups that fare worst, out of all intersections of attributes or of other columns.
 
-Whoever looks at thousands of subgroups finds some that look bad by chance. So a subgroup is
-compared with what the *most extreme* of all searched subgroups shows when nobody is treated
-differently. The p-value is the share of simulations in which anything that is compared is at least
-as extreme, however many there are.
+Whoever looks at thousands of subgroups finds some that look bad by chance. So each subgroup is
+compared with the *most extreme* one of all searched subgroups in simulations in which nobody is
+treated differently. The p-value is the share of simulations whose most extreme subgroup is at least
+as extreme, so it is corrected for the size of the search.
 
-An audit searches intersections of sensitive attributes: the people of each cell of its table are
-simulated again, with the outcome of each drawn at the overall rate. ``find_subgroups`` searches
-intersections of any columns, numbers in bins. With twelve columns nearly every row is a combination
-of its own, so rows are counted anew for every set of columns, and values are dealt out to the rows
-at random. If there are many rows or cells, a sample of them shows how subgroups overlap, and
-nothing else matters for the most extreme of many normal variables. Shares of few rows are not
-normal, so they are put on this scale by their exact probability.
+There are two searches:
+
+- An audit searches intersections of sensitive attributes. ``audit_table`` calls
+  :func:`tables_of`, :func:`search_subgroups` (before the gaps are known, because p-values cover
+  gaps and subgroups together), and :func:`judge_subgroups` (after it). In a simulation, the outcome
+  of each person is drawn at the overall rate, cell by cell.
+- :func:`find_subgroups` is public, and searches intersections of any columns, with numbers in bins.
+  With twelve columns, nearly every row is a combination of its own. So rows are counted anew for
+  every set of columns, and in a simulation the values are dealt out to the rows at random.
+
+If there are many rows or cells, both searches use a sample of rows. The difference of a subgroup is
+then nearly a normal variable, and the most extreme one of many depends only on how the subgroups
+overlap, which the sample shows. Shares of few rows are not normal, so
+:func:`_normal_deviations` replaces them by the normal deviation that is as improbable.
+
+Differences are measured in *standard errors*: with n rows inside and m outside a subgroup, and
+s the standard deviation of the values of all rows, |mean inside - mean outside| / (s scale), where
+scale = sqrt(1/n + 1/m).
 """
 
 from __future__ import annotations
@@ -47,17 +58,18 @@ from skfair.utils.factorize import Factorized
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.validation import check_number, one_dimensional
 
-# More subgroups than this are not searched at once; a smaller depth is asked for.
+# If there are more subgroups than this, an error asks for a smaller depth.
 MOST_SUBGROUPS = 200_000
-# As many subgroups of each measure are shown: a page of a table.
+# The number of subgroups of each measure that an audit shows: a page of a table.
 _N_SHOWN = 15
-# A column has at most this many levels; the rarest of more are one. 20 are 400 subgroups of
-# two columns.
+# A column has at most this many levels. If it has more, the rarest ones become one level, "others".
+# Two columns of 20 levels have 400 subgroups.
 MOST_LEVELS = 20
-# As many rows say how subgroups overlap: correlations are known up to 0.014, and 12 columns of 4
-# levels to depth 2 take half a second per measure; twice as many take twice as long.
+# The size of the sample of rows that shows how subgroups overlap. Its correlations have a standard
+# error of 0.014, and 12 columns of 4 levels to depth 2 take half a second per measure. Twice as
+# many rows take twice as long.
 MOST_SAMPLED = 5_000
-# Subgroups with fewer rows in the sample are taken to be independent of all others.
+# A subgroup with fewer rows in the sample is simulated as independent of all others.
 _FEWEST_SAMPLED = 5
 
 
@@ -65,20 +77,21 @@ class Table(NamedTuple):
     """The subgroups of one set of columns that are large enough."""
 
     depth: int  # number of columns
-    codes: IntArray  # (n_cells,): number of the combination of each cell
-    n_groups: int  # combinations that occur
-    kept: IntArray  # those with enough rows
-    n_rows: FloatArray | IntArray  # of the kept ones
-    names: list[str]
+    # (n_cells,): the combination of levels of each cell. In find_subgroups, each row is a cell.
+    codes: IntArray
+    n_groups: int  # number of combinations that occur
+    kept: IntArray  # the combinations with enough people inside and outside: the subgroups
+    n_rows: FloatArray | IntArray  # number of rows of each subgroup
+    names: list[str]  # of the subgroups
 
 
 def tables_of(sample: GroupTable, depth: int, min_group_size: float) -> list[Table]:
-    """Return the subgroups of each set of up to ``depth`` attributes."""
+    """Return the subgroups of an audit: of each set of up to ``depth`` sensitive attributes."""
     columns = {
         name: Factorized(sample.codes[:, place], sample.levels[name])
         for place, name in enumerate(sample.attributes)
     }
-    return [  # of a million cells their numbers take most of the memory
+    return [  # with a million cells, their codes take most of the memory
         own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
         for own in list_tables(columns, sample.counts, depth, min_group_size, sample.people)
     ]
@@ -86,12 +99,15 @@ def tables_of(sample: GroupTable, depth: int, min_group_size: float) -> list[Tab
 
 def list_tables(
     columns: dict[str, Factorized],
-    n_rows: FloatArray | None,  # of each cell; None if each cell is a row
+    n_rows: FloatArray | None,  # number of rows of each cell, or None if each cell is one row
     depth: int,
     min_group_size: float,
-    people: FloatArray | None = None,  # of whom the rows of each cell are; None if each is another
+    people: FloatArray | None = None,  # number of people of each cell, or None if it is n_rows
 ) -> Iterator[Table]:
-    """List all intersections of up to ``depth`` columns with enough people on both sides."""
+    """Yield the intersections of each set of up to ``depth`` columns, from one column on.
+
+    Only intersections with at least ``min_group_size`` people inside and outside are kept.
+    """
     people = n_rows if people is None else people
     total = len(next(iter(columns.values())).codes) if people is None else people.sum()
     n_subgroups = 0
@@ -118,7 +134,10 @@ def list_tables(
 
 
 def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
-    """Return which of some cells are in which subgroup: shape (n_subgroups, n_cells)."""
+    """Return which of the given cells each subgroup has: 0 or 1, of shape (n_subgroups, n_cells).
+
+    A cell may be given several times, as in a sample of rows.
+    """
     subgroups, members, start = [], [], 0
     for table in tables:
         place = np.full(table.n_groups, -1)
@@ -134,10 +153,11 @@ def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
 def compare_with_rest(
     tables: list[Table], measure: str, whole: CellMeans, inside: CellMeans, min_group_size: float
 ) -> tuple[pd.DataFrame, BoolArray, FloatArray]:
-    """Measure each subgroup and everybody else, and how extreme the difference is.
+    """Compare the mean of each subgroup (``inside``) with the mean of all other rows.
 
-    Returns the table, which subgroups have enough rows of the measure on both sides, and the
-    standard errors of the differences, in standard deviations of the values.
+    ``whole`` has the sums over all rows. Returns a table of all subgroups, which of them have
+    enough rows of the measure on both sides (``is_kept``), and the ``scale`` of each. The column
+    ``standard_errors`` is 0 for subgroups that are not kept.
     """
     outside = whole._replace(sums=whole.sums - inside.sums)
     is_kept = (inside.n_effective >= min_group_size) & (outside.n_effective >= min_group_size)
@@ -164,10 +184,11 @@ def compare_with_rest(
 def search_subgroups(
     sample: GroupTable, tables: list[Table], measures: list[str], options: Options
 ) -> tuple[list[pd.DataFrame], list[Simulated], int]:
-    """Compare every subgroup with everybody else, by each measure.
+    """Compare every subgroup of an audit with everybody else, by each measure.
 
-    Returns a table without p-values and simulations for each measure, and how many subgroups were
-    searched, also those with too few rows of a measure.
+    Returns three things: a table for each measure, without p-values; the simulations for each
+    measure, which ``find_gaps`` puts together with those of the gaps; and the number of subgroups,
+    including the ones with too few rows of a measure.
     """
     unjudged, simulated = [], []
     for measure in measures:
@@ -185,14 +206,14 @@ def search_subgroups(
             rows = options.rng.choice(shares.size, MOST_SAMPLED, p=shares)
             largest = _largest_of_normal(members_of(tables, rows)[kept], options)
             if of_cells.is_share:
-                extreme = np.fmin(extreme, _exact_scale(inside, of_cells.whole()))
+                extreme = np.fmin(extreme, _normal_deviations(inside, of_cells.whole()))
         unjudged.append(table[is_kept])
         simulated.append(Simulated.scaled(extreme[kept], largest))
     return unjudged, simulated, sum(own.kept.size for own in tables) if measures else 0
 
 
 def _inside(tables: list[Table], sums: list[CellMeans]) -> CellMeans:
-    """Return the sums of all subgroups, given those of all combinations of each table."""
+    """Return the sums of all subgroups, given the sums of all combinations of each table."""
     pairs = zip(sums, tables, strict=True)
     return added([own._replace(sums=own.sums[..., table.kept]) for own, table in pairs])
 
@@ -200,9 +221,12 @@ def _inside(tables: list[Table], sums: list[CellMeans]) -> CellMeans:
 def judge_subgroups(
     unjudged: list[pd.DataFrame], simulated: list[Simulated], rarest: FloatArray, options: Options
 ) -> tuple[pd.DataFrame, int]:
-    """Say which subgroups, and how many, are beyond what chance shows anywhere in the audit.
+    """Add p-values to the tables of :func:`search_subgroups`.
 
-    Statistically significant ones come first, the largest difference on top.
+    ``rarest`` comes from ``find_gaps``: for each simulation, the rarity of its most extreme
+    comparison anywhere in the audit, in increasing order. Returns one table with the first
+    subgroups of each measure, in the order of :func:`worst_first`, and the number of all
+    significant subgroups.
     """
     tables = []
     for table, of_table in zip(unjudged, simulated, strict=True):
@@ -214,9 +238,10 @@ def judge_subgroups(
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
-    """Say which subgroups are significant, in this many searches, and sort them.
+    """Correct the p-values for the number of measures, mark significant subgroups, and sort them.
 
-    Significant ones come first by the size of the difference, others by how extreme they are.
+    Significant subgroups come first, sorted by the size of the difference. The others follow,
+    sorted by their standard errors.
     """
     table["p_value"] = np.minimum(1.0, table["p_value"] * n_measures)
     is_beyond = (table["p_value"] <= 1 - confidence + ROUNDING).to_numpy()
@@ -228,13 +253,17 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
 def _largest_by_chance(
     cells: sparse.csr_array, scale: FloatArray, measure: CellMeans, options: Options
 ) -> FloatArray:
-    """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
+    """Draw the mean of each cell around the overall mean; return the largest standard error each.
+
+    The result has one number for each simulation, over the subgroups in ``cells``, a matrix of
+    :func:`members_of`. ``scale`` has one entry for each, see :func:`compare_with_rest`.
+    """
     n_simulations, whole = options.n_simulations, measure.whole()
     if not scale.size:
         return np.zeros(n_simulations)
     every = np.ones(measure.weight.size)
     weight = (cells @ measure.weight)[:, None]
-    at_once = max(1, min(n_simulations, 4_000_000 // scale.size))
+    at_once = max(1, min(n_simulations, 4_000_000 // scale.size))  # 32 MB for each array
     largest: list[FloatArray] = []
     for start in range(0, n_simulations, at_once):
         n_draws = min(at_once, n_simulations - start)
@@ -372,9 +401,10 @@ def find_subgroups(
 def _measures(
     rows: Rows, task: Task, tables: list[Table], together: RowUnits | None
 ) -> Iterator[tuple[Value, list[CellMeans]]]:
-    """Yield what is searched: errors and selections, and of scores the mean residual.
+    """Yield each measure that :func:`find_subgroups` searches, with its sums for each table.
 
-    Each comes with its sums by combination of each table.
+    The sums are over the combinations of the table. If there are scores and true labels, the last
+    measure is the mean residual.
     """
     score, rows = rows.score, rows._replace(score=None)
     every = {name: (values, counted) for name, values, counted in values_of(task, rows)}
@@ -397,6 +427,7 @@ def _measures(
 
 
 def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorized]:
+    """Check the columns that define subgroups, and return each as levels."""
     try:
         frame = pd.DataFrame(columns)
     except ValueError as error:
@@ -411,7 +442,11 @@ def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorize
 
 
 def read_column(values: pd.Series, n_bins: int, most_levels: int = MOST_LEVELS) -> Factorized:
-    """Return a column as levels: bins of numbers, the most frequent levels of others."""
+    """Return a column as levels: numbers in bins, or the most frequent values and "others".
+
+    Numbers with at most ``n_bins`` values are not binned. Missing values are the last level,
+    "missing". ``audit_data`` also calls this.
+    """
     is_missing = values.isna().to_numpy()
     is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if is_number and values.nunique() > n_bins:
@@ -424,12 +459,12 @@ def read_column(values: pd.Series, n_bins: int, most_levels: int = MOST_LEVELS) 
             texts = [f"{edge:.15g}" for edge in edges]
         between = [f"{low} to under {high}" for low, high in pairwise(texts)]
         levels = [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
-    else:
+    else:  # missing values have the code -1 until they get their own level below
         codes, uniques = pd.factorize(values, sort=False)
         levels = [str(level) for level in uniques]
         if len(levels) > most_levels:
             counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-            rank = np.empty(len(levels), np.int64)
+            rank = np.empty(len(levels), np.int64)  # 0 for the most frequent level
             rank[np.argsort(-counts, kind="stable")] = np.arange(len(levels))
             levels = [levels[i] for i in np.argsort(rank)[: most_levels - 1]] + ["others"]
             codes = np.where(codes >= 0, np.minimum(rank[codes], most_levels - 1), -1)
@@ -442,28 +477,38 @@ def read_column(values: pd.Series, n_bins: int, most_levels: int = MOST_LEVELS) 
 def _judged(
     tables: list[Table], measure: Value, sums: list[CellMeans], options: Options
 ) -> pd.DataFrame:
-    """Measure each subgroup and all other rows, and say how extreme the difference is."""
+    """Return the table of one measure of :func:`find_subgroups`, with p-values.
+
+    The p-values are corrected for all subgroups of this measure, but not for the other measures.
+    """
     whole = sums[0].whole()
     inside = _inside(tables, sums).counted_from(whole.origin)
-    has_units = len(whole.sums) > 2
-    if has_units and inside.weight.size:  # a unit is worth less in tables that cut it into more
+    has_units = len(whole.sums) > 2  # then CellMeans has a third entry, the sums over units
+    if has_units and inside.weight.size:
+        # The sums over units depend on how the cells of a table cut the units, so each subgroup is
+        # compared with the sums over all rows of its own table.
         pairs = zip(sums, tables, strict=True)
         every = [np.repeat(own.whole().sums, len(table.kept), axis=-1) for own, table in pairs]
         whole = whole._replace(sums=np.concatenate(every, axis=-1))
     table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_searched)
     largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options, has_units)
-    judged = table["standard_errors"].to_numpy()
+    extreme = table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:
-        judged = np.fmin(judged, _exact_scale(inside, whole))
-    n_beaten = largest.size - np.searchsorted(largest, judged - SUM_ROUNDING)
-    return table.assign(p_value=(1 + n_beaten) / (1 + largest.size))[is_kept]
+        extreme = np.fmin(extreme, _normal_deviations(inside, whole))
+    n_beyond = largest.size - np.searchsorted(largest, extreme - SUM_ROUNDING)
+    return table.assign(p_value=(1 + n_beyond) / (1 + largest.size))[is_kept]
 
 
-def _exact_scale(inside: CellMeans, whole: CellMeans) -> FloatArray:
-    """Return the standard deviations of a normal variable that is as improbable as each count.
+def _normal_deviations(inside: CellMeans, whole: CellMeans) -> FloatArray:
+    """Return how many standard deviations of a normal variable are as improbable as each share.
 
-    Counts of the smaller side are binomial; that the values of a sample are dealt out without
-    replacement makes their deviations smaller by the share of the rows that are on that side.
+    The smaller side (the subgroup or all other rows) has n of N rows, k of which have the value 1.
+    With P the smaller tail of Binomial(n, overall share) at k, the deviation is
+
+        z(P) / sqrt(1 - n / N),    z(P): the normal variable exceeds it with probability P.
+
+    The root is there because the values are dealt out without replacement, so k varies less than
+    the binomial count by this factor.
     """
     outside, share = whole._replace(sums=whole.sums - inside.sums), float(whole.means[0])
     is_smaller = inside.n_effective <= outside.n_effective
@@ -479,10 +524,11 @@ def _exact_scale(inside: CellMeans, whole: CellMeans) -> FloatArray:
 def _largest_by_dealing(
     tables: list[Table], measure: Value, is_kept: BoolArray, options: Options, has_units: bool
 ) -> tuple[FloatArray, bool]:
-    """Deal values out at random; return the most extreme subgroup of each time, in order.
+    """Deal the values out to the rows at random, and return the most extreme subgroups, sorted.
 
-    Of many rows a sample gets normal values, and so do rows that belong together; then the second
-    result is true.
+    The first result has one number of standard errors for each simulation. The second one is True
+    if the rows got normal values instead of their own, because there are more than ``MOST_SAMPLED``
+    of them (a sample is used then) or because they belong to units.
     """
     rng, n_simulations = options.rng, options.n_simulations
     _, values, counted = measure
@@ -502,7 +548,7 @@ def _largest_by_dealing(
 
 
 def _largest_of_normal(members: sparse.csr_array, options: Options) -> FloatArray:
-    """Give sampled rows normal values; return the most extreme subgroup of each time."""
+    """Give the sampled rows normal values; return the most extreme subgroup of each simulation."""
     apart = _apart(members, options.rng.standard_normal((members.shape[1], options.n_simulations)))
     n_inside = np.asarray(members.sum(axis=1)).ravel()
     few = np.minimum(n_inside, members.shape[1] - n_inside) < _FEWEST_SAMPLED
@@ -511,11 +557,16 @@ def _largest_of_normal(members: sparse.csr_array, options: Options) -> FloatArra
 
 
 def _apart(members: sparse.csr_array, draws: FloatArray) -> FloatArray:
-    """Return how far each subgroup is from the rest in each draw, in standard errors."""
+    """Return how far each subgroup is from the rest in each draw, in standard errors.
+
+    ``draws`` (n_rows, n_draws) is standardised in place. Then the sum over all rows is 0, so with
+    S the sum over the n rows of a subgroup, the other m rows add up to -S, and the difference of
+    the means is S (1/n + 1/m) = S scale^2. Divided by scale, it is S scale.
+    """
     draws -= draws.mean(axis=0)
     draws /= np.maximum(np.sqrt((draws**2).mean(axis=0)), TINY)
     n_inside = np.asarray(members.sum(axis=1)).ravel()
-    sums = np.asarray(members @ draws)  # of all rows it is 0, so that of the rest is minus this
+    sums = np.asarray(members @ draws)
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.sqrt(1 / n_inside + 1 / (members.shape[1] - n_inside))[:, None]
         return np.asarray(np.nan_to_num(np.abs(sums) * scale, posinf=0.0))
