@@ -1,10 +1,20 @@
 """Suppression of numbers of groups so small that they tell something about single people.
 
-Rows of an attribute's group that is too small are left out of all numbers. A crossed group that is
-too small is hidden, and so are others from which, together with all sums that are shown, it could
-be computed. A group may also be large and have few people of a class: of 60 men three are
-qualified. Then no measure that joins decisions and outcomes is shown of it, because with the
-selection rate each of them says how many of the three were selected.
+There are three rules. A group is *small* if it has fewer people than ``suppress_below``.
+
+1. If a group of one attribute is small, its rows are left out of all numbers
+   (:func:`without_small`).
+2. If a crossed group is small, it is hidden. Other groups are hidden too if the small one could be
+   computed from them and from all sums that are shown: if all men are shown and all men over 30,
+   so are the men under 30. :class:`Sums` decides which sums may be shown.
+3. A group may be large and have few people of a class: three of 60 men are qualified. Then no
+   measure of it that joins decisions and outcomes is shown, because together with the selection
+   rate it says how many of the three were selected. :class:`Sums` decides this too, with the
+   number of people of each class in place of the number of people.
+
+:class:`Shown` applies the rules to all tables of an audit. ``audit_table`` makes one, and so does
+the page of a committee for each model. The audit of a data set, which has other tables, uses
+:class:`Sums` directly.
 """
 
 from __future__ import annotations
@@ -27,18 +37,20 @@ from skfair.report.views import View, is_joint, masked, views_of
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import plural
 
-HIDDEN = "hidden"
+HIDDEN = "hidden"  # the value of ``View.apart`` of a group that may not be shown
 # Strata of which rates are listed at most, the largest ones: about what a reader looks through.
 MOST_STRATA = 20
-# Cells whose sums are judged together, at most: each of them costs a projection of all secrets,
+# At most this many cells are judged together. Each costs a projection of all secrets (see Sums),
 # which takes 2 ms for 300 cells and four times as long for twice as many.
 MOST_CELLS = 300
 
 
 def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tuple[str, str]]]:
-    """Leave out the rows of groups of an attribute that are too small to be shown; list these.
+    """Leave out the rows of groups of an attribute that have fewer than ``least`` people.
 
-    Declared categories that no row has are listed, too.
+    Returns the rest of the sample, and the (attribute, level) of each group that is left out.
+    Declared categories that no row has are listed, too. If rows are left out, groups of other
+    attributes may become small, so the search is repeated until no group is.
     """
     left_out = [
         (name, str(level))
@@ -72,9 +84,11 @@ def without_small(sample: GroupTable, least: float) -> tuple[GroupTable, list[tu
 
 
 def class_counts(sample: GroupTable) -> FloatArray:
-    """Return the people of each class, true or predicted, in each cell: (n_classes, n_cells).
+    """Return the number of people of each class, true or predicted, in each cell of a sample.
 
-    They are what rates by class divide by; those of weighted rows are effective numbers.
+    The shape is (n_classes, n_cells). These are the numbers that rates by class divide by, such as
+    the people of the positive class for the true positive rate. If rows have weights, they are
+    effective numbers.
     """
     named = [
         own.n_effective
@@ -85,29 +99,37 @@ def class_counts(sample: GroupTable) -> FloatArray:
 
 
 class Sums:
-    """Which sums over cells may be shown, so that none of few people can be computed from them.
+    """Decide which sums may be shown, so that no sum of few people can be computed from them.
 
-    A sum over some of the cells is a row of ones and zeros. Rows that are shown span what can be
-    computed; sums of few people must stay outside of it.
+    An *atom* is a group of ``view``, usually the crossing of all attributes. A group of fewer
+    attributes is a sum of atoms, so it is a vector of ones and zeros with an entry for each atom. A
+    reader who knows some sums can compute each linear combination of them. So:
+
+    - ``_known`` is an orthonormal basis of the sums that are shown so far,
+    - ``_secret`` has the sums of few people, minus their projections on ``_known``. If one of these
+      vectors became 0, the reader could compute this sum.
+
+    The object has a state: :meth:`shown` and :meth:`hidden` show sums one after the other, and what
+    was shown earlier limits what may be shown later. The sum of all atoms is shown first.
     """
 
     def __init__(
         self,
         sample: GroupTable,
-        view: View,  # its groups are the cells
-        counts: FloatArray,  # (n_counts, n_cells of the sample): people, of whom there may be few
-        depth: int,  # of the groups that are sums of cells
-        least: float,
-        strata: IntArray | None = None,  # of the cells of the sample, by which the cells are split
+        view: View,  # its groups are the atoms
+        counts: FloatArray,  # (n_counts, n_cells of the sample): numbers of people that may be few
+        depth: int,  # sums of few people are sought among groups of up to this many attributes
+        least: float,  # fewer people than this, but not 0, are few
+        strata: IntArray | None = None,  # (n_cells of the sample,): if given, it splits the atoms
     ) -> None:
         self._made_of, codes = (sample, view, counts, depth, least), view.codes
         if strata is not None:
             codes = _crossed(codes, strata)
-        units = np.eye(int(codes.max()) + 1)
-        self._codes, self._least, self._known = codes, least, units[:0]
-        of_cells = [np.bincount(codes, own, len(units)) for own in counts]
-        self._counts = np.reshape(of_cells, (-1, len(units)))
-        is_few, rows = self._are_few(units), units[:0]
+        atoms = np.eye(int(codes.max()) + 1)
+        self._codes, self._least, self._known = codes, least, atoms[:0]
+        of_cells = [np.bincount(codes, own, len(atoms)) for own in counts]
+        self._counts = np.reshape(of_cells, (-1, len(atoms)))
+        is_few, rows = self._are_few(atoms), atoms[:0]
         if is_few.any():
             tables = [own.codes for own in tables_of(sample, depth, 0)]
             parts, rests = [np.zeros_like(view.codes), *tables], list[FloatArray]()
@@ -118,16 +140,17 @@ class Sums:
                     rests += self._rests(joint, (own, strata), counts)
                 parts += split
             groups = [self._row(codes == i) for codes in parts for i in range(codes.max() + 1)]
-            rows = np.array([*units, *groups, *(row * is_few for row in groups), *rests])
+            rows = np.array([*atoms, *groups, *(row * is_few for row in groups), *rests])
         self._secret = rows[self._are_few(rows)]
-        self.is_whole_shown = self._admits(np.ones(len(units)))
+        self.is_whole_shown = self._admits(np.ones(len(atoms)))
 
     def _rests(
         self, joint: IntArray, sides: tuple[IntArray, IntArray], counts: FloatArray
     ) -> Iterator[FloatArray]:
-        """Yield the groups of few people within each group, and within each stratum, added up.
+        """Yield the sum of all small atoms within each group, and within each stratum.
 
-        They are what is left of a total if all larger groups are shown.
+        If all larger atoms and the total are shown, this sum can be computed. ``joint`` is the
+        combination of group and stratum of each cell of the sample, and ``sides`` are the two.
         """
         for own in counts:
             n_people = np.bincount(joint, own)[joint]
@@ -137,11 +160,14 @@ class Sums:
                     yield self._row((codes == i) & is_few)
 
     def within(self, strata: IntArray) -> Sums:
-        """Return the sums over cells split by stratum, beside those that are shown here."""
+        """Return the sums over atoms split by stratum, given what is shown of the whole atoms.
+
+        ``strata`` has the stratum of each cell of the sample.
+        """
         split = Sums(*self._made_of, strata=strata)
-        # If there are no secrets, any sum over these cells may be shown already.
-        known = self._known if len(self._secret) else np.eye(self.n_cells)
-        cells = np.zeros(split.n_cells, np.intp)
+        # If there are no secrets, all sums over whole atoms may have been shown.
+        known = self._known if len(self._secret) else np.eye(self.n_atoms)
+        cells = np.zeros(split.n_atoms, np.intp)
         cells[split._codes] = self._codes
         _, lengths, basis = np.linalg.svd(np.vstack([split._known, known[:, cells]]), False)
         split._known = basis[lengths > SUM_ROUNDING]
@@ -152,24 +178,25 @@ class Sums:
         return split
 
     def _are_few(self, rows: FloatArray) -> BoolArray:
+        """Return which sums have few people, by one of the counts at least."""
         n_people = rows @ self._counts.T
         return np.asarray(((n_people > 0) & (n_people < self._least)).any(axis=1))
 
     def _row(self, is_inside: BoolArray) -> FloatArray:
-        """Return which cells those of the sample are part of."""
+        """Return the vector of a sum, given which cells of the sample it includes."""
         return (np.bincount(self._codes, is_inside, self._counts.shape[1]) > 0).astype(float)
 
     @property
-    def n_cells(self) -> int:
-        """The number of cells, of which sums are sums."""
+    def n_atoms(self) -> int:
+        """The number of atoms, which is the length of the vectors."""
         return self._counts.shape[1]
 
     def _admits(self, row: FloatArray) -> bool:
-        """Show a sum, unless one of few people could be computed then."""
+        """Show a sum and return True, unless a sum of few people could be computed then."""
         new = row - self._known.T @ (self._known @ row)
-        new -= self._known.T @ (self._known @ new)
+        new -= self._known.T @ (self._known @ new)  # once more, to remove the rounding of the first
         length = np.linalg.norm(new)
-        if length < SUM_ROUNDING:
+        if length < SUM_ROUNDING:  # it can be computed already
             return True
         new /= length
         secret = self._secret - np.outer(self._secret @ new, new)
@@ -179,13 +206,16 @@ class Sums:
         return True
 
     def shown(self, codes: IntArray, groups: IntArray) -> BoolArray:
-        """Show groups of the cells of the sample one after the other; return which may be."""
+        """Show groups one after the other, and return which of them may be shown.
+
+        ``codes`` has the group of each cell of the sample, and ``groups`` the order.
+        """
         if not len(self._secret):
             return np.ones(len(groups), bool)
         return np.array([self._admits(self._row(codes == i)) for i in groups.tolist()], bool)
 
     def hidden(self, view: View) -> BoolArray:
-        """Return which groups of a view may not be shown; larger ones are shown first."""
+        """Return which groups of a view may not be shown. Larger groups are shown first."""
         order = np.argsort(-view.n_rows, kind="stable")
         return ~self.shown(view.codes, order)[np.argsort(order)]
 
@@ -197,13 +227,21 @@ def _crossed(codes: IntArray, strata: IntArray) -> IntArray:
 
 
 class Shown:
-    """The parts of a sample that may be shown, so that they tell nothing about few people."""
+    """The parts of a sample that may be shown, so that they tell nothing about few people.
+
+    ``sample`` is without the rows of small groups, ``views`` are the views with the hidden groups
+    marked, and ``hidden`` is the table of these groups for the report. The methods remove from
+    later tables what may not be shown. Two lists have an element for each view: ``_rows`` are the
+    sums by the number of people, and ``_classes`` are the sums by the number of people of a class.
+    """
 
     def __init__(self, sample: GroupTable, options: Options) -> None:
         sample, left_out = without_small(sample, options.suppress_below)
         views, self._least = views_of(sample, options), options.suppress_below
         self._least_compared = options.min_group_size
-        # If there are too many crossed groups to list them, each attribute stands by itself.
+        # The atoms of the sums are the groups of the crossing, the last view, and all views share
+        # one object. If there are too many crossed groups to list them, there is no such view, and
+        # each attribute has sums of its own.
         self._is_listed = len(views) > len(sample.attributes) or len(views) == 1
         spaces, depth = (views[-1:], options.depth) if self._is_listed else (views, 0)
         self._counts = sample.people[None], class_counts(sample)
@@ -220,7 +258,7 @@ class Shown:
             crossed += [(view.name, view.names[i]) for i in np.flatnonzero(apart == HIDDEN)]
             too_few = [group for name, group in left_out if name in view.attributes]
             small = [*compress(view.names, (apart == HIDDEN) | (apart == "small"))]
-            if len(view.attributes) > 1 and small:  # often many, which are in the list of hidden
+            if len(view.attributes) > 1 and small:  # often many: their number is said, not names
                 small = [plural(len(small), "intersection")]
             too_few += small
             view = view._replace(apart=apart, too_few=tuple(too_few))
@@ -228,7 +266,7 @@ class Shown:
         self.hidden = pd.DataFrame([*left_out, *crossed], columns=["view", "group"])
 
     def without_hidden(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return a table of groups without those that are hidden."""
+        """Return a table of groups without the hidden groups."""
         if not len(table) or not len(self.hidden):
             return table
         groups = pd.MultiIndex.from_frame(table[["view", "group"]])
@@ -237,8 +275,8 @@ class Shown:
     def strata(self, gaps: list[Gap], confidence: float) -> pd.DataFrame:
         """Return the rates of the groups of each attribute in each of the largest strata.
 
-        Cells from which numbers of few people could be computed are left out. They are judged last,
-        so all sums that are shown elsewhere are known to the reader.
+        Cells (groups in a stratum) from which numbers of few people could be computed are left out.
+        This must be called last, after all sums that are shown elsewhere have been shown.
         """
         sample = self.sample
         if not sample.within:
@@ -250,9 +288,9 @@ class Shown:
         for view, *both in zip(self.views, self._rows, self._classes, strict=True):
             if len(view.attributes) > 1:
                 continue
-            n_listed = min(MOST_STRATA, max(1, MOST_CELLS // both[0].n_cells))
+            n_listed = min(MOST_STRATA, max(1, MOST_CELLS // both[0].n_atoms))
             is_listed = np.isin(np.arange(order.size), order[:n_listed])
-            # The other strata are one rest, which can be computed from what is listed.
+            # All other strata count as one, because their sum can be computed from what is listed.
             of_cells = np.where(is_listed, np.arange(order.size), order.size)[strata.codes]
             for sums in both:
                 if id(sums) not in split:
@@ -271,9 +309,9 @@ class Shown:
     ) -> tuple[View, IntArray]:
         """Return the groups of a view split by stratum, as a view, and the stratum of each.
 
-        Larger ones are shown first. Groups of a stratum are compared, so the rate of one and its
-        difference from another tell the rate of the other: if one that is compared may not be
-        shown, none of its stratum is.
+        Larger cells are shown first. The groups of a stratum are compared, and from the rate of one
+        and its difference from another, the rate of the other follows. So if a cell that is
+        compared may not be shown, no cell of its stratum is shown.
         """
         table, n_groups = self.sample.compared(view.attributes, self.sample.within), len(view.names)
         group, stratum = table.groups.group_of, table.groups.stratum_of
@@ -288,7 +326,7 @@ class Shown:
         for sums, is_open in zip((rows, classes), is_shown, strict=True):
             is_open[asked] = sums.shown(of_cells, numbers[asked])
             is_open &= ~np.isin(stratum, stratum[is_compared & ~is_open])
-            asked = asked[is_open[asked]]  # rates by class are shown of cells that are shown
+            asked = asked[is_open[asked]]  # rates by class are only shown of cells that are shown
         cells = view._replace(
             names=[view.names[g] for g in group],
             n_rows=table.counts,
@@ -299,10 +337,11 @@ class Shown:
         return cells, stratum
 
     def subgroups(self, tables: list[Table], table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of subgroups that may be shown as well.
+        """Return the rows of a table of subgroups that may be shown, given all groups shown before.
 
-        If crossed groups are not listed, these are subgroups by attributes none of whose
-        intersections is too small.
+        ``tables`` are the tables of :func:`~skfair.report.subgroups.tables_of`. If crossed groups
+        are not listed, there are no sums of crossed groups to check. Then the subgroups of some
+        attributes are shown only if no intersection of these attributes is small.
         """
         for counts, (sums, *_) in zip(self._counts, (self._rows, self._classes), strict=True):
             if not len(table):

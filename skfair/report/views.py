@@ -1,4 +1,17 @@
-"""The tables of an audit, from sums over cells: by attribute, and for all attributes crossed."""
+"""The tables of an audit, from sums over cells: by attribute, and for all attributes crossed.
+
+A :class:`View` is what one part of a report is about: the groups of one attribute, or of all
+attributes crossed. ``audit_table`` calls the functions of this file in the order in which they
+stand:
+
+1. :func:`views_of` lists the views (called by ``Shown``, which hides small groups),
+2. :func:`rates_table` makes the table ``rates``,
+3. :func:`find_gaps` makes ``gaps`` and ``within``, and the p-values that the others need,
+4. :func:`signed_table` makes ``signed``, the differences from a reference group,
+5. :func:`score_report` makes ``calibration``, and the rates of scores.
+
+Audits of data sets and the page of a committee use some of them.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +36,29 @@ from skfair.report.tasks import BEFORE, Task
 from skfair.report.words import rule_of
 from skfair.utils.rounding import ROUNDING
 
-# A crossing with more groups than this is not listed; the search of subgroups covers it.
+# A crossing with more groups than this is not listed. The search of subgroups covers it.
 MOST_CROSSED = 100
-# The p-value of a pair, and the smallest significant difference, by view, measure and pair
+# By view, measure and pair of groups: the p-value of the difference, and the difference above which
+# it is significant
 Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
-# How measures begin that do not join decisions with outcomes, and count all rows.
+# Measures whose names begin like this count all rows, and do not join decisions with outcomes.
 _PLAIN = "base_", "selection_", "share_", "mean_", "moved_", "changed", "error_", "missing["
 
 
 def is_joint(measure: str) -> bool:
-    """Whether a measure of few people of a class would say something about single ones."""
+    """Whether a measure joins decisions and outcomes, such as the true positive rate.
+
+    If a group has few people of a class, such a measure says something about single people, and is
+    hidden.
+    """
     return measure == "mean_label" or not measure.removeprefix(BEFORE).startswith(_PLAIN)
 
 
 def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellMeans]:
-    """Return measures without those of some cells that join decisions and outcomes."""
+    """Return the measures, of which joint ones are undefined in closed cells.
+
+    ``is_closed`` is True or False for all cells, or has a value for each.
+    """
     return {
         name: own._replace(sums=own.sums * np.logical_not(is_closed)) if is_joint(name) else own
         for name, own in measures.items()
@@ -47,25 +68,27 @@ def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellM
 class View(NamedTuple):
     """Groups by one attribute, or by several crossed."""
 
-    name: str
+    name: str  # the attribute, "sex x age" for a crossing, or "" for all rows as one group
     attributes: list[str]
-    names: list[str]
-    codes: IntArray  # group of each cell of the table
-    n_rows: FloatArray
-    apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
-    reference: int | None  # the group that has the reference level of each attribute
+    names: list[str]  # (n_groups,)
+    codes: IntArray  # (n_cells,): the group of each cell of the sample
+    n_rows: FloatArray  # (n_groups,)
+    # (n_groups,): "" if a group is compared, else the reason: "unknown", "small" or "hidden"
+    apart: Any
+    reference: int | None  # index of the reference group; None without one
     measures: dict[str, CellMeans]  # by name, over the groups
-    closed: frozenset[str] = frozenset()  # groups of which some measures are not shown
-    n_units: Any = None  # of each group, where rows belong together; a unit may be in several
-    too_few: tuple[str, ...] = ()  # groups with too few people to be compared or shown
+    closed: frozenset[str] = frozenset()  # names of groups whose joint measures are hidden
+    # (n_groups,): number of units, if there are units. A unit may be in several groups.
+    n_units: Any = None
+    too_few: tuple[str, ...] = ()  # names of groups with too few people to be compared or shown
 
     def masked(self, is_closed: BoolArray) -> View:
-        """Return the view without what joins decisions and outcomes of some groups."""
+        """Return the view without the joint measures of some groups, see :func:`is_joint`."""
         closed = frozenset(compress(self.names, is_closed))
         return self._replace(measures=masked(self.measures, is_closed), closed=closed)
 
     def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
-        """Return a table of one measure with its interval."""
+        """Return the rows of the table ``rates`` for one measure, with the ends of its interval."""
         columns = {"view": self.name, "group": self.names, "n": self.n_rows, "measure": measure}
         ends = {"value": value, "value_low": low, "value_high": high, "apart": self.apart}
         of_units = {} if self.n_units is None else {"n_units": self.n_units}
@@ -73,9 +96,9 @@ class View(NamedTuple):
 
 
 def views_of(sample: GroupTable, options: Options) -> list[View]:
-    """List the attributes, and their crossing unless it has too many groups.
+    """Return a view for each attribute, and then their crossing unless it has too many groups.
 
-    Groups are compared that are known and large enough.
+    This says which groups are unknown or too small to be compared. ``Shown`` marks the hidden ones.
     """
     reference = read_reference(
         options.reference, {name: sample.levels[name] for name in sample.attributes}
@@ -83,7 +106,7 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
     share = 0.0 if options.preset is None else rule_of(options.preset).least_share
     parts = [sample.codes[:, place] for place in range(len(sample.attributes))]
     sizes = np.array([len(sample.levels[name]) for name in sample.attributes])
-    # Where there are many groups the first cells tell.
+    # Most of the time, the first cells show that there are too many groups.
     is_long = any(
         len(number_tuples([part[:first] for part in parts], sizes)[1]) > MOST_CROSSED
         for first in (10 * MOST_CROSSED, None)
@@ -117,7 +140,7 @@ def _has_level(sample: GroupTable, name: str, levels: Collection[str]) -> BoolAr
 
 
 def whole_view(sample: GroupTable) -> View:
-    """Return all rows as one group."""
+    """Return all rows as one group, named "all", in the view with the empty name."""
     codes, n_rows = np.zeros_like(sample.counts, np.int64), sample.counts.sum(keepdims=True)
     whole, units = sample.merged(codes, 1)
     if units is None:
@@ -127,7 +150,7 @@ def whole_view(sample: GroupTable) -> View:
 
 
 def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
-    """Return every measure of every group with its interval, and of all rows."""
+    """Return the table ``rates``: every measure of all rows and of every group."""
     tables = [
         view.rates(measure, of_groups.means, *of_groups.interval(confidence))
         for view in (whole_view(sample), *views)
@@ -141,19 +164,23 @@ def find_gaps(
     views: list[View],
     gaps: list[Gap],
     options: Options,
-    others: list[Simulated],
+    others: list[Simulated],  # the subgroups, with which p-values are corrected together
 ) -> tuple[pd.DataFrame, pd.DataFrame, FloatArray, Chances]:
-    """Return every gap of every view: of both models, and within strata as well.
+    """Measure, simulate and judge every gap of every view, of both models, and within strata.
 
-    Their p-values cover each other, and other comparisons of the audit. The second result has the
-    average difference of each pair of groups within strata, and the third one is how rare the most
-    extreme comparison of each simulation is, in order.
+    Returns four things:
+
+    - the table ``gaps``,
+    - the table ``within``: the average difference of each pair of groups within strata,
+    - the rarity of the most extreme comparison of each simulation in the audit, in increasing
+      order, by which subgroups are judged,
+    - the chances of each pair of groups.
     """
     compared = list(_compared(sample, views, gaps, options))
     simulated = [of_gap.simulated for _, of_gap in compared]
     simulated += [own.averaged.simulated for _, own in compared if own.averaged is not None]
     rarest = _rarest([*simulated, *others])
-    # The subgroups of one attribute are its groups once more.
+    # With one attribute, the subgroups are the groups once more, so the gaps do not count them.
     own = rarest if len(sample.attributes) > 1 else _rarest(simulated)
     records: list[dict[str, Any]] = []
     chances: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
@@ -178,10 +205,10 @@ def find_gaps(
 def _within_strata(
     view: str, of_gap: Compared, n_strata: int, chances: Chances, rarest: FloatArray, level: float
 ) -> pd.DataFrame:
-    """Return how each pair of groups differs within strata, and in how many of them.
+    """Return the rows of the table ``within`` for one view and measure, one for each pair.
 
-    ``n_clear_higher`` and ``n_clear_lower`` count the strata in which the difference is significant
-    by itself. ``overall_p_value`` is the p-value of the difference over all rows.
+    ``of_gap`` is the gap within strata. The p-value over all rows comes from ``chances``, and is
+    NaN if the groups are not compared over all rows.
     """
     averaged, (measure,) = of_gap.averaged, of_gap.gap.measures
     assert averaged is not None
@@ -214,7 +241,7 @@ def _within_strata(
 
 
 def _rarest(simulated: list[Simulated]) -> FloatArray:
-    """Return how rare the most extreme comparison of each simulation is, in order."""
+    """Return the smallest rarity in each simulation, in increasing order."""
     return (
         np.sort(np.min([own.rarities for own in simulated], axis=0)) if simulated else np.empty(0)
     )
@@ -223,7 +250,11 @@ def _rarest(simulated: list[Simulated]) -> FloatArray:
 def _compared(
     sample: GroupTable, views: list[View], gaps: list[Gap], options: Options
 ) -> Iterable[tuple[dict[str, Any], Compared]]:
-    """Yield every gap, and where it is: the view, the model, and whether it is within strata."""
+    """Yield every gap, and the columns of ``gaps`` that say where it is.
+
+    These are the view, the model ("now" or "before"), whether the gap is within strata, and the
+    groups with too few people for it. A view without two groups to compare has no gaps.
+    """
     for view in views:
         is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:
@@ -252,9 +283,10 @@ def _compared(
 
 
 def _of_large(table: GroupTable, options: Options) -> GroupTable:
-    """Leave out the groups of strata that are too small, and those that are alone then.
+    """Leave out cells (groups in a stratum) that are too small, and cells that are alone then.
 
-    Of rates by class each needs as many people of the class as may be shown.
+    A measure of a cell also needs ``suppress_below`` rows that count for it, such as people of the
+    positive class for the true positive rate.
     """
     groups, least = table.groups, options.suppress_below
     is_large = table.counts >= max(options.min_group_size, least)
@@ -267,10 +299,10 @@ def _of_large(table: GroupTable, options: Options) -> GroupTable:
 
 
 def signed_table(views: list[View], options: Options, chances: Chances) -> pd.DataFrame:
-    """Return every measure of every group minus that of the reference group, with an interval.
+    """Return the table ``signed``: each group minus the reference group, by each measure.
 
-    The table is empty without a reference group. P-values cover all pairs, so that no verdict
-    contradicts that of a gap. Intervals agree with them: they hold 0 unless the difference is
+    It is empty without a reference group. P-values are corrected for all pairs of the audit, so
+    that no verdict contradicts the verdict of a gap. Intervals contain 0 unless the difference is
     significant.
     """
     tables = []
@@ -307,7 +339,11 @@ def signed_table(views: list[View], options: Options, chances: Chances) -> pd.Da
 
 
 def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFrame:
-    """Move the ends of intervals that disagree with the p-value of the same difference."""
+    """Move the ends of intervals that disagree with the p-value of the same difference.
+
+    ``noise`` is the difference above which each one is significant. An interval that should not
+    contain 0 ends at the surplus of the difference over it.
+    """
     p_values, difference = table["p_value"].to_numpy(), table["difference"].to_numpy()
     low, high = table["difference_low"].to_numpy(), table["difference_high"].to_numpy()
     is_beyond = p_values <= level + ROUNDING
@@ -324,7 +360,10 @@ def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFr
 def score_report(
     sample: GroupTable, views: list[View], task: Task, options: Options
 ) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return calibration, and rates such as areas under the curve, of each view."""
+    """Return the table ``calibration``, and the rates of scores, such as areas under the curve.
+
+    Both are empty without scores or true labels. For predicted numbers, there is no area.
+    """
     if sample.scores is None:
         return pd.DataFrame(), []
     calibration, rates = [], []
@@ -332,6 +371,8 @@ def score_report(
     measure = "mean_score" if "mean_score" in sample.measures else "mean_prediction"
     for view in views:
         weight, squares = view.measures[measure].sums[:2, 0]
+        # The effective number of rows per unit of weight: by Kish's formula, weight^2 / squares,
+        # over the weight.
         per_weight = weight / np.where(squares > 0, squares, 1.0)
         if view.n_units is not None:
             per_weight = view.measures[measure].n_effective / np.where(weight > 0, weight, 1.0)
