@@ -1,7 +1,14 @@
 """Audits: the effects of predictions on groups, in one object to read, save and hand on.
 
-``audit`` visits the rows once, sums them up by the combinations of their attributes
-(:mod:`skfair.groups.table`), and computes all tables from these sums.
+There are three entrances:
+
+- :func:`audit` reads columns of predictions. It visits the rows once and adds them up by cell, a
+  combination of levels of all attributes (:mod:`skfair.groups.table`).
+- :meth:`Audit.from_estimator` predicts with a model, and passes the predictions to :func:`audit`.
+- :func:`audit_table` computes all tables from the sums. :func:`audit` calls it, and so does
+  ``python -m skfair audit``, which adds up the blocks of a file itself.
+
+:class:`Audit` is the result. Its fields are stored in :mod:`skfair.report.result`.
 """
 
 from __future__ import annotations
@@ -212,7 +219,8 @@ class Audit(AuditTables):
         if is_regressor(model):
             options = {"task": "numbers", **options}
         own = {"model": type(model).__name__}
-        if changes := getattr(model, "changes_", None):  # groups may be too small to show
+        # Without numbers by group, because groups may be too small to show.
+        if changes := getattr(model, "changes_", None):
             own["limits changed in training"] = changes_line(changes, of_groups=False)
         own |= dict(options.pop("about", None) or {})
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
@@ -439,10 +447,12 @@ def audit(
         suppress_below=suppress_below,
     )
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
+    # With this preset, scores without decisions are compared with their median. It is not known
+    # yet, so the check gets any number in its place.
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
     groups = sensitive_features, control_features
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
-    if n_rows is None:
+    if n_rows is None:  # the rows are Dask collections
         sample, read_task, options = read_blocks(
             raw, groups, options, task, (pos_label, pos_label_true), threshold
         )
@@ -467,7 +477,13 @@ def audit_table(
     columns: dict[str, str],
     threshold: float | None,
 ) -> Audit:
-    """Compute all tables of an audit from the sums of its rows."""
+    """Compute all tables of an audit from the sums of its rows.
+
+    ``columns`` has, by argument of :func:`audit`, the name of the column in the data. Only
+    ``sample`` and the views of ``shown`` are used after the first two lines, so nothing is computed
+    from rows that may not be shown. The order matters: subgroups are simulated before the gaps and
+    judged after them, because p-values cover both, and strata come last, see :class:`Shown`.
+    """
     n_rows, shown = int(sample.counts.sum()), Shown(sample, options)
     sample, views = shown.sample, shown.views
     calibration, of_scores = score_report(sample, views, task, options)

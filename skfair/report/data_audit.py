@@ -1,10 +1,17 @@
 """Audits of a data set before training: the people in it, and columns that predict the group.
 
-Four kinds of questions are asked: whether the shares of the groups equal the shares in a reference
-population, whether labels and missing values differ by group, which columns predict the group, and
-which changes there were since an earlier data set. The kinds share the level of the audit equally,
-and the tests of a kind are corrected for their number, so that few audits of fair data find
-anything.
+Four kinds of questions are asked, and each has a table in the result:
+
+- ``shares``: are the shares of the groups equal to the shares in a reference population?
+- ``gaps`` (and ``rates``): do labels and missing values differ by group?
+- ``proxies``: which columns predict the group?
+- ``drift``: what has changed since an earlier data set?
+
+The kinds share the error probability of the audit, 1 - ``confidence``, equally. The tests of a kind
+are corrected for their number, so few audits of fair data find anything.
+
+:func:`audit_data` is public, and ``python -m skfair audit-data`` calls it. It reads the rows into a
+:class:`_Sample` and calls one function for each table. The sentences of the page are at the end.
 """
 
 from __future__ import annotations
@@ -42,6 +49,7 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
 from skfair.utils.validation import one_dimensional
 
+# The columns that the table ``gaps`` keeps of those of an audit of predictions.
 _OF_GAPS = [
     *("view", "metric", "value", "value_low", "value_high"),
     *("clear_first", "clear_second", "p_value"),
@@ -283,7 +291,12 @@ def audit_data(
 def _corrected(
     table: pd.DataFrame, n_kinds: int, options: Options, *, is_joint: bool = False
 ) -> pd.DataFrame:
-    """Correct p-values for the tests of a kind, unless they are, and for the kinds."""
+    """Correct the p-values of one kind of tests, and mark the significant ones.
+
+    P-values of gaps are corrected for each other already (``is_joint``). Those of the other kinds
+    are corrected by the method of Benjamini and Hochberg. All are then multiplied by the number of
+    kinds.
+    """
     p_values = table["p_value"].to_numpy(np.float64, copy=True)
     is_tested = np.isfinite(p_values)
     if not is_joint and is_tested.any():
@@ -294,7 +307,15 @@ def _corrected(
 
 
 class _Sample:
-    """The rows that may be shown: their columns, groups, and sums of labels and missing values."""
+    """The rows of a data set that may be shown: columns, groups, and sums over cells.
+
+    The rows of groups that are too small to be shown are left out. ``table`` has the cells, which
+    are combinations of sensitive attributes, with a measure for the labels ("label[...]" or
+    "mean_label") and one for each column with missing values ("missing[...]"). Tests that need
+    independent rows use ``is_drawn``, one row of each unit. ``n_lost`` is the number of rows that
+    are left out, ``label`` the name of the labels (None without ``y``), and ``definition`` the
+    sentence that says what a positive label is.
+    """
 
     def __init__(
         self,
@@ -336,7 +357,7 @@ class _Sample:
             labels = one_dimensional(y, "y", n_rows)
             every[self.label] = pd.Series(np.asarray(labels))[rows]
             self.table.measures.update(self._label_rates(every[self.label], pos_label))
-        self.is_drawn = np.ones(len(self._cells), bool)  # one row of each person
+        self.is_drawn = np.ones(len(self._cells), bool)  # which rows stand for their unit
         if together is not None:
             drawn_from = {"cell": self._cells, **{k: v.to_numpy() for k, v in every.items()}}
             self.is_drawn = together.one_row(row_draws(pd.DataFrame(drawn_from), None, 0))
@@ -351,25 +372,31 @@ class _Sample:
         ]
 
     def codes(self, view: View) -> IntArray:
+        """Return the group of each row."""
         return np.asarray(view.codes[self._cells])
 
     def people(self, view: View) -> FloatArray:
-        """Count one row of each person by group."""
+        """Return the number of people in each group, where one row of each person counts."""
         counts = np.bincount(self.codes(view)[self.is_drawn], minlength=len(view.names))
         return counts.astype(np.float64)
 
     def _sums(self, values: Any, counted: Any = None) -> CellMeans:
+        """Add up values by cell, over the rows that are ``counted`` (None for all rows)."""
         cells, n_cells, units = self._cells, self.table.counts.size, self.table.units
         return CellMeans.of_rows(values, counted, cells, n_cells, units=units)
 
     def _label_rates(
         self, labels: pd.Series, pos_label: ClassLabel
     ) -> Iterator[tuple[str, CellMeans]]:
-        """Yield the share of each class, or the mean, among rows that have a label."""
+        """Yield the share of each class, or the mean of numbers, among rows that have a label.
+
+        Labels are numbers if they have fractions, or more values than classes may have.
+        """
         codes, levels = factorize(labels.to_numpy())
         numbers = pd.to_numeric(pd.Series(levels), errors="coerce").to_numpy(np.float64)
         is_many, is_number = len(levels) > MOST_CLASSES, bool(np.isfinite(numbers).all())
         if is_number and (is_many or (numbers % 1).any()):
+            # Rows without a label have the code -1 and read the 0 at the end, which is not counted.
             yield "mean_label", self._sums(np.append(numbers, 0.0)[codes], codes >= 0)
             return
         if is_many:
@@ -408,10 +435,11 @@ def _shares(
     before: _Sample | None,
     options: Options,
 ) -> pd.DataFrame:
-    """Return the share of each group, and compare it with the reference population.
+    """Return the table ``shares``: the share of each group, compared with the population.
 
-    Groups of the population that are not shown, or not there, have the rows that they may have at
-    most: their p-values are upper bounds.
+    A group of the population that the data lack or hide gets the largest number of rows that a
+    hidden group can have. If its share is smaller than in the population, its p-value is an upper
+    bound.
     """
     reference = _read_shares(reference_shares, sample)
     earlier = {
@@ -478,14 +506,18 @@ def _read_shares(shares: Any, sample: _Sample) -> dict[str, dict[str, float]]:
 
 
 def _levels(values: pd.Series) -> IntArray:
-    """Return the bin or the level of each row; dates are numbers, rare levels are merged."""
+    """Return the level of each row: numbers and dates in 10 bins, and at most 255 other levels."""
     if pd.api.types.is_datetime64_any_dtype(values):
         values = values.astype("int64").where(values.notna())
     return read_column(values, 10, 255).codes
 
 
 def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
-    """Judge single columns, and all together, by how well they predict the groups compared."""
+    """Return the table ``proxies``: how well columns predict the group, for each attribute.
+
+    The column ``kind`` is "single" for one column, "all" for all columns together, and "few" for
+    the smallest set of columns that predicts nearly as well as all, if all do so significantly.
+    """
     columns = {name: _levels(values) for name, values in sample.columns.items()}
     most = _n_permutations((len(columns) + 1) * len(sample.views), n_kinds, options)
     records, models = [], {}
@@ -515,12 +547,19 @@ def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
 
 
 def _n_permutations(n_tests: int, n_kinds: int, options: Options) -> int:
-    """Return twice as many as make a single p-value a finding, after all corrections."""
+    """Return how many permutations a column gets at most.
+
+    With as many, the smallest possible p-value is half of what a single finding needs after all
+    corrections, which is (1 - confidence) / (n_tests * n_kinds).
+    """
     return int(np.ceil(2 * n_tests * n_kinds / (1 - options.confidence)))
 
 
 def _drift(sample: _Sample, before: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
-    """Compare each column, attribute and label with the earlier data."""
+    """Return the table ``drift``: each column, attribute and label against the earlier data.
+
+    The question is how well a column predicts which of the two data sets a row is from.
+    """
     pairs: dict[str, tuple[Any, Any]]
     pairs = {name: (before.columns[name], own) for name, own in sample.columns.items()}
     views = {view.name: view for view in before.views}
@@ -542,7 +581,7 @@ def _drift(sample: _Sample, before: _Sample, n_kinds: int, options: Options) -> 
 
 
 def _title(tables: DataAudit, measure: str) -> str:
-    """Return what a measure is called for readers."""
+    """Return the title of a measure, such as "repaid = 1" for "label[1]"."""
     kind, _, name = measure.removesuffix("]").partition("[")
     label = tables.columns.get("y_true", "")
     titles = {"missing": f"{name} missing", "label": f"{label} = {name}"}
@@ -550,7 +589,7 @@ def _title(tables: DataAudit, measure: str) -> str:
 
 
 def _sentences(tables: DataAudit) -> Iterator[str]:
-    """Describe the findings for each attribute, and the changes."""
+    """Yield the sentences about each attribute, and one about changes."""
     for view in tables.attributes:
         yield from _of_shares(where(tables.shares, view=view), view)
         for row in rows_of(where(tables.gaps, view=view, is_beyond_chance=True)):
@@ -572,7 +611,7 @@ def _sentences(tables: DataAudit) -> Iterator[str]:
 
 
 def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
-    """Say which groups have other shares than in the population, if that is known."""
+    """Say which groups have other shares than in the population; nothing without a population."""
     if not shares["reference"].notna().any():
         return
     texts = [

@@ -1,4 +1,14 @@
-"""Tables in files, read in blocks for audits: only the columns in use, few rows at a time."""
+"""Tables in files, read in blocks for audits: only the columns in use, few rows at a time.
+
+The commands of ``python -m skfair`` make a :class:`TableFile` from their options
+(``table_of`` in :mod:`skfair.report.command_audit`), call :meth:`TableFile.check` once, and then
+:meth:`TableFile.blocks` for each pass over the rows. A file is CSV or other separated text (also
+compressed), Excel or parquet, by the end of its name. What is wrong with a file is said in the
+words of somebody who does not program.
+
+The rest of the file reads texts: numbers with decimal commas (:func:`numbers_of`), and the bins of
+the option ``--bins`` (:func:`read_bins`).
+"""
 
 from __future__ import annotations
 
@@ -27,22 +37,23 @@ from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.report.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
-# Errors of readers of compressed files. OSError comes from bz2 and the first bytes of gzip,
-# KeyError that of parquet files.
+# Errors of readers of damaged files. OSError comes from bz2 and from the first bytes of gzip, and
+# KeyError from parquet files.
 _DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, lzma.LZMAError)
-# Options that read each line of a file as one value.
+# Options of pandas.read_csv that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
-_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
+_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")  # which are refused
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".xlsx": "Excel"}
-# Openers of streams, also of archives such as .tar.gz, whose ends pandas does not read.
+# How files are opened to read their bytes to the end. pandas does not read the end of archives such
+# as .tar.gz, so it would not notice that it is missing.
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# Bytes of a line: as many as a million columns of 16. A compressed line without an end of 0.7 MB
-# takes 3 GB to read.
+# The largest number of bytes of a line: a million columns of 16 bytes. A compressed file of 0.7 MB
+# that is one line without an end takes 3 GB to read.
 _MOST_BYTES = 16_000_000
-# How their files begin.
+# The first bytes of .xlsx files (and other zip files), and of .xls files
 _EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 _DATE = r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([T ].*)?"
-# Names of columns in a message.
+# A message names at most this many columns.
 _MOST_NAMES = 40
 
 
@@ -50,19 +61,22 @@ class TableFile(NamedTuple):
     """A file, the columns that are read, and how attributes become groups."""
 
     path: Path
-    judged: RawRows  # the columns of labels, scores and weights
-    groups: list[str]
-    within: list[str]
-    bins: Mapping[str, list[Any]]  # numbers, or dates
-    missing: str | None
+    judged: RawRows  # names of the columns of labels, scores, weights and units, or None
+    groups: list[str]  # the sensitive attributes
+    within: list[str]  # the attributes that strata are made of
+    bins: Mapping[str, list[Any]]  # by attribute, the edges of its bins: numbers, or dates
+    missing: str | None  # name of the group of rows without a value; if None, they are an error
     block_rows: int
-    n_dropped: list[int]  # of each block that was read
+    # Rows that were dropped from each block. blocks() fills this list, which starts empty.
+    n_dropped: list[int]
+    # Set if a first pass has found labels that look like numbers in one block and not in another
     labels_are_text: bool = False
     encoding: str = "utf-8"
-    date_format: str | None = None
-    decimal: str | None = None  # the mark before decimals of numbers that are written as text
+    date_format: str | None = None  # form of the dates in bins; None for 2026-12-31
+    # The mark before decimals, if numbers are written as text. If None, pandas reads numbers.
+    decimal: str | None = None
     needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
-    others: tuple[str, ...] = ()  # further columns, of a data set that is audited
+    others: tuple[str, ...] = ()  # the columns of a data set that are neither groups nor labels
 
     @property
     def labels(self) -> list[str]:
@@ -80,7 +94,7 @@ class TableFile(NamedTuple):
         return [*dict.fromkeys([*self.judged.named().values(), *self.attributes, *self.others])]
 
     def check(self) -> None:
-        """Raise unless the file exists and has the columns."""
+        """Raise unless the file exists, can be read to its end, and has the columns."""
         _check_file(self.path, self.encoding)
         if self._kind == "text":
             with self._explained():
@@ -112,7 +126,7 @@ class TableFile(NamedTuple):
             )
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Yield blocks of rows, with attributes as text or as bins."""
+        """Yield blocks of rows with the columns in use. Attributes are text, or names of bins."""
         start = 0
         self.n_dropped.clear()
         for raw in self._raw_blocks():
@@ -135,7 +149,7 @@ class TableFile(NamedTuple):
         return own | ({"control_features": block[self.within]} if self.within else {})
 
     def levels(self, name: str) -> list[str]:
-        """Return the names of the bins of an attribute, in order."""
+        """Return the names of the bins of an attribute, such as "under 25", in order."""
         edges, (below, above) = self.bins[name], ("under", "and over")
         if isinstance(edges[0], datetime):
             texts = [str(edge).removesuffix(" 00:00:00") for edge in edges]
@@ -147,6 +161,7 @@ class TableFile(NamedTuple):
 
     @property
     def _kind(self) -> str:
+        """The kind of file: "parquet", "Excel" or "text"."""
         return _KINDS.get(self.path.suffix.lower(), "text")
 
     def names(self) -> list[str]:
@@ -159,7 +174,10 @@ class TableFile(NamedTuple):
         return next(self._texts(), [])
 
     def _texts(self) -> Iterator[list[str]]:
-        """Yield the names and then the rows as texts: tables of very many columns are slow."""
+        """Yield the line of names and then each row, as lists of texts.
+
+        Lines are cut by the csv module, because pandas is slow if there are very many columns.
+        """
         with self._explained():
             separator, n_before = self._separator()
             options = {"header": None, "skiprows": n_before, "dtype": str, "chunksize": 10}
@@ -168,10 +186,10 @@ class TableFile(NamedTuple):
                 yield from csv.reader(lines, delimiter=separator, skipinitialspace=True)
 
     def _separator(self) -> tuple[str, int]:
-        """Return what separates values, and how many lines stand before the names.
+        """Return the mark that separates values, and the number of lines before the names.
 
-        It is a comma, or what separates the names of the first line. Spreadsheets take a line such
-        as ``sep=;`` before the names as the separator.
+        The mark is the one of ``,``, ``;`` and tab that occurs most often in the first line. If the
+        first line is ``sep=;``, as spreadsheets write it, it names the mark, and the names follow.
         """
         (line,) = self._read(**_LINES, nrows=0).columns
         stated = re.fullmatch('"?sep=(.)"?', line)
@@ -179,10 +197,15 @@ class TableFile(NamedTuple):
         return (stated[1], 1) if stated else (max(",;\t", key=unquoted.count), 0)
 
     def _read(self, **options: object) -> Any:
+        """Read the file with pandas.read_csv."""
         return pd.read_csv(self.path, encoding=self.encoding, **options)  # type: ignore[call-overload]
 
     def _decimal(self, dialect: dict[str, Any]) -> str:
-        """Return what numbers of a file have before their decimals, by its first rows."""
+        """Return the decimal mark, as the first 1,000 rows show it.
+
+        It is a comma if some numbers have commas and none has a point. This is for files whose
+        values are not separated by commas, if the user has not named the mark.
+        """
         few = self._read(**dialect, nrows=1000, dtype=str, usecols=lambda name: name in self.used)
         texts = [value for value in few.to_numpy().ravel() if isinstance(value, str)]
         has_comma, has_point = (
@@ -194,8 +217,9 @@ class TableFile(NamedTuple):
     def _check_widths(self, n_names: int) -> None:
         """Raise if rows end with separators that the first line lacks.
 
-        pandas takes the first of more values than names for the name of the row, as R writes it.
-        Here this would put each value under the name to its left.
+        If rows have one value more than there are names, pandas reads the first value as the name
+        of the row, as R writes it. With an empty value at the end, each value would be put under
+        the name to its left.
         """
         rows = islice(self._texts(), 1, 1001)
         first = next(rows, [])
@@ -208,7 +232,7 @@ class TableFile(NamedTuple):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what is wrong with a file that is not read."""
+        """Turn errors of readers into messages that say what is wrong with the file."""
         try:
             yield
         except UnicodeError as error:
@@ -223,6 +247,7 @@ class TableFile(NamedTuple):
             raise ValueError(f"{self.path.name} is damaged: {error}. Copy it again.") from error
 
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows as the reader of this kind of file returns them."""
         with self._explained():
             if self._kind == "parquet":
                 batches = _parquet(self.path).iter_batches(self.block_rows, columns=self.used)
@@ -252,13 +277,16 @@ class TableFile(NamedTuple):
 
     @property
     def _names_only(self) -> list[str]:
-        """The columns whose values are names, also if they look like numbers."""
+        """The columns that are read as text, even if they look like numbers.
+
+        They are attributes without bins, units, and labels if ``labels_are_text``.
+        """
         names = [name for name in self.attributes if name not in self.bins]
         names += self.labels if self.labels_are_text else []
         return names + ([] if self.judged.units is None else [self.judged.units])
 
     def as_written(self) -> pd.DataFrame:
-        """Return all columns of the file as they stand in it."""
+        """Return all columns of the file as they stand in it, to which ``decide`` adds its own."""
         with self._explained():
             if self._kind == "parquet":
                 written: pd.DataFrame = _parquet(self.path).read().to_pandas()
@@ -271,9 +299,10 @@ class TableFile(NamedTuple):
             return pd.DataFrame(self._read(**dialect, **options, index_col=False))
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
-        """Return the groups of an attribute as text without spaces around it.
+        """Return the group of each row by one attribute: its text, or the name of its bin.
 
-        Missing ones get the name that was asked for.
+        Rows without a value get the group ``missing``. ``start`` is the number of rows before this
+        block, for messages.
         """
         n_missing = int(values.isna().sum())
         if n_missing and self.missing is None:
@@ -305,8 +334,8 @@ class TableFile(NamedTuple):
 def numbers_of(values: pd.Series, decimal: str) -> pd.Series:
     """Return the numbers that a column of text holds, or the column if it holds other text.
 
-    Thousands are separated by a space, an apostrophe or the other one of comma and point. A percent
-    is a hundredth.
+    ``decimal`` is the mark before decimals, a comma or a point. Thousands may be separated by a
+    space, an apostrophe, or the other mark. ``55%`` is 0.55.
     """
     if not pd.api.types.is_string_dtype(values.dtype):  # numbers and dates
         return values
@@ -323,7 +352,10 @@ def numbers_of(values: pd.Series, decimal: str) -> pd.Series:
 
 
 def decimal_of(values: pd.Series) -> str | None:
-    """Return the mark with which :func:`numbers_of` reads a column of text; None for words."""
+    """Return the decimal mark with which a column of text holds numbers only; None for words.
+
+    ``choose`` asks this to refuse numbers that would be taken for words.
+    """
     return next((mark for mark in ",." if _are_numbers(values, mark)), None)
 
 
@@ -340,7 +372,7 @@ def _thousands(decimal: str) -> str:
 
 
 def _check_file(path: Path, encoding: str) -> None:
-    """Raise unless there is such a file and encoding, and if it is one of a spreadsheet."""
+    """Raise unless the file and the encoding exist, and for spreadsheets that are not read."""
     if not path.is_file():
         raise ValueError(
             f"{str(path)!r} is a folder, a pipe or a device, which cannot be read twice. Write the "
@@ -370,7 +402,7 @@ def _check_file(path: Path, encoding: str) -> None:
 
 
 def _check_lines(path: Path) -> None:
-    """Read a file to its end, so that damage is found, and raise if a line is endless."""
+    """Read the bytes of a file to its end, so that damage is found; raise for an endless line."""
     with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
         while line := stream.readline(_MOST_BYTES):
             if len(line) == _MOST_BYTES:
@@ -381,7 +413,10 @@ def _check_lines(path: Path) -> None:
 
 
 def check_levels(name: str, levels: set[str]) -> None:
-    """Raise if an attribute of a file looks continuous or like an identifier."""
+    """Raise if an attribute of a file looks continuous, or like an identifier.
+
+    ``levels`` are the values in the blocks that were read so far.
+    """
     if len(levels) > MAX_NUMERIC_LEVELS:
         texts = pd.Series(sorted(levels))
         if texts.str.fullmatch(_DATE).all():
@@ -409,7 +444,7 @@ def check_levels(name: str, levels: set[str]) -> None:
 
 
 def read_bins(texts: list[str]) -> dict[str, list[Any]]:
-    """Read ``age=25,45,65``, with decimal commas ``age=25,5;45,5;65``, or dates."""
+    """Read the edges of bins by attribute: ``age=25,45,65``, ``age=25,5;45,5;65``, or dates."""
     bins = {}
     for text in texts:
         name, _, edges = text.partition("=")
@@ -426,7 +461,7 @@ def read_bins(texts: list[str]) -> dict[str, list[Any]]:
 
 
 def _edges(parts: list[str]) -> list[Any]:
-    """Read numbers, or dates; empty if they are neither."""
+    """Return numbers, or dates. The list is empty if the texts are neither."""
     with suppress(ValueError):
         numbers = [float(part) for part in parts]
         return numbers if np.isfinite(numbers).all() else []

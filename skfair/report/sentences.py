@@ -1,11 +1,20 @@
 """The verdicts of an audit, in sentences.
 
-The first screen has a verdict on each attribute, in at most five lines. A verdict names two groups
-with their rates, the gap between them, whether it is statistically significant, and for selection
-rates the impact ratio. It is about the largest significant difference, or the largest one if none
-is significant. If groups are also compared within strata, a verdict begins with these: which group
-is higher, by how much on average, and in how many strata. Then it says the same of all rows, and
-names a reversal (Simpson's paradox).
+:func:`verdicts_of` makes the first screen: a verdict on each attribute, and lines about the whole,
+in at most five lines. Pages and ``repr`` of an audit call it.
+
+A verdict names two groups with their rates, the gap between them, whether it is statistically
+significant, and for selection rates the impact ratio. It is about the largest significant
+difference, or the largest one if none is significant. If groups are also compared within strata, a
+verdict begins with these: which group is higher, by how much on average, and in how many strata.
+Then it says the same about all rows, and names a reversal (Simpson's paradox).
+
+The file also has small functions for other texts of a report: facts that the user states
+(:func:`read_about`), what a positive decision is (:func:`decision_of`), groups that are not
+compared (:func:`apart_sentences`), numbers and p-values.
+
+Rows of the tables of an audit (``gaps``, ``within``) are passed as ``gap`` and ``pair``. Their
+attributes are the columns, which :class:`skfair.report.Audit` documents.
 """
 
 from __future__ import annotations
@@ -27,9 +36,10 @@ from skfair.utils.text import check_text, listed, listed_in, plural
 
 MOST_LINES = 5
 SIGNIFICANT = "statistically significant"
-# The difference that a verdict is about, which is the first of these that was measured.
+# A verdict is about the first of these differences that was measured, or else about any.
 VERDICTS = ("demographic_parity_difference", "mean_residual_difference")
 FOUR_FIFTHS = 0.8
+# With several classes, the measure that a metric compares. All other metrics compare accuracies.
 _CLASS_MEASURES = {
     "demographic_parity_difference": "share_predicted",
     "equal_opportunity_difference": "recall",
@@ -57,7 +67,10 @@ class Within(NamedTuple):
 
 
 def verdicts_of(tables: AuditTables) -> list[str]:
-    """Return the lines of the first screen; five at most."""
+    """Return the lines of the first screen, at most five.
+
+    The verdicts on attributes get the room that the other lines leave.
+    """
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
     more = [*_constant(tables), *_elsewhere(tables, verdicts), *_changes(tables)]
     more += apart_sentences(tables.rates, tables)
@@ -96,7 +109,10 @@ def decision_of(task: Task, columns: dict[str, str], threshold: float | None) ->
 
 
 def measure_of(metric: str, task: str) -> str:
-    """Return the measure that a difference compares; "" if it compares several."""
+    """Return the measure that a difference compares, or "" if it compares several.
+
+    ``task`` is the kind of the task, such as "binary".
+    """
     plain, bracket, label = metric.partition("[")
     if task == "classes":
         return f"{_CLASS_MEASURES.get(plain, 'accuracy')}{bracket}{label}"
@@ -107,13 +123,14 @@ def measure_of(metric: str, task: str) -> str:
 
 
 def _differences(tables: AuditTables) -> pd.DataFrame:
-    """Return the differences of one measure each of the present model."""
+    """Return the gaps of the present model that are the difference of one measure."""
     gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
     is_single = [measure_of(name, tables.task) != "" for name in gaps.get("metric", ())]
     return gaps[is_single] if len(gaps) else gaps
 
 
 def _of_attribute(tables: AuditTables, view: str) -> Verdict:
+    """Return the verdict on one attribute."""
     rows = where(_differences(tables), view=view)
     named = [name for name in VERDICTS if len(where(rows, metric=name))]
     if named:
@@ -140,10 +157,11 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
 
 
 def within_strata(tables: AuditTables, view: str, measure: str) -> Within | None:
-    """Say how groups differ within strata; None if they were not compared there.
+    """Say how groups differ within strata; return None without control features.
 
-    The pair of groups is one whose direction is reversed, or else the one with the largest
-    significant difference. If there is a reference group, it is one of the pair.
+    The sentence is about a pair of groups whose direction is reversed, or else about the pair with
+    the largest significant difference, or else with the largest one. If there is a reference group,
+    it is one of the pair.
     """
     if not tables.control_features:
         return None
@@ -212,7 +230,7 @@ def _direction(tables: AuditTables, pair: Any) -> str:
 
 
 def _levels(tables: AuditTables, pair: Any) -> str:
-    """List the rates of two groups in each stratum, where they may be shown."""
+    """List the rates of two groups in each stratum that shows both; "" if none does."""
     rows = where(tables.strata, view=pair.view, measure=pair.measure)
     if not len(rows):
         return ""
@@ -230,7 +248,7 @@ def _levels(tables: AuditTables, pair: Any) -> str:
 
 
 def _size(size: float, measure: str) -> str:
-    """Write an average difference, of shares in points, with as many digits as it needs."""
+    """Write an average difference with as many digits as it needs; shares are in points."""
     if measure.startswith("mean_"):
         return number(size)
     points = next((p for digits in (1, 2, 3) if (p := round(100 * size, digits))), 0.0)
@@ -247,10 +265,11 @@ def _phrase(tables: AuditTables, measure: str) -> str:
 def _sentence(
     tables: AuditTables, gap: Any, head: str | None = None, *, of_all: bool = False
 ) -> Verdict:
-    """Put the most significant pair of groups into a sentence, which begins with the view or head.
+    """Put one gap into a sentence, which begins with ``head``, or with the view if it is None.
 
-    If there is a reference group, it is one of the pair. With ``of_all``, all pairs are considered
-    if no group differs significantly from the reference group.
+    It is about the clear pair of the gap. If there is a reference group, it is about this group and
+    the one that differs most from it. With ``of_all``, it is about the clear pair if no group
+    differs significantly from the reference group.
     """
     measure = measure_of(gap.metric, tables.task)
     group, other, p_value, is_beyond = _against_reference(tables, gap, measure)
@@ -275,7 +294,11 @@ def _sentence(
 def _against_reference(
     tables: AuditTables, gap: Any, measure: str
 ) -> tuple[str | None, str, float, bool]:
-    """Return the group furthest from the reference group, that one, and how certain it is."""
+    """Return the group furthest from the reference group, and the reference group.
+
+    The p-value and whether it is significant follow. The first result is None without a reference
+    group.
+    """
     signed = where(tables.signed, view=gap.view, measure=measure)
     signed = signed[signed["difference"].notna()] if len(signed) else signed
     if not len(signed):
@@ -287,13 +310,16 @@ def _against_reference(
 
 
 def group_words(view: str, name: str) -> str:
-    """Return the name of a group; of a number with the attribute."""
+    """Return the name of a group, with the attribute if it says nothing alone: "age 25", "no"."""
     is_bare = name.lower() in ("true", "false", "yes", "no") or not any(c.isalpha() for c in name)
     return f"{view} {name}" if is_bare and " x " not in view else name
 
 
 def _shares(first: float, second: float) -> tuple[str, str, str]:
-    """Return two shares in percent and the gap between them, with as many digits as they need."""
+    """Write two shares in percent, and the gap between them.
+
+    They have one digit after the point, or up to three if the shares would look equal.
+    """
     for digits in (1, 2, 3):
         a, b = round(100 * first, digits), round(100 * second, digits)
         if a != b or abs(first - second) <= ROUNDING:
@@ -306,18 +332,23 @@ def _shares(first: float, second: float) -> tuple[str, str, str]:
 
 
 def _numbers(first: float, second: float) -> tuple[str, str, str]:
-    """Return two numbers and the gap between them."""
+    """Write two numbers, and the gap between them."""
     if abs(first - second) <= ROUNDING * max(abs(first), abs(second), 1.0):
         return number(first), number(second), "no difference"
     apart = abs(first - second)
-    digits = max(3, 1 - int(np.floor(np.log10(apart))))  # two of the difference
-    if max(abs(first), abs(second)) < 100:  # what a reader subtracts
+    digits = max(3, 1 - int(np.floor(np.log10(apart))))  # two digits of the difference are shown
+    if max(abs(first), abs(second)) < 100:  # the gap is what a reader gets from the rounded numbers
         apart = abs(round(first, digits) - round(second, digits))
     return number(first, digits), number(second, digits), f"a gap of {number(apart, digits)}"
 
 
 def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) -> str:
-    """Return the lowest impact ratio, of the rates or of the table of a preset."""
+    """Write the lowest impact ratio, and which side of four fifths it is on.
+
+    It is the lowest rate over the highest, or with a preset, the lowest ratio in its table.
+    ``rates`` are the selection rates of a view, by group, and ``named`` are the two groups that the
+    sentence has named: other groups are named here. The text is empty without a ratio.
+    """
     low, high = str(rates.idxmin()), str(rates.idxmax())
     ratio = float(rates[low] / rates[high]) if rates[high] > 0 else np.nan
     has_threshold = True
@@ -344,7 +375,7 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
 
 
 def _constant(tables: AuditTables) -> Iterator[str]:
-    """Say that all decisions are the same, as in a file of those who were granted a loan."""
+    """Warn if all decisions are the same, as in a file of people who were granted a loan."""
     rate = where(tables.rates, view="", measure="selection_rate")["value"].tolist()
     if rate in ([0.0], [1.0]):
         yield (
@@ -354,7 +385,10 @@ def _constant(tables: AuditTables) -> Iterator[str]:
 
 
 def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
-    """Return as many verdicts as there is room for, the most significant ones; name the others."""
+    """Return as many verdicts as there is room for; the last line names the others.
+
+    Reversals are kept first, then the smallest p-values.
+    """
     if len(verdicts) <= room:
         return [verdict.text for verdict in verdicts]
     order = sorted(
@@ -387,18 +421,18 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
 
 
 def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
-    """Return the measure of a difference of each group that is compared."""
+    """Return the rates that a gap compares, by group."""
     return _rates_of_all(tables, gap.view, measure_of(gap.metric, tables.task))
 
 
 def _rates_of_all(tables: AuditTables, view: str, measure: str) -> pd.Series:
-    """Return a measure of each group that is compared, over all rows."""
+    """Return a measure over all rows, by group, for the groups that are compared."""
     rates = where(tables.rates, view=view, measure=measure, apart="")
     return pd.Series(rates["value"].to_numpy(), index=rates["group"])
 
 
 def _changes(tables: AuditTables) -> Iterator[str]:
-    """Say in one line what the change of the model cost, who moved, and who lost by it."""
+    """Compare with the earlier model, in one line: its accuracy, its rates, and who moved."""
     whole = where(tables.rates, view="").set_index("measure")
     costs = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
     sentences = []
@@ -455,7 +489,11 @@ def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a number; an undefined one is a dash."""
+    """Write a number with this many digits after the point, or with fewer or more by its size.
+
+    An undefined number is a dash. Numbers from 100 on have no digits after the point, and numbers
+    that would be rounded to 0 have two significant digits.
+    """
     if value is None or not np.isfinite(value):
         return "-"
     if abs(value) < ROUNDING:
@@ -467,7 +505,8 @@ def number(value: float, digits: int = 3) -> str:
 
 def p_text(p_value: float, n_simulations: int) -> str:
     """Write a p-value. The smallest one that simulations can show is a bound, rounded up."""
-    if not p_value < 1.5 / (n_simulations + 1):  # or undefined
+    # The smallest one is 1 / (n_simulations + 1), and the next one is twice that. NaN is written.
+    if not p_value < 1.5 / (n_simulations + 1):
         return f"= {p_value:.2g}"
     unit = 10.0 ** (np.floor(np.log10(p_value)) - 1)
     return f"at most {np.ceil(p_value / unit - ROUNDING) * unit:.2g}"
