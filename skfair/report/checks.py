@@ -1,10 +1,15 @@
 """Limits of a pipeline: a check passes, fails, or is inconclusive, as the interval decides.
 
 A disparity that is measured on few rows may lie on the wrong side of a limit by chance. So a
-condition such as ``demographic_parity_difference > 0.1`` is decided by the interval of the
-disparity: it fails if the whole interval is beyond the limit, passes if none of it is, and is
-inconclusive otherwise. It does not pass either if a group cannot be compared, because nothing is
-known about that group. The page of a committee has the same rule, see :func:`is_settled`.
+condition such as ``demographic_parity_difference > 0.1`` is checked by the interval of the
+disparity. It names what must *not* hold: the check fails if it holds in the whole interval, passes
+if it holds nowhere in it, and is inconclusive otherwise. It is also inconclusive, and does not
+pass, if a group cannot be compared, because nothing is known about that group.
+
+:meth:`Audit.check <skfair.report.Audit.check>` and ``python -m skfair audit --fail-if`` call
+:func:`read_conditions` on the text, and then :func:`check_conditions` with the rows of the table
+``gaps``. The page of a committee, in :mod:`skfair.report.choice`, uses :func:`left_out_of` and
+:func:`is_settled`, so that both follow the same rule.
 """
 
 from __future__ import annotations
@@ -32,23 +37,25 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+# "view: metric sign limit". The view may be missing, and the metric may end in a class, "[cat]".
 _CONDITION = re.compile(
     r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^\s-]\S*)\s*"
 )
-# What a condition must say in place of one that would fail the models that are fair.
+# If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-_LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
+_LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}  # of annotations of GitHub
 
 
 class Condition(NamedTuple):
     """A condition that must not hold."""
 
     text: str
-    view: str | None
+    view: str | None  # None for all views
     metric: str
-    holds: Callable[[float, float], bool]
+    holds: Callable[[float, float], bool]  # the sign, as a function of value and limit
     limit: float
-    of_intersections: bool  # whether it speaks of intersections with too few people, too
+    # Whether intersections of attributes with too few people keep the check from passing
+    of_intersections: bool
 
 
 class Check(NamedTuple):
@@ -142,14 +149,14 @@ class Check(NamedTuple):
 
 
 def read_conditions(limit: Memo) -> list[Condition]:
-    """Read a condition, or those of the limits in a decision memo."""
+    """Read one condition, or a condition for each limit and metric of a decision memo."""
     if not isinstance(limit, Mapping | os.PathLike) and not str(limit).endswith(".json"):
         return [read_condition(limit)]
     metric, limits = read_memo(limit)
     chosen = {attribute: most for attribute, most in limits.items() if most is not None}
     conditions = []
     for name, attribute in product(metric.split(", "), chosen):
-        most = chosen[attribute]  # of a ratio its largest distance from 1
+        most = chosen[attribute]  # for a ratio, it is the largest distance from 1
         condition = f"{name} < {1 - most!r}" if name.endswith("_ratio") else f"{name} > {most!r}"
         read = read_condition(f"{attribute}: {condition}".removeprefix(": "))
         conditions.append(read._replace(of_intersections=True))
@@ -175,10 +182,10 @@ def read_condition(text: str) -> Condition:
 
 
 def left_out_of(value: float | None, left_out: str, too_few: str) -> list[tuple[str, str]]:
-    """Return the groups that a gap does not compare, and the reason.
+    """Return the names of the groups that a gap does not compare, with the reason.
 
-    The arguments are columns of :attr:`Audit.gaps <skfair.report.Audit>`. If no two groups can be
-    compared, the value is undefined.
+    The arguments are columns of :attr:`Audit.gaps <skfair.report.Audit>`, of which the last two are
+    names separated by commas, or empty. If no two groups can be compared, ``value`` is None or NaN.
     """
     of_reasons = {
         "too few people count in the rate, or it is hidden with such a group": left_out,
@@ -191,11 +198,11 @@ def left_out_of(value: float | None, left_out: str, too_few: str) -> list[tuple[
 
 
 def is_settled(is_within: bool | None, are_left_out: bool) -> bool | None:
-    """Whether a limit is kept: True, False, or None if that is open.
+    """Return whether a limit is kept: True, False, or None if that is open.
 
-    This is the one rule of checks, of the committee's page, of its memo and of the table in a
-    shell. An excess among the groups that can be compared stays an excess. If other groups could
-    not be compared, a limit is not known to be kept, because it speaks of them as well.
+    ``is_within`` says it for the groups that could be compared, and ``are_left_out`` whether there
+    are others. If there are, a limit that seems to be kept is open, because it is about them too. A
+    limit that is exceeded stays exceeded.
     """
     return None if is_within and are_left_out else is_within
 
@@ -224,12 +231,11 @@ def check_conditions(
     confidence: float,
     allow_undefined: bool = False,
 ) -> Check:
-    """Decide conditions, each on the gaps of one metric, one row per view.
+    """Check conditions, and return the check of the worst view.
 
-    They are about the worst of several views. None of them may hold for a pass, so the intervals
-    are taken as they are; for a fail one view is enough, so the intervals are widened to hold
-    together (Bonferroni). A check does not pass if groups are not compared, unless that is allowed.
-    Intersections that are too small are left out, unless the condition names their attributes.
+    Each condition comes with the rows of the table ``gaps`` of its metric, one for each view. A
+    pass needs all views to pass, so each interval is used as it is. For a fail, one view is enough,
+    so one of many would fail by chance: the intervals are widened to hold together (Bonferroni).
     """
     rows = pd.concat([own.assign(number=k) for k, (_, own) in enumerate(gaps)])
     level = 1 - confidence
@@ -250,6 +256,7 @@ def check_conditions(
             row.too_few if row.view in attributes or gaps[row.number][0].of_intersections else "",
         )
     }
+    # An inconclusive outcome is None here, and stays inconclusive.
     is_within = {"pass": True, "fail": False, "inconclusive": None}[worst.outcome]
     if parts and not allow_undefined and is_settled(is_within, True) is None:
         worst = worst._replace(outcome="inconclusive", n_rows_needed=None)
@@ -257,7 +264,11 @@ def check_conditions(
 
 
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:
-    """Decide a condition on the gap of one view."""
+    """Check a condition on one view, a row of the table ``gaps``.
+
+    If the value is beyond the limit, the check may fail, and its interval is widened by the factor
+    ``wider``.
+    """
     value, limit = row.value, condition.limit
     times = wider if condition.holds(value, limit) else 1.0
     low, high = (value + times * (end - value) for end in (row.value_low, row.value_high))
@@ -275,9 +286,12 @@ def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check
 
 
 def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | None:
-    """Return how many rows put the limit outside of the interval, whose length is 1 / sqrt(n).
+    """Return the number of rows with which the limit would lie at the end of the interval.
 
-    Intervals of ratios are those of logarithms.
+    The length of an interval is proportional to 1 / sqrt(n). If its end on the side of the limit is
+    at a distance d from the value, and the limit is at a distance D, then (d / D)^2 times as many
+    rows are needed. For ratios, distances are those of logarithms. The result is None if no number
+    of rows decides it, or more than 1,000 times as many.
     """
     numbers = np.array([row.value, row.value_low, row.value_high, limit], np.float64)
     if row.is_ratio:
@@ -289,5 +303,5 @@ def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | Non
     if value == at or end == value:
         return None
     times = (wider * (end - value) / (at - value)) ** 2
-    # With more than a thousand times the rows, the estimate is as good as at the limit.
+    # If it takes more than 1,000 times as many rows, the value is as good as at the limit.
     return int(np.ceil(times * n_rows)) if times <= 1000 else None

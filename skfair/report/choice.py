@@ -1,8 +1,15 @@
 """The page on which a committee chooses a limit, with the effects of each model of a path.
 
-Each number is measured on the decisions of the models by the tables of audits, so small groups are
-hidden as they are there. The page, its memo and the table in a shell show the numbers of one
-:class:`Choice`, and compute none of them.
+``FairnessPath`` in :mod:`skfair.model_selection.path` makes the three classes of this file, which
+it gets from ``choices()`` in ``wing.py``, because it may not import the report. Each model of the
+path becomes a :class:`Candidate`. :class:`Judged` has the rows that measure them, and
+:meth:`Choice.of` measures all. ``python -m skfair choose`` makes its page by the same path.
+
+A *step* is what is known of one model, as plain data: limits, numbers by group, disparities. It is
+one position of the slider on the page, and what a *memo*, the file that the committee downloads,
+says of the model. Numbers are measured by the tables of audits, so small groups are hidden as they
+are there. The page, the memo and the table in a shell only show what the steps of a :class:`Choice`
+hold.
 """
 
 from __future__ import annotations
@@ -41,11 +48,16 @@ from skfair.utils.text import check_text, listed
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
 # The words of a memo about the chosen model, in addition to its numbers.
 _FACTS = (
-    *("label", "holds_overall_rate", "held_rate", "training_rates"),
-    *("group_aware", "status", "confidence"),
+    "label",
+    "holds_overall_rate",
+    "held_rate",
+    "training_rates",
+    "group_aware",
+    "status",
+    "confidence",
 )
-_TODAY = "no limit"  # the status of decisions that no model of the path has made
-# The name of an attribute that has none.
+_TODAY = "no limit"  # the status of today's decisions, which no model of the path has made
+# The name of an attribute of an array, which has no names.
 _NAMELESS = "sensitive_feature"
 
 
@@ -53,17 +65,19 @@ class Candidate(NamedTuple):
     """A model of a path: its decisions, and what its fit says of itself."""
 
     label: str  # on the slider
-    decisions: Any
-    limits: dict[str, float] | None = None  # by attribute, "" for all of them; None without one
+    decisions: Any  # predicted labels of the rows of Judged
+    # By attribute; the key "" is a limit for all attributes. None for decisions without a limit
+    limits: dict[str, float] | None = None
     holds_overall_rate: bool = False
-    held_rate: float | None = None  # if it is one number
-    # On the training rows: by the model itself, the best decisions without limits, and with them
+    held_rate: float | None = None  # the selection rate that is held, if it is one number
+    # Selection rates on the training rows: of the model itself, of the best decisions without
+    # limits, and of those with limits
     training_rates: tuple[float, float, float] | None = None
     group_aware: bool = False
-    status: str = _TODAY
-    confidence: float | None = None
+    status: str = _TODAY  # of the fit
+    confidence: float | None = None  # of the certificate of the fit, if one was asked for
     certified: float | None = None  # the smallest limit that the fit could certify
-    costs: FloatArray | None = None  # by true class and decision, the positive class last
+    costs: FloatArray | None = None  # (2, 2): by true class and decision, the positive class last
 
 
 class Judged(NamedTuple):
@@ -74,12 +88,15 @@ class Judged(NamedTuple):
     groups: ColumnsLike
     positive: Any
     metrics: list[str]
-    limited: Sequence[str]  # attributes of the fit, if they are known
-    is_crossed: bool  # whether the limit is that of their crossed groups
-    options: dict[str, Any]  # of an audit
+    limited: Sequence[str]  # attributes of the fit; empty if they are not known
+    is_crossed: bool  # whether the limit is for the crossed groups of these attributes
+    options: dict[str, Any]  # options of an audit, such as the confidence level
 
     def step(self, candidate: Candidate, before: Any) -> tuple[dict[str, Any], Shown]:
-        """Return what the page says of a model as plain data, and which groups may be shown."""
+        """Return the step of a candidate, and which groups may be shown.
+
+        ``before`` are the decisions of the first candidate, with which all are compared.
+        """
         raw = self.raw._replace(y_pred=candidate.decisions, before=before)
         task = find_task(survey_rows(raw.labels(), "binary"), "binary", self.positive)
         table = read_table(raw, task, self.groups, like=check_aligned(**raw.named()))
@@ -119,7 +136,11 @@ class Judged(NamedTuple):
     def _limited_views(
         self, attributes: list[str], limits: dict[str, float], views: list[View]
     ) -> list[str]:
-        """Return the views that the models limit; raise unless names say which these are."""
+        """Return the names of the views that the models limit.
+
+        These are attributes, or one crossing. This raises if the attributes of the fit are not
+        among the attributes of the page.
+        """
         limited = [*self.limited] or [name for name in limits if name] or attributes
         is_crossed = self.is_crossed and len(limited) > 1
         if len(limited) == len(attributes) == 1 and _NAMELESS in (*limited, *attributes):
@@ -143,7 +164,10 @@ class Judged(NamedTuple):
         return [crossed]
 
     def fingerprints(self, candidates: Sequence[Candidate]) -> list[str]:
-        """Return the SHA-256 of the rows with outcomes, groups and the decisions of each model."""
+        """Return a SHA-256 for each model: of the rows, labels and groups, and of its decisions.
+
+        ``decide`` compares it, to make sure that it fits the model that was chosen.
+        """
         groups = (values for _, values in read_columns(self.groups))
         of_rows = sha256()
         for part in (self.X, *groups, *self.raw.named().values()):
@@ -157,10 +181,11 @@ class Judged(NamedTuple):
 
 
 def _groups(view: View, whole: View, options: Options) -> dict[str, dict[str, Any]]:
-    """Return the numbers of the groups of a view that may be shown."""
+    """Return the numbers of each group of a view that may be shown, as plain data."""
     measures = view.measures
 
     def with_ends(name: str) -> list[list[float | None]]:
+        """Return the value of a measure and the ends of its interval, for each group."""
         values = measures[name]
         every = np.stack([values.means, *values.interval(options.confidence)], axis=1)
         return [_plain(own) for own in every]
@@ -176,6 +201,7 @@ def _groups(view: View, whole: View, options: Options) -> dict[str, dict[str, An
         "no_longer": _plain(measures["moved_down"].means),
         "share": _plain(measures["moved_up"].weight / whole.measures["moved_up"].weight),
     }
+    # The shares of _CELLS: base is the share of the positive class, errors and hits are rates.
     of_cells = (1 - base) * (1 - errors), (1 - base) * errors, base * (1 - hits), base * hits
     columns |= {name: _plain(own) for name, own in zip(_CELLS, of_cells, strict=True)}
     columns["n"] = view.n_rows.astype(int).tolist()
@@ -186,14 +212,15 @@ def _groups(view: View, whole: View, options: Options) -> dict[str, dict[str, An
 
 
 def _plain(values: Any) -> list[float | None]:
-    """Return numbers for JSON: undefined ones are None."""
+    """Return rounded numbers for JSON, with None for undefined ones."""
     return [round(x, 6) if np.isfinite(x) else None for x in np.asarray(values, float).tolist()]
 
 
 def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
-    """Return a gap in the unit of the limit, which of ratios is their distance from 1.
+    """Return a gap as plain data, in the unit of the limit: for a ratio, its distance from 1.
 
-    It is None for a view that has no two groups to compare.
+    If the view has no two groups to compare, ``gap`` is None, and the numbers of the result are.
+    ``limit`` is None if the model does not limit this view.
     """
     if gap is None:
         numbers = dict.fromkeys(("value", "low", "high"))
@@ -219,21 +246,24 @@ def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
 class Choice(NamedTuple):
     """The models that a committee chooses from, with all that is said of them."""
 
-    steps: list[dict[str, Any]]  # of a model each: what its memo says, and the "label"
-    n_limits: int  # steps of the first path; each path begins with the same decisions
-    head: dict[str, Any]  # what is the same in all memos
+    steps: list[dict[str, Any]]  # one for each model
+    n_limits: int  # number of steps of the first path; each path begins with the same decisions
+    head: dict[str, Any]  # what is the same in the memos of all steps
     judged: Judged
     hidden: pd.DataFrame  # groups that are not shown
-    fingerprint: str  # of all models
+    fingerprint: str  # of all models together
 
     @classmethod
     def of(
         cls,
         paths: list[list[Candidate]],
         judged: Judged,
-        command: dict[str, Any] | None,  # the options of choose, if it fitted the models
+        command: dict[str, Any] | None,  # the options of ``choose``, or None for a path in Python
     ) -> Choice:
-        """Measure the models of one path, or of two paths with the same limits."""
+        """Measure the models of one path, or of two paths with the same limits.
+
+        The second path holds the overall selection rate.
+        """
         candidates = [candidate for path in paths for candidate in path]
         before = candidates[0].decisions
         check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
@@ -254,7 +284,7 @@ class Choice(NamedTuple):
         return cls(steps, len(paths[0]), head, judged, shown.hidden, of_all)
 
     def distinct(self) -> Iterator[dict[str, Any]]:
-        """Yield the steps, of those without a limit only the first one."""
+        """Yield the steps that differ: the first decisions are listed once, not for each path."""
         for place, step in enumerate(self.steps):
             if not place or step["limits"] is not None:
                 yield step
@@ -265,7 +295,10 @@ class Choice(NamedTuple):
         return str(step["label"]) + ", overall rate held" * bool(step["holds_overall_rate"])
 
     def table(self) -> pd.DataFrame:
-        """Return a row of numbers for each step, as the page shows them."""
+        """Return a row of numbers for each step, which ``choose`` prints.
+
+        ``kept`` is "yes", "no", "open" if groups could not be compared, or "-" without a limit.
+        """
         rows = []
         for step in self.distinct():
             numbers = step["numbers"]

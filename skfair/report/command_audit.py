@@ -1,9 +1,13 @@
-"""Audits of a file, as ``python -m skfair audit`` and ``audit-data`` make them.
+"""The commands ``audit`` and ``audit-data`` of ``python -m skfair``, which audit a file.
 
-An audit of predictions takes two passes over the blocks of the file. The first one finds the
-labels, the levels of the groups and the range of the scores. The second adds up the tables of the
-blocks. So the size of the file does not matter. A data set is read as a whole, and so are the
-columns in use of a file with several rows of a person.
+``wing.py`` defines the options, and calls :func:`run_audit` or :func:`run_audit_data` with them.
+Both check the options, read the file, and write the report. :mod:`skfair.report.command_choose`
+reads its files by :func:`read_data` and :func:`table_of` too.
+
+An audit of predictions (:func:`audit_file`) takes two passes over the blocks of the file. The first
+one finds the labels, the levels of the groups and the range of the scores. The second adds up the
+tables of the blocks, so the file need not fit into memory. A data set is read as a whole, and so
+are the columns in use of a file with several rows of a person.
 """
 
 from __future__ import annotations
@@ -38,14 +42,14 @@ from skfair.utils.text import listed, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_scores
 
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
-# Options of the audit that are numbers.
+# Options of the audit that are numbers. They are None if the user did not name them.
 _NUMBERS = ("confidence", "depth", "min_group_size", "suppress_below")
 # If several conditions have outcomes, the first of these counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    """Audit a file; return 1 if a condition holds, and 3 if that is open."""
+    """Run ``audit``: write the report, print the verdicts and checks, return the exit code."""
     conditions = _conditions(options)
     check_options(options)
     report = audit_file(options, [own.metric for several in conditions.values() for own in several])
@@ -63,10 +67,10 @@ def run_audit(options: argparse.Namespace) -> int:
 
 
 def _counted(check: Check, inconclusive: Outcome | None) -> Outcome:
-    """Return what a check counts as.
+    """Return the outcome of a check, in which the option ``inconclusive`` replaces that outcome.
 
-    More rows decide about an interval. Groups that are not compared are no question of chance, so
-    they are not counted as passed.
+    ``--inconclusive pass`` is about intervals, which more rows would decide. A check that is
+    inconclusive because groups could not be compared does not pass by it.
     """
     if check.outcome != "inconclusive" or inconclusive is None:
         return check.outcome
@@ -75,7 +79,10 @@ def _counted(check: Check, inconclusive: Outcome | None) -> Outcome:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Raise unless the report can be written, and numbers make sense."""
+    """Raise unless the report can be written, and numbers make sense.
+
+    ``audit-data`` and ``choose`` call this too. They lack some options.
+    """
     profile = getattr(options, "profile", None)
     if profile is not None and profile == options.out:
         raise ValueError(f"--out and --profile are both {profile!r}. Name two files.")
@@ -114,7 +121,11 @@ def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
 
 
 def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
-    """Read what must not hold: by the text of a condition or the name of a memo's file."""
+    """Read the conditions that must not hold.
+
+    The keys are the texts of ``--fail-if``, each of which is a condition or the file of a memo, and
+    the conditions that ``--min-ratio`` and ``--max-disparity`` stand for.
+    """
     texts = list(options.fail_if)
     for name, metric, sign in (
         ("min_ratio", "demographic_parity_ratio", "<"),
@@ -131,12 +142,16 @@ def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
 
 
 def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
-    """Read a file twice and audit it; ``metrics`` are added to the usual ones."""
+    """Read a file twice and audit it.
+
+    ``metrics`` are the metrics of the conditions, which are reported in addition to the usual ones.
+    """
     table = table_of(arguments, arguments.file)
     table.check()
     groups, judged = table.groups, table.judged
     if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
+    # With --pos-label-true, the target has labels of its own.
     apart = arguments.target if arguments.pos_label_true is not None else None
     survey = _survey(table, arguments.task, apart)
     if survey is None:  # labels that look like numbers in one block and like text in another
@@ -183,7 +198,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
 
 
 def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
-    """Return what the head of a report says of the file, once its blocks were read."""
+    """Return the facts in the head of a report. The blocks must have been read before."""
     names = ("model", "source", "period", "prepared_by")
     stated = {name.replace("_", " "): getattr(arguments, name, "") for name in names}
     if table.needed:
@@ -193,7 +208,7 @@ def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
 
 
 def run_audit_data(options: argparse.Namespace) -> int:
-    """Audit a data set in a file."""
+    """Run ``audit-data``: write the report, print the verdicts, return the exit code 0."""
     check_options(options)
     names = {"min_group_size", "suppress_below", "confidence"}
     table, sample = read_data(options, options.file)
@@ -218,7 +233,12 @@ def run_audit_data(options: argparse.Namespace) -> int:
 
 
 def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[str, Any]]:
-    """Read a data set: the file, and its columns, groups and labels."""
+    """Read a data set as a whole, for ``audit-data`` and ``choose``.
+
+    Returns the file, and the arguments of ``audit_data``: "X", "sensitive_features", and, if they
+    were named, "y", "units" and "before". X has the columns that were named, or all columns without
+    another role. With ``--score``, X begins with the scores, and other columns must be named.
+    """
     table = table_of(options, path)
     table.check()
     groups, judged = table.groups, table.judged
@@ -240,7 +260,11 @@ def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[s
 
 
 def label_of(text: str | None, levels: list[Any]) -> Any:
-    """Return the label that was written on the command line."""
+    """Return the label in the data that was written as ``text`` on the command line.
+
+    If there is none, the text is returned, and a later check names the labels that there are. If no
+    label was named, the result is None.
+    """
     if text is not None:
         for level in levels:
             with suppress(ValueError):
@@ -268,14 +292,14 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
 
 
 def _median_score(table: TableFile) -> float:
-    """Return the median of all scores; they are held in memory for it."""
+    """Return the median of all scores, which are held in memory."""
     name = table.judged.y_score
     scores = [check_scores(block[name], name) for block in table.blocks()]
     return float(np.median(np.concatenate(scores)))
 
 
 def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]:
-    """Read ``male``, or ``sex=male,race=White``."""
+    """Read the reference groups: ``male``, or ``sex=male,race=White``."""
     parts = [part.partition("=") for part in _names(text or "")]
     are_named = all(has_level and name.strip() in levels for name, has_level, _ in parts)
     chosen = {name.strip(): level.strip() for name, _, level in parts}
@@ -291,7 +315,10 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
 
 
 def table_of(options: argparse.Namespace, path: str) -> TableFile:
-    """Return the file with its columns as they were asked for."""
+    """Return the file with the columns and the ways of reading that the options ask for.
+
+    Nothing is read yet. Commands without an option, such as ``--control``, lack its attribute.
+    """
     groups, within = _names(options.sensitive), _names(getattr(options, "control", None) or "")
     if not groups:
         raise ValueError(
@@ -323,7 +350,7 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
 
 
 def _names(text: str) -> list[str]:
-    """Read ``sex,age``; a name with a comma in it is quoted, as in the file."""
+    """Read names such as ``sex,age``. A name with a comma in it is quoted, as in the file."""
     try:
         names = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
@@ -334,18 +361,21 @@ def _names(text: str) -> list[str]:
 
 
 def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey | None:
-    """Go through the file once; None if labels are numbers in one block and text in another.
+    """Go through the file once, and return what must be known before rows are counted.
 
-    The column ``apart`` has labels that are not compared with others.
+    The result is None if labels are numbers in one block or column and text in another. Then the
+    file must be read again with labels as text. The column ``apart`` has labels of its own, which
+    may be of another type.
     """
     judged, survey = table.judged, Survey()
     groups: dict[str, set[str]] = {name: set() for name in table.attributes}
     are_numbers: set[bool] = set()
-    ranged = judged.y_score or judged.y_pred
+    ranged = judged.y_score or judged.y_pred  # the column whose range is needed
     for block in filter(len, table.blocks()):
         labels = {name: block[name] for name in table.labels}
         are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != apart)
-        # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
+        # Predictions that are numbers are treated as scores, because a later block may have
+        # fractions.
         are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
         score = (ranged, block[ranged]) if are_scores else None
         weights = None if judged.sample_weight is None else block[judged.sample_weight]
@@ -368,7 +398,10 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
 
 
 def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
-    """Return the task: as named, or by the kind of the labels."""
+    """Return the task that was named, or the one that the labels show.
+
+    ``find_task`` does the same for ``audit``, but names arguments instead of options in messages.
+    """
     name: TaskName = arguments.task
     if arguments.pos_label_true is not None and arguments.target is None:
         raise ValueError("--pos-label-true is a label of the column that --target names.")

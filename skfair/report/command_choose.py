@@ -1,10 +1,16 @@
 """The commands ``choose`` and ``decide`` of ``python -m skfair``, for people who do not program.
 
-``choose`` makes the page on which a committee chooses a limit, from a file. Half of the rows fit a
-model under each limit, and the other half judge the models. The model is boosted trees, which read
-words and missing values, or the column of scores of a model of one's own. ``decide`` puts the limit
-into force: it fits the chosen model again, by the options that the memo holds and from the same
-file, and decides about new rows.
+``choose`` (:func:`run_choose`) makes the page on which a committee chooses a limit, from a file.
+Half of the rows fit a model under each limit, and the other half judge the models. The decisions
+come from boosted trees, or from the column of scores of the user's own model. The committee
+downloads its decision from the page as a file, the *memo*.
+
+``decide`` (:func:`run_decide`) puts the limit into force: it fits the chosen model again, by the
+options that the memo holds and from the same file, and decides about new rows. It compares a
+*fingerprint*, a hash of rows and decisions, to make sure that this is the chosen model.
+
+``wing.py`` defines the options and calls the two functions. This is the only file of the report
+that fits models.
 """
 
 from __future__ import annotations
@@ -40,18 +46,32 @@ from skfair.utils.text import visible
 from skfair.utils.validation import check_limit, check_positive, check_scores
 from skfair.utils.warn import unwanted
 
-# The share of the rows that judge. A quarter would give intervals that are 1.4 times as wide, and
+# The share of rows that judge models. A quarter would make intervals 1.4 times as wide, and
 # three quarters would leave half as many rows to fit the models to.
 _JUDGING = 0.5
-# A change of the share of all who are selected that is said: as much as estimators warn of.
+# From this change of the overall selection rate on, there is a warning. Estimators warn of as much.
 _MUCH_MOVED = 0.1
-# The options that decide which models are fitted. A memo holds them, so that one can be made again.
+# The options on which the models depend. A memo holds them, so that ``decide`` can fit again.
 _OF_FIT = (
-    *("target", "columns", "score", "before", "sensitive", "units", "constraint", "group_aware"),
-    *("pos_label", "pos_label_true", "bins", "date_format", "drop_missing", "missing", "decimal"),
-    *("encoding", "random_state"),
+    "target",
+    "columns",
+    "score",
+    "before",
+    "sensitive",
+    "units",
+    "constraint",
+    "group_aware",
+    "pos_label",
+    "pos_label_true",
+    "bins",
+    "date_format",
+    "drop_missing",
+    "missing",
+    "decimal",
+    "encoding",
+    "random_state",
 )
-# The column that decide adds.
+# The column that ``decide`` adds.
 _DECISION = "decision"
 
 
@@ -76,7 +96,7 @@ class _Sample(NamedTuple):
 
 
 def run_choose(options: argparse.Namespace) -> int:
-    """Fit models under all limits, print what they reach, and write the page."""
+    """Run ``choose``: fit models under all limits, print a table of them, and write the page."""
     check_options(options)
     _check_suffix(options.out, ".html")
     for limit in options.limits:
@@ -84,7 +104,8 @@ def run_choose(options: argparse.Namespace) -> int:
     sample = _read(options)
     fitting, judging = sample.halves(options.random_state)
     before = judging.get("before")
-    # Changes are counted against today's decisions, or against those without a limit.
+    # The page counts changes against the first decisions: those of today if --before names them,
+    # and else decisions under a limit of 100%, which limits nothing.
     limits = options.limits if before is not None else [1.0, *options.limits]
     source = "boosted trees (HistGradientBoostingClassifier)"
     if options.score is not None:
@@ -114,7 +135,7 @@ def run_choose(options: argparse.Namespace) -> int:
 
 
 def run_decide(options: argparse.Namespace) -> int:
-    """Decide about the rows of a file by the model that a committee chose."""
+    """Run ``decide``: decide about the rows of a file by the model that a committee chose."""
     _check_suffix(options.out, ".csv")
     name, memo = open_memo(options.memo)
     limits = chosen_limits(name, memo)
@@ -163,6 +184,7 @@ def run_decide(options: argparse.Namespace) -> int:
 
 
 def _check_suffix(out: str, suffix: str) -> None:
+    """Raise unless ``--out`` has this end and is in a folder that exists."""
     if Path(out).suffix.lower() != suffix:
         raise ValueError(f"--out must end in {suffix}, got {out!r}.")
     if not Path(out).parent.is_dir():
@@ -174,12 +196,16 @@ def _path(
     sample: _Sample,
     fitting: dict[str, Any],
     limits: list[float],
-    is_held: bool,  # whether today's share of all who are selected is held
+    is_held: bool,  # whether the overall selection rate is held at its value today
 ) -> FairnessPath:
-    """Fit a model under each limit."""
+    """Fit a model under each limit to the rows in ``fitting``.
+
+    With ``--score``, the scores are column 0 of X. They alone make decisions, and further columns
+    only estimate the group.
+    """
     trees = HistGradientBoostingClassifier(random_state=options.random_state)
     model: Any = trees
-    if options.score is not None:  # further columns are for the model of the group alone
+    if options.score is not None:
         scores = ColumnTransformer([("score", "passthrough", [0])])
         model = make_pipeline(scores, LogisticRegression())
     cv: Any = "auto"
@@ -205,7 +231,7 @@ def _path(
 
 
 def _advice(choice: Choice, options: argparse.Namespace, decided: str) -> Iterator[str]:
-    """Say how the models change the share of all who are selected, and what can be done."""
+    """Warn if models change the overall selection rate much, and say what can be done."""
     steps = [*choice.distinct()]
     base = steps[0]["numbers"]["rate"][0]
     moved = {
@@ -239,7 +265,7 @@ def _advice(choice: Choice, options: argparse.Namespace, decided: str) -> Iterat
 
 
 def _read(options: argparse.Namespace) -> _Sample:
-    """Return the rows as numbers: words by their place among all words, labels as 0 and 1."""
+    """Read the file: columns as numbers, and labels and today's decisions as 0 and 1."""
     table, rows = read_data(options, options.file)
     of_target = options.pos_label if options.pos_label_true is None else options.pos_label_true
     labels: tuple[Any, Any] = 0, 1
@@ -267,7 +293,7 @@ def _read(options: argparse.Namespace) -> _Sample:
 
 
 def _with_remedy(error: str, name: str, options: argparse.Namespace) -> str:
-    """Name the options for the labels of the target and of the decisions."""
+    """Add to an error about the labels ``name`` which option names the positive one."""
     if name == "y" and options.pos_label_true is not None:
         return error.replace("pos_label=", "pos_label_true=")
     if options.before is None or options.pos_label_true is not None:
@@ -290,7 +316,7 @@ def _refuse_numbers(values: pd.Series) -> None:
 
 
 def _numbers(X: pd.DataFrame, words: dict[str, dict[str, int]], score: str | None) -> pd.DataFrame:
-    """Return columns as numbers; words that are not known are missing values."""
+    """Return columns as numbers: a word is its number in ``words``, or NaN if it is not there."""
     columns: dict[Any, Any] = {}
     for name, values in X.items():
         columns[name] = values
@@ -305,7 +331,12 @@ def _numbers(X: pd.DataFrame, words: dict[str, dict[str, int]], score: str | Non
 def _new_rows(
     fitted: argparse.Namespace, sample: _Sample, options: argparse.Namespace
 ) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Return what the model needs of new rows, and all of their columns as they are."""
+    """Read the file of new rows.
+
+    Returns the arguments of ``predict``, and all columns as they stand in the file. The options of
+    the fit apply, except for the encoding and the decimal mark if they are named anew. The target
+    and today's decisions are not read, and the scores are read as a column of X.
+    """
     reading = {name: getattr(options, name) for name in ("decimal", "encoding")}
     stated = {name: value for name, value in reading.items() if value is not None}
     of_rows = argparse.Namespace(**vars(fitted) | stated)
@@ -340,6 +371,6 @@ def _new_rows(
 
 
 def _first_word(values: Iterable[Any]) -> Any:
-    """Return the first value that is no number."""
+    """Return the first value that is no number, for a message."""
     series = pd.Series(list(values)).dropna()
     return series[pd.to_numeric(series, errors="coerce").isna()].iloc[0]

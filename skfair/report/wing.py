@@ -1,4 +1,15 @@
-"""Audits as a wing: a public package, its commands in a shell, and the page of a committee."""
+"""Audits as a wing: what ``skfair.report`` adds to other parts of the package.
+
+``skfair/utils/wings.py`` runs this file without importing ``skfair.report``, and other parts ask it
+for these names:
+
+- ``NAMES``: the public names that this wing adds to other packages,
+- :func:`commands`: the commands of ``python -m skfair`` (called by ``skfair/__main__.py``). Most of
+  the file is the options of the four commands,
+- :func:`choices`: the module that makes the page of ``FairnessPath.to_html``.
+
+So the file imports only the standard library, until a function is called.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +22,8 @@ if TYPE_CHECKING:
 
     from skfair.utils.command_line import Command, Options
 
+# By package: the names that it gets, and the module of each, below this folder. The empty string
+# stands for the folder itself: ``skfair.report`` is this package.
 NAMES = {"skfair": {"report": ""}}
 
 _AUDIT_EXAMPLES = """\
@@ -43,8 +56,10 @@ _DECIDE_EXAMPLES = """\
       --out decided.csv
   python -m skfair audit decided.csv --prediction decision --sensitive sex --fail-if decision.json
 """
-_TASKS = ["auto", "binary", "classes", "numbers"]
+_TASKS = ["auto", "binary", "classes", "numbers"]  # choices of --task
+# Choices of --drop-missing: the options of columns, whose rows without a value are dropped
 _ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
+# Arguments of argparse that several options have
 _LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
 
 
@@ -68,8 +83,10 @@ def _decimals(text: str) -> list[float]:
 
 _WHOLE = {"type": int}
 _NUMBER = {"type": _decimal, "metavar": "NUMBER"}
-# The arguments of the commands, as in :class:`skfair.utils.command_line.Command`. Numbers without a
-# default have that of skfair.report.audit.
+# The options of the commands, in the form of skfair/utils/command_line.py: by title in the help and
+# by name, the text of the help and the arguments of argparse. The empty title is the one of
+# positional arguments. Numbers without a default have the default of skfair.report.audit. argparse
+# reads % in a text as a format, so it is written %%.
 _FILE: Options = {
     "": {"file": ("CSV (also compressed) or parquet file; people with several rows: --units", {})}
 }
@@ -152,14 +169,20 @@ _AUDIT_OPTIONS: Options = {
 
 
 def _same(*names: str) -> dict[str, Any]:
-    """Return options that mean what they do in an audit."""
+    """Return options of ``audit`` that another command has too, with the same meaning."""
     known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
     return {name: known[name] for name in names}
 
 
 _READING = _same(
-    *("--pos-label", "--bins", "--date-format", "--drop-missing", "--missing", "--block-rows"),
-    *("--encoding", "--decimal"),
+    "--pos-label",
+    "--bins",
+    "--date-format",
+    "--drop-missing",
+    "--missing",
+    "--block-rows",
+    "--encoding",
+    "--decimal",
 )
 _COLUMNS: tuple[str, dict[str, Any]] = ("columns that are read; default: all others", {})
 _AUDIT_DATA_OPTIONS: Options = {
@@ -175,8 +198,15 @@ _AUDIT_DATA_OPTIONS: Options = {
     },
     "reading": _READING | _same("--unknown"),
     "result": _same(
-        *("--out", "--title", "--source", "--period", "--prepared-by", "--min-group-size"),
-        *("--suppress-below", "--confidence", "--random-state"),
+        "--out",
+        "--title",
+        "--source",
+        "--period",
+        "--prepared-by",
+        "--min-group-size",
+        "--suppress-below",
+        "--confidence",
+        "--random-state",
     ),
 }
 _CHOOSE_OPTIONS: Options = {
@@ -230,7 +260,7 @@ def commands() -> dict[str, Command]:
     from skfair.utils.command_line import Command
 
     def run(options: argparse.Namespace) -> int:
-        """Run a command, which imports what it needs only then."""
+        """Import the module of a command, and call its function, such as run_audit_data."""
         kind = "choose" if options.command in ("choose", "decide") else "audit"
         module = import_module(f"skfair.report.command_{kind}")
         code: int = getattr(module, f"run_{options.command.replace('-', '_')}")(options)
@@ -250,5 +280,9 @@ def commands() -> dict[str, Command]:
 
 
 def choices() -> ModuleType:
-    """Return what makes the page on which a committee chooses a limit."""
+    """Return the module that makes the page on which a committee chooses a limit.
+
+    :mod:`skfair.model_selection.path` calls this through ``utils/wings.py``. It may not import the
+    report, which must be deletable.
+    """
     return import_module("skfair.report.choice")
