@@ -51,8 +51,14 @@ from skfair.utils.validation import one_dimensional
 
 # The columns that the table ``gaps`` keeps of those of an audit of predictions.
 _OF_GAPS = [
-    *("view", "metric", "value", "value_low", "value_high"),
-    *("clear_first", "clear_second", "p_value"),
+    "view",
+    "metric",
+    "value",
+    "value_low",
+    "value_high",
+    "clear_first",
+    "clear_second",
+    "p_value",
 ]
 
 

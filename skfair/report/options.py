@@ -1,4 +1,9 @@
-"""The options of an audit, checked."""
+"""The options of an audit, checked.
+
+Everything that makes an audit (``audit``, ``audit_data``, ``find_subgroups``, the page of a
+committee and the commands) passes its arguments to :func:`read_options` once, and hands on the
+:class:`Options`.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +19,36 @@ from skfair.report.words import PRESETS, rule_of
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_probability
 
-MISSING = "missing"  # the level of rows without a value, if these count as unknown
+# The level of rows without a value, if the user names a missing value (None, NaN) as unknown
+MISSING = "missing"
 
 
 class Options(NamedTuple):
-    """How an audit computes what it reports."""
+    """How an audit computes what it reports. The arguments of ``audit`` have the same names."""
 
-    rng: np.random.RandomState
-    metrics: list[str] | None = None
+    rng: np.random.RandomState  # of all simulations, which draw from it one after the other
+    metrics: list[str] | None = None  # None for the usual metrics of the task
     confidence: float = 0.95
-    depth: int = 3
-    min_searched: float = 30  # smaller subgroups are not searched
+    depth: int = 3  # subgroups are intersections of up to this many attributes
+    # Smaller subgroups are not searched. It is ``min_group_size`` if the user passed that, but not
+    # if it comes from the rule of a preset.
+    min_searched: float = 30
     n_simulations: int = 500
     preset: str | None = None
     reference: Any = "pairwise"  # a level, or a level by attribute
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
     min_group_size: float = 30  # smaller groups are not compared
     suppress_below: float = 10  # smaller groups are not shown
-    median: float | None = None  # scores above it count as selected
+    median: float | None = None  # of the scores, if preset "ll144" compares them with it
 
 
 def read_options(
     *, random_state: Seed, metrics: Any = None, unknown: Any = None, **others: Any
 ) -> Options:
-    """Return options as the user passed them; raise unless they make sense."""
+    """Check the options that a user passed. An option that is None gets its default.
+
+    The default of an option is that of the rule of the preset, or else the one in :class:`Options`.
+    """
     preset = others.get("preset")
     if preset is not None and preset not in PRESETS:
         raise ValueError(f"preset must be {listed(PRESETS)} or None, got {preset!r}.")
@@ -62,7 +73,7 @@ def read_options(
 
 
 def _levels(unknown: Any) -> list[str]:
-    """Return the names of one level, or of several."""
+    """Return one level, or several, as text. A missing value becomes ``MISSING``."""
     if unknown is None:
         return []
     is_single = isinstance(unknown, str) or not hasattr(unknown, "__iter__")

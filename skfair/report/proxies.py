@@ -1,10 +1,14 @@
 """Proxies: how well columns predict the group of a row, one by one and all together.
 
-A column in levels (bins of numbers) predicts a group by its share of the rows of each level. Shares
-come from the other folds, so that rows are judged by rows that they are not in, and the area under
-the curve (AUC) is 0.5 for columns that say nothing. The count of rows by fold, level and group is
-all that this needs. A permutation of the groups within the folds is a random table with the same
-margins, so that p-values of a million rows take as long as p-values of a thousand rows.
+``audit_data`` calls this for its tables ``proxies`` and ``drift`` (the group is then the data set
+that a row is from). There are two mechanisms:
+
+- One column (:func:`count_rows`, :func:`judge`). A column in levels, with numbers in bins, predicts
+  a group by its share of the rows of each level. The shares come from the other folds, so the area
+  under the curve (AUC) is 0.5 on average for a column that says nothing. All of this needs only the
+  number of rows by fold, level and group. A permutation of the groups within the folds is a random
+  table with the same margins, so p-values take as long for a million rows as for a thousand.
+- Several columns (:class:`Together`). Boosted trees predict the group on a sample of the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ N_FOLDS = 5
 
 
 def deal_folds(codes: IntArray, rng: np.random.RandomState) -> IntArray:
-    """Return a random fold of each row; every group is spread over all folds."""
+    """Return a random fold for each row, so that every group is spread evenly over the folds."""
     order = rng.permutation(codes.size)
     order = order[np.argsort(codes[order], kind="stable")]
     folds = np.empty(codes.size, np.int64)
@@ -31,7 +35,7 @@ def deal_folds(codes: IntArray, rng: np.random.RandomState) -> IntArray:
 
 
 def count_rows(column: IntArray, codes: IntArray, folds: IntArray) -> IntArray:
-    """Count rows by fold, level and group; the levels are those that occur."""
+    """Count rows by fold, level and group. Only levels that occur are counted."""
     present, levels = np.unique(column, return_inverse=True)
     shape = N_FOLDS, present.size, int(codes.max()) + 1
     cells = np.ravel_multi_index((folds, levels.ravel(), codes), shape)
@@ -41,15 +45,17 @@ def count_rows(column: IntArray, codes: IntArray, folds: IntArray) -> IntArray:
 def held_out_auc(counts: IntArray) -> FloatArray:
     """Return the AUC of each group against all others, averaged over folds and groups.
 
-    ``counts`` has the shape (..., n_folds, n_levels, n_groups). A level is scored by the share of
-    the group in the other folds, as if one more of its rows were like all rows together.
+    ``counts`` has the shape (..., n_folds, n_levels, n_groups), where the first axes are
+    permutations. The score of a level for group g is (n_g + p_g) / (n + 1): n rows of this level in
+    the other folds, n_g of them of the group, and p_g the share of the group in these folds. So a
+    rare level gets about the score of all rows.
     """
     others = counts.sum(axis=-3, keepdims=True) - counts
     of_all = others.sum(axis=-2, keepdims=True)
     of_all = of_all / of_all.sum(axis=-1, keepdims=True)
     scores = (others + of_all) / (others.sum(axis=-1, keepdims=True) + 1)
     n_rows = counts.sum(axis=-1)
-    first = 1 if counts.shape[-1] == 2 else 0  # of two groups, both have the same area
+    first = 1 if counts.shape[-1] == 2 else 0  # two groups have the same area
     areas = [
         _area(scores[..., g], counts[..., g], n_rows - counts[..., g])
         for g in range(first, counts.shape[-1])
@@ -58,13 +64,20 @@ def held_out_auc(counts: IntArray) -> FloatArray:
 
 
 def _area(scores: FloatArray, inside: Any, outside: Any) -> FloatArray:
-    """Return how often rows inside have the larger score, ties half, by counts of levels."""
+    """Return the AUC from the number of rows inside and outside a group at each level.
+
+    With I and O rows in total, it is sum_l inside_l (below_l + up_to_l) / (2 I O): below_l is the
+    number of rows outside with a lower score than level l, and up_to_l the number with at most its
+    score, so ties count half. Levels are sorted by score along the last axis, and several levels
+    may have the same score.
+    """
     order = np.argsort(scores, axis=-1)
     scores = np.take_along_axis(scores, order, axis=-1)
     inside, outside = (np.take_along_axis(own, order, axis=-1) for own in (inside, outside))
     through = outside.cumsum(axis=-1)
-    begins = np.diff(scores, axis=-1, prepend=-1.0) > 0
+    begins = np.diff(scores, axis=-1, prepend=-1.0) > 0  # the first level with a score
     ends = np.concatenate([begins[..., 1:], np.ones_like(begins[..., :1])], axis=-1)
+    # At levels of the same score, below_l is read at the first of them, and up_to_l at the last.
     below = np.maximum.accumulate(np.where(begins, through - outside, 0), axis=-1)
     up_to = np.where(ends, through, through[..., -1:])[..., ::-1]
     up_to = np.minimum.accumulate(up_to, axis=-1)[..., ::-1]
@@ -76,14 +89,16 @@ def judge(
     counts: IntArray,
     most: int,
     rng: np.random.RandomState,
-    enough: int = 20,  # permutations that are as extreme end it: p-values are within a third then
+    enough: int = 20,  # extreme permutations that end the test: p-values are within a third then
 ) -> tuple[float, float]:
-    """Return the AUC, and how often permuted groups are predicted as well; of at most this many.
+    """Return the AUC of a column, and the p-value from at most ``most`` permutations.
 
-    The test is sequential (Besag & Clifford 1991): a column that says nothing needs few.
+    The p-value is the share of permutations of the groups with at least the same AUC. The test is
+    sequential (Besag & Clifford 1991): it ends when ``enough`` permutations have, so a column that
+    says nothing needs few.
     """
     value, n_drawn, n_extreme = float(held_out_auc(counts)), 0, 0
-    if counts.shape[1] == 1:  # of which scipy draws no tables
+    if counts.shape[1] == 1:  # scipy draws no tables with a single level
         return value, 1.0
     step = max(4_000_000 // counts.size, 1)  # 32 MB for each array
     while n_drawn < most:
@@ -98,7 +113,10 @@ def judge(
 
 
 def _random_tables(counts: IntArray, size: int, rng: np.random.RandomState) -> IntArray:
-    """Draw tables with the same margins; those of scipy are wrong if the first level is empty."""
+    """Draw ``size`` tables (levels by groups) with the same margins as one fold.
+
+    Levels are sorted by size first, because scipy draws wrong tables if the first level is empty.
+    """
     order = np.argsort(-counts.sum(axis=1))
     margins = counts[order].sum(axis=1), counts.sum(axis=0)
     drawn = stats.random_table(*margins).rvs(size, random_state=rng)
@@ -106,16 +124,20 @@ def _random_tables(counts: IntArray, size: int, rng: np.random.RandomState) -> I
 
 
 def shift_index(counts: IntArray) -> float:
-    """Return the population stability index of two groups; empty levels count half a row."""
+    """Return the population stability index of two groups, sum_l (q_l - p_l) log(q_l / p_l).
+
+    p_l and q_l are the shares of level l in the two, with half a row added to each level.
+    """
     of_levels = counts.sum(axis=0) + 0.5
     first, second = (of_levels / of_levels.sum(axis=0)).T
     return float(np.sum((second - first) * np.log(second / first)))
 
 
 class Together:
-    """How well several columns together predict the group: boosted trees on few rows.
+    """How well several columns together predict the group: boosted trees on a sample of rows.
 
-    Trees are shallow, and the same for all data. Codes of levels are what they read.
+    The trees are shallow, have the same settings for all data, and read the codes of levels. What
+    was computed for a set of columns is kept.
     """
 
     def __init__(
@@ -123,7 +145,7 @@ class Together:
         columns: dict[str, IntArray],
         codes: IntArray,
         rng: np.random.RandomState,
-        most_rows: int = 20_000,  # areas are known up to 0.005 then
+        most_rows: int = 20_000,  # the standard error of an AUC is about 0.005 then
     ) -> None:
         rows = rng.permutation(codes.size)[:most_rows]
         self._codes = codes[rows]
@@ -132,10 +154,10 @@ class Together:
         self._known: dict[frozenset[str], tuple[float, float]] = {}
 
     def judge(self, names: list[str]) -> tuple[float, float]:
-        """Return the AUC on held-out rows, and its p-value.
+        """Return the AUC of these columns on held-out rows, averaged over folds, and its p-value.
 
-        Areas of folds depend on each other, since they learn from each other's rows. Twice the
-        median of their p-values holds whatever the dependence (Meinshausen et al. 2009).
+        The folds depend on each other, since they learn from each other's rows. Twice the median of
+        their p-values is valid whatever the dependence (Meinshausen et al. 2009).
         """
         key = frozenset(names)
         if key not in self._known:
@@ -145,7 +167,11 @@ class Together:
         return self._known[key]
 
     def _fold(self, fold: int, names: list[str]) -> tuple[float, float]:
-        """Judge the rows of one fold by all others."""
+        """Fit the trees without one fold; return the AUC and the p-value on its rows.
+
+        The AUC is the mean over the groups, and the p-value the smallest one, corrected for their
+        number.
+        """
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         X = np.column_stack([self._columns[name] for name in names])
@@ -166,13 +192,19 @@ class Together:
         return float(np.mean(areas)), min(len(groups) * float(np.min(p_values)), 1.0)
 
     def smallest(self, ranked: list[str], share: float = 0.95) -> list[str]:
-        """Return few columns that keep this share of what the ranked ones explain."""
+        """Return few columns that keep a ``share`` of what all ``ranked`` columns explain.
+
+        What columns explain is their AUC minus 0.5. ``ranked`` has the columns in the order of
+        their own AUC. The first ones are doubled in number until they are enough, and then left out
+        one after the other as long as the rest is enough.
+        """
         least = 0.5 + share * (self.judge(ranked)[0] - 0.5)
         size = 1
         while size < len(ranked) and self.judge(ranked[:size])[0] < least:
             size *= 2
         kept = ranked[:size]
-        for name in kept[::-1]:  # the first one as well: columns may tell the group only together
+        # Even the first column may be left out, if others predict the group only together.
+        for name in kept[::-1]:
             rest = [other for other in kept if other != name]
             if rest and self.judge(rest)[0] >= least:
                 kept = rest

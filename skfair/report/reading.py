@@ -1,7 +1,17 @@
 """The arguments of an audit, checked: its task, and the rows in plain arrays.
 
-Rows may come in blocks. A :class:`Survey` holds all that must be known of the rows before any is
-counted. The surveys of blocks add up.
+Every audit reads its rows in four steps:
+
+1. :class:`RawRows` holds the columns as the user passed them, and :func:`check_raw_rows` checks
+   which there are.
+2. :func:`survey_rows` collects what must be known of all rows before any is counted: the labels and
+   the range of the scores. Rows may come in blocks, and the surveys of blocks add up.
+3. :func:`find_task` decides from the survey what is predicted: two classes, several, or numbers.
+4. :func:`read_rows` turns the columns, or those of one block, into codes and numbers. The table of
+   sums is made of these in :mod:`skfair.report.table`.
+
+``audit`` and ``find_subgroups`` take these steps in memory, ``read_blocks`` for Dask collections,
+and :mod:`skfair.report.command_audit` for files, in its own words of errors.
 """
 
 from __future__ import annotations
@@ -31,12 +41,12 @@ from skfair.utils.validation import (
 
 TaskName = Literal["auto", "binary", "classes", "numbers"]
 
-# Numbers with more different values than this are no classes.
+# Labels with more different values than this are not read as classes.
 MOST_CLASSES = 30
 
 
 class RawRows(NamedTuple):
-    """The columns of an audit as the user passed them, or their names in a file."""
+    """The columns of an audit as the user passed them, or their names in a file; None if absent."""
 
     y_true: Any
     y_pred: Any
@@ -50,7 +60,7 @@ class RawRows(NamedTuple):
         return {name: values for name, values in self._asdict().items() if values is not None}
 
     def names(self) -> dict[str, str]:
-        """Return what the columns that were given are called in the data."""
+        """Return the names in the data of the columns that were given, by argument."""
         columns = self.named().items()
         return {name: str(getattr(values, "name", None) or name) for name, values in columns}
 
@@ -60,19 +70,23 @@ class RawRows(NamedTuple):
         return {name: values for name, values in columns.items() if values is not None}
 
     def together(self, n_rows: int) -> RowUnits | None:
-        """Return which rows belong together, if any do."""
+        """Return which rows belong together; None if no two of them do, or without units."""
         return read_units(self.units, n_rows)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Facts about all rows that must be known before any is counted."""
+    """Facts about all rows that must be known before any is counted.
 
-    # The labels of each column as they appear; None of one that has numbers with fractions
+    ``Survey()`` is the survey of no rows.
+    """
+
+    # By column of labels, the levels in the order in which they appear, or None if the column has
+    # numbers with fractions
     labels: dict[str, list[Any] | None] = field(default_factory=dict)
-    ends: tuple[float, float] = (np.inf, -np.inf)  # of the scores of rows with weight
+    ends: tuple[float, float] = (np.inf, -np.inf)  # smallest and largest score of rows with weight
     n_rows: int = 0
-    n_counted: int = 0  # rows with weight
+    n_counted: int = 0  # number of rows whose weight is not 0
 
     @property
     def fractions(self) -> list[str]:
@@ -97,10 +111,14 @@ class Survey:
 def survey_rows(
     labels: Mapping[str, Any],
     name: TaskName,
-    score: tuple[str, Any] | None = None,  # scores, or predictions that may be numbers
+    score: tuple[str, Any] | None = None,  # name and values, if their range is needed
     weights: Any = None,
 ) -> Survey:
-    """Look through rows; scores are left out if nobody asks for their ends."""
+    """Look through all rows, or one block of them.
+
+    ``name`` is the task that the user named. If it is "numbers", labels are not listed. ``score``
+    has the scores, or predictions that may turn out to be numbers.
+    """
     levels: dict[str, list[Any] | None] = {}
     n_rows = len(next(iter(labels.values()), () if score is None else score[1]))
     counted = np.ones(n_rows, bool)
@@ -125,7 +143,10 @@ def check_raw_rows(
     control_features: ColumnsLike | None,
     threshold: float | None = None,
 ) -> int | None:
-    """Raise unless there is something to audit; return the number of rows if they are here."""
+    """Raise unless there is something to audit, and return the number of rows.
+
+    The number is None for Dask collections, which are read later.
+    """
     check_judged(raw, threshold)
     if is_lazy(*raw, sensitive_features, control_features):
         if raw.units is not None:
@@ -157,7 +178,10 @@ def check_judged(raw: RawRows, threshold: float | None) -> None:
 def find_task(
     survey: Survey, name: TaskName, pos_label: ClassLabel, pos_label_true: ClassLabel = None
 ) -> Task:
-    """Return the task: as named, or by the kind of the labels."""
+    """Return the task that was named, or the one that the labels show.
+
+    If the first column of labels, y_true if it was given, has fractions, numbers are predicted.
+    """
     if name not in ("auto", "binary", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
     if pos_label_true is not None and "y_true" not in survey.labels:
@@ -180,9 +204,13 @@ def task_of(
     survey: Survey,
     name: TaskName,
     pos_label: ClassLabel,
-    pos_label_true: ClassLabel = None,  # the first column has labels of its own, with this class
+    # If given, the first column, y_true, has labels of its own, of which this one is positive.
+    pos_label_true: ClassLabel = None,
 ) -> Task:
-    """Return the task for labels of these levels; without any, a threshold decides by scores."""
+    """Return the task for labels that are classes: two of them, or several.
+
+    Without labels, a threshold makes decisions of scores, which have the classes 0 and 1.
+    """
     nothing = np.zeros(0, np.int64)
     factorized = {
         argument: Factorized(nothing, in_order(levels or []))
@@ -219,7 +247,11 @@ def task_of(
 def _two_classes(
     factorized: dict[str, Factorized], pos_label: ClassLabel, option: str = "pos_label"
 ) -> tuple[tuple[Any, ...], Any]:
-    """Return the two classes of some columns, and the positive one."""
+    """Return the two classes of some columns, and the positive one.
+
+    ``option`` is the name of the argument for messages. If only one class occurs, the positive one
+    is added.
+    """
     levels = {level: None for column in factorized.values() for level in column.levels}
     if len(levels) > 2:
         raise ValueError(
@@ -236,7 +268,10 @@ def _two_classes(
 
 
 def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
-    """Return the columns as codes and numbers; some of the rows may have no weight at all."""
+    """Return the columns as codes and numbers.
+
+    ``are_all`` says whether these are all rows. If they are not, all of their weights may be 0.
+    """
     y_true, y_pred, y_score, before, sample_weight, _ = raw
     score = None if y_score is None else check_scores(y_score)
     true = None if y_true is None else task.codes(y_true, "y_true")

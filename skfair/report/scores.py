@@ -1,4 +1,10 @@
-"""Scores by group: their spread, how well they rank, and their calibration."""
+"""Scores by group: their spread, how well they rank, and their calibration.
+
+While rows are read, :func:`binned_scores` adds them up by cell and by one of 200 bins of the score,
+called by ``read_table``. So scores can be added up over blocks, and no row is kept. For each view,
+``score_report`` then adds up the bins of each group (:func:`sums_of_groups`), and computes the
+tables of :class:`ScoreTables` from these.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ from skfair.groups.table import GroupTable
 from skfair.metrics.scores import N_CALIBRATION_BINS
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Scores are counted in this many bins of equal width.
+# Scores are added up in this many bins of equal width.
 N_BINS = 200
 
 
@@ -26,30 +32,32 @@ def binned_scores(
     cells: IntArray,
     table: GroupTable,
     score_range: tuple[float, float],
-    people: FloatArray | None = None,  # where rows belong together: 1 over the rows of the person
+    # With units, each row counts as 1 over the number of rows of its unit; else None
+    people: FloatArray | None = None,
 ) -> GroupTable:
-    """Sum up weights, and weight times target and score, by cell of a table and bin of the score.
+    """Add up weights, weight times target, and weight times score by cell and bin of the score.
 
-    The last attribute is the bin; its levels are the
-    edges of all bins.
+    The result is a table whose attributes are those of ``table``, and the bin as the last one. The
+    "levels" of the bin are the edges of all bins, so there is one more than there are bins.
     """
     low, high = score_range
     high = high if high > low else low + 1.0
     inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     weigh = 1.0 if weights is None else weights
+    # sums_by counts rows for a column that is None.
     columns = {"weights": weights, "targets": weigh * targets, "scores": weigh * score}
     columns |= {} if people is None else {"people": people}
     places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, [*columns.values()])
     of_cells, of_bins = np.divmod(places, N_BINS)
-    name = " ".join([*table.levels, "score"])  # longer than that of any attribute
+    name = " ".join([*table.levels, "score"])  # longer than the name of any attribute, so different
     levels = {**table.levels, name: np.linspace(low, high, N_BINS + 1).tolist()}
     codes = np.column_stack([table.codes[of_cells], of_bins])
     return GroupTable(levels, codes, dict(zip(columns, sums, strict=True)))
 
 
 def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, FloatArray]:
-    """Return the sums of groups by bin of the score, each (n_groups, N_BINS)."""
+    """Return each sum of :func:`binned_scores` by group and bin, (n_groups, N_BINS)."""
     groups = scores.encoded(attributes)
     joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
     joint_size = groups.n_groups * N_BINS
@@ -61,7 +69,7 @@ def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, Float
 
 
 def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
-    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
+    """Return the range of the bins: from 0 to 1 if all scores are in it, else the range of scores.
 
     Rows of weight 0 do not count.
     """
@@ -74,26 +82,27 @@ def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tup
 
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
-    """Tables of the scores of some groups."""
+    """Tables of the scores of the groups of one view."""
 
-    edges: FloatArray
-    sums: dict[str, FloatArray]  # of each group by bin, as by sums_of_groups
+    edges: FloatArray  # (N_BINS + 1,)
+    sums: dict[str, FloatArray]  # by group and bin, from sums_of_groups
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 
     def calibration(self, names: list[str], confidence: float, least: float) -> pd.DataFrame:
-        """Return the mean score and the mean target of each group in bins of its own.
+        """Return the table ``calibration``: mean score and mean target of each group, by bin.
 
-        A bin has a tenth of the group's rows (people) or more, and at least this many.
+        Each group has bins of its own, made of neighbouring bins of :func:`binned_scores`. They
+        have at least a tenth of the rows (people) of the group, and at least ``least`` of them.
         """
         tables = []
         for place, (name, per_weight) in enumerate(zip(names, self.per_weight, strict=True)):
             own = {what: sums[place] for what, sums in self.sums.items()}
             n_rows = own.get("people", own["weights"] * per_weight)
-            bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))  # ten with about as many rows
+            bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))
             sums = np.stack([own[what] for what in ("weights", "targets", "scores")])
             weight, target, score = _wider(sums, bin_of)
-            last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
+            last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))  # ends of the wide bins
             low, high = np.full((2, weight.size), np.nan)
             if self.is_share:
                 low, high = wilson(target / weight, weight * per_weight, confidence)
@@ -112,10 +121,12 @@ class ScoreTables:
         return pd.concat(tables, ignore_index=True)
 
     def aucs(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the area under the ROC curve of each group with the interval of Hanley & McNeil.
+        """Return the area under the ROC curve of each group, and the ends of its interval.
 
-        Scores of the same bin count as tied, which shifts the area by less than a hundredth where
-        they are spread over the bins.
+        With P positive and N negative rows, it is the sum over bins of positives in the bin times
+        (negatives in lower bins + half of the negatives in the bin), over P N. So scores of the
+        same bin count as tied, which shifts the area by less than 0.01 if they are spread over the
+        bins. The interval is the one of Hanley & McNeil.
         """
         positive = self.sums["targets"] * self.per_weight[:, None]
         negative = self.sums["weights"] * self.per_weight[:, None] - positive
@@ -131,9 +142,10 @@ class ScoreTables:
         return auc, np.maximum(auc - half, 0.0), np.minimum(auc + half, 1.0)
 
     def calibration_errors(self) -> FloatArray:
-        """Return the mean distance of score and outcome of each group, over bins of equal width.
+        """Return the expected calibration error of each group.
 
-        The weight of a bin is that of the group's rows in it.
+        It is the distance between mean score and mean target, averaged over ``N_CALIBRATION_BINS``
+        bins of equal width, which are weighted by the rows of the group in them.
         """
         bin_of = np.arange(N_BINS) * N_CALIBRATION_BINS // N_BINS
         apart = _wider(self.sums["targets"] - self.sums["scores"], bin_of)
@@ -142,16 +154,16 @@ class ScoreTables:
 
 
 def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:
-    """Add up bins, the last axis, into wider ones."""
+    """Add up bins, the last axis, into wider ones: bin j becomes part of ``bin_of[j]``."""
     return np.asarray(sums @ np.eye(int(bin_of.max()) + 1)[bin_of])
 
 
 def _bins(n_rows: FloatArray, least: float) -> IntArray:
-    """Put neighbouring bins together until each has this many rows."""
+    """Put neighbouring bins together until each wide bin has ``least`` rows; number these."""
     bin_of, number, total = [], 0, 0.0
     for n in n_rows.tolist():
         bin_of.append(number)
         total += n
         if total >= least - SUM_ROUNDING:
             number, total = number + 1, 0.0
-    return np.minimum(bin_of, max(number - 1, 0))  # what is left over is put to the last one
+    return np.minimum(bin_of, max(number - 1, 0))  # bins left over become part of the last one

@@ -1,4 +1,15 @@
-"""Rows of an audit, in memory or in blocks, become a table of sums by combination of attributes."""
+"""Rows of an audit, in memory or in blocks, become a table of sums by cell.
+
+A *cell* is a combination of levels of all attributes that occurs. The result is a
+:class:`~skfair.groups.table.GroupTable`, from which ``audit_table`` computes all tables.
+
+- :func:`read_table` adds up rows in memory.
+- :func:`read_blocks` adds up Dask collections: it surveys all blocks, calls :func:`sums_of_block`
+  for each, and adds up their tables. Files are read in the same way by
+  :mod:`skfair.report.command_audit`.
+- :func:`read_cells` numbers the cells, also for the audit of a data set.
+- :func:`measured` adds up the measures, also for ``find_subgroups``.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +43,16 @@ def read_table(
     control_features: ColumnsLike | None = None,
     *,
     threshold: float | None = None,
-    score_range: tuple[float, float] | None = None,  # None: that of these rows, which are all
-    like: object = None,
-    missing: str | None = None,
+    # The range of all scores, if the rows are one block of several; None if these are all rows
+    score_range: tuple[float, float] | None = None,
+    like: object = None,  # a column whose index groups must have, as check_aligned returns it
+    missing: str | None = None,  # the level of rows without a value; if None, they are an error
     unknown: Collection[str] = (),  # levels that stand for "not known"
 ) -> GroupTable:
-    """Visit rows once and sum up what their groups need."""
+    """Visit rows once, and add up by cell what the tables of an audit need.
+
+    The result has the measures, and if there are scores and true labels, sums by bin of the score.
+    """
     rows = read_rows(raw, task, threshold, are_all=score_range is None)
     n_samples = next(len(values) for values in rows if values is not None)
     roles = [(sensitive_features, SENSITIVE, missing), (control_features, CONTROL, None)]
@@ -53,7 +68,7 @@ def read_table(
         {"rows": np.bincount(cells, minlength=n_cells).astype(np.float64)},
         dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
         within=control,
-        units=parts and replace(parts, codes=parts.codes[:0]),  # rows are needed no more
+        units=parts and replace(parts, codes=parts.codes[:0]),  # the table holds no rows
     )
     if rows.score is None or rows.true is None:
         return table
@@ -71,10 +86,10 @@ def read_cells(
     like: object,
     unknown: Collection[str] = (),
 ) -> tuple[dict[str, list[Any]], IntArray, IntArray, list[str]]:
-    """Number the combinations of levels that occur.
+    """Number the combinations of levels that occur, which are the cells.
 
-    Returns the levels, the combination of each row, the levels of each combination, and the names
-    of all attributes but the sensitive ones.
+    Returns four things: the levels by attribute, the cell of each row, the levels of each cell
+    (n_cells, n_attributes), and the names of the attributes that are not in the first role.
     """
     encoded = [
         encode_groups(
@@ -107,13 +122,17 @@ def read_cells(
 
 def read_blocks(
     raw: RawRows,
-    groups: tuple[Any, Any],  # sensitive features, and what gaps are conditional on
+    groups: tuple[Any, Any],  # sensitive features and control features
     options: Options,
     task_name: TaskName,
     pos_labels: tuple[ClassLabel, ClassLabel],
     threshold: float | None,
 ) -> tuple[GroupTable, Task, Options]:
-    """Sum up Dask collections in two passes over their blocks; see :func:`read_table`."""
+    """Add up Dask collections in two passes over their blocks, a survey and the sums.
+
+    Returns the table, the task, and the options, which get the median of the scores if preset
+    "ll144" compares them with it.
+    """
     rows = align(**raw.named(), sensitive_features=groups[0], control_features=groups[1])
     survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
     if not survey.n_counted:
@@ -135,6 +154,7 @@ def read_blocks(
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
+    """Survey one block, given its columns by argument of ``audit``."""
     raw = RawRows._make(map(block.get, RawRows._fields))
     scores = raw.y_pred if raw.y_score is None else raw.y_score
     is_score = np.asarray(scores[:0]).dtype.kind in "iuf"
@@ -143,9 +163,10 @@ def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
 
 
 def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
-    """Sum up the rows of a block, columns by the name of the argument; None if it has none.
+    """Add up the rows of a block, given its columns by argument of ``audit``; None without rows.
 
-    Only all blocks together show what there is to warn of.
+    ``how`` are further arguments of :func:`read_table`. Warnings are left to :func:`warn_table`,
+    which sees all blocks.
     """
     raw = RawRows._make(map(block.get, RawRows._fields))
     if not any(len(values) for values in raw.named().values()):
@@ -156,14 +177,17 @@ def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> Gro
 
 
 def warn_table(table: GroupTable, unknown: Collection[str] = ()) -> None:
-    """Warn of the names of groups and strata of a table whose rows came in blocks."""
+    """Warn of suspicious levels in a table whose rows came in blocks."""
     for (name, declared), codes in zip(table.levels.items(), table.codes.T, strict=True):
         role = CONTROL if name in table.within else SENSITIVE
         warn_levels([declared[i] for i in np.unique(codes)], name, role, unknown, declared)
 
 
 def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
-    """Number the combinations of labels that occur; list them, and that of each row."""
+    """Number the combinations of labels (true, predicted, before) that occur.
+
+    Returns the combination of each row, and the combinations as rows without scores and weights.
+    """
     known = [i for i, column in enumerate(rows[:3]) if column is not None]
     columns = [np.asarray(rows[i], np.int64) for i in known]
     shape = np.array([column.max(initial=0) + 1 for column in columns])
@@ -175,13 +199,19 @@ def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
 def measured(
     rows: Rows,
     task: Task,
-    labels: tuple[IntArray, Rows] | None,  # as by distinct_labels: those of a kind count once
+    labels: tuple[IntArray, Rows] | None,  # as by distinct_labels; None if labels are numbers
     cells: IntArray,
     n_cells: int,
-    names: Collection[str] | None = None,
-    parts: UnitParts | None = None,  # of units by these cells
+    names: Collection[str] | None = None,  # the measures that are needed; None for all
+    parts: UnitParts | None = None,  # the parts of units by these cells, if rows have units
 ) -> Iterator[tuple[str, CellMeans]]:
-    """Sum up measures (None: all) by cell."""
+    """Add up measures by cell.
+
+    Rows of the same cell with the same labels have the same values of all measures but the mean
+    score. They are of one *kind*, and with units, of the same part of a unit. So the rows are
+    counted by kind first, and measures are computed for one row of each kind (``few``), whose
+    weight is the number of rows, or their weights added up.
+    """
     few, of_few, squares, parts_of_few = rows, cells, None, parts
     if labels is not None:
         kinds, labels_of_kinds = labels

@@ -1,7 +1,19 @@
-"""The measures of decisions, of several classes, and of numbers.
+"""The three tasks of audits: decisions (two classes), several classes, and numbers.
 
-A task turns checked rows into values by measure, and says which differences between groups are
-reported. Everything after that is the same for all tasks, see :mod:`skfair.groups.rates`.
+A *measure* is a mean over rows, such as the selection rate. A task turns checked rows into the
+values of each measure, and says which gaps between groups may be reported. Everything after that is
+the same for all tasks, see :mod:`skfair.groups.rates`.
+
+:func:`~skfair.report.reading.find_task` makes the task of an audit. The classes :class:`Binary`,
+:class:`Classes` and :class:`Numbers` have the same methods, and other files call these through the
+functions below them:
+
+- ``codes`` turns a column of labels into codes of classes, or numbers,
+- ``rates`` yields the measures of one model, and ``others`` those of scores and of changes
+  (:func:`values_of`),
+- ``known_gaps`` yields the gaps that may be asked for (:func:`gaps_of`),
+- ``searched`` lists measures by which subgroups are searched (:func:`searched_of`): those of the
+  first tuple of which any measure is known.
 """
 
 from __future__ import annotations
@@ -19,14 +31,18 @@ from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_labels, check_scores, one_dimensional
 
-# Measures of the model before a change bear this prefix.
+# The names of measures of the earlier model begin with this.
 BEFORE = "before:"
-# The gaps that are reported of decisions if none are asked for; of other tasks all are.
+# The gaps of decisions that are reported if none are asked for. Other tasks report all.
 _DEFAULTS = (
-    *("demographic_parity_difference", "demographic_parity_ratio"),
-    *("equal_opportunity_difference", "false_positive_parity_difference"),
-    *("equalized_odds_difference", "predictive_parity_difference"),
-    *("accuracy_parity_difference", "mean_score_difference"),
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "false_positive_parity_difference",
+    "equalized_odds_difference",
+    "predictive_parity_difference",
+    "accuracy_parity_difference",
+    "mean_score_difference",
 )
 
 
@@ -34,7 +50,10 @@ Labels = IntArray | FloatArray  # codes of classes, or numbers
 
 
 class Rows(NamedTuple):
-    """Checked columns; None for what was not given."""
+    """Checked columns, each (n_samples,), or None if the column was not given.
+
+    ``before`` are the predictions of the earlier model.
+    """
 
     true: Labels | None
     predicted: Labels | None
@@ -43,7 +62,8 @@ class Rows(NamedTuple):
     weights: FloatArray | None
 
 
-Value = tuple[str, FloatArray | BoolArray, BoolArray | None]  # measure, values, rows that count
+# The name of a measure, its value for each row, and which rows count for it (None for all)
+Value = tuple[str, FloatArray | BoolArray, BoolArray | None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +74,6 @@ class Binary:
     positive: Any
     of_true: tuple[tuple[Any, ...], Any] | None = None  # classes of y_true, if it has other ones
     kind: ClassVar[str] = "binary"
-    # Measures whose worst subgroups are searched: those of the first tuple of which any is known
     searched = (("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy"),)
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
@@ -65,18 +84,18 @@ class Binary:
         return np.asarray(is_positive, dtype=np.int64)
 
     def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
-        """Yield the rates of decisions, each with the rows that it is a share of."""
+        """Yield the rates of decisions, each with the rows that it divides by."""
         if true is None:
             yield "selection_rate", predicted == 1, None
             return
-        outcomes = 2 * true + predicted
+        outcomes = 2 * true + predicted  # 0 to 3: tn, fp, fn, tp, as in the entries of RATES
         for name, rate in RATES.items():
             if name not in ("base_rate", "error_ratio"):
                 hits, counted = (part.astype(bool).ravel() for part in rate[:2])
                 yield name, hits[outcomes], None if counted.all() else counted[outcomes]
 
     def others(self, rows: Rows) -> Iterator[Value]:
-        """Yield the mean score, and who changes sides."""
+        """Yield the mean score, and which decisions the earlier model made differently."""
         if rows.score is not None:
             yield "mean_score", rows.score, None
         if rows.before is not None and rows.predicted is not None:
@@ -85,7 +104,10 @@ class Binary:
         yield from _change_of_accuracy(rows)
 
     def known_gaps(self) -> Iterator[Gap]:
-        """Yield metrics of labels whose rates are means over rows, and the mean scores."""
+        """Yield the metrics of labels whose rates are means over rows, and the mean score.
+
+        The error ratio, false negatives over false positives, is not a mean.
+        """
         for name, spec in LABEL_METRICS.items():
             if "error_ratio" not in spec.rates:
                 yield Gap(name, spec.kind, spec.rates)
@@ -104,7 +126,7 @@ class Classes:
         return class_codes(labels, name, self.classes)
 
     def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
-        """Yield how often each class is predicted, and how often rightly."""
+        """Yield how often each class is predicted, its recall, and the accuracy."""
         for code, label in enumerate(self.classes):
             yield f"share_predicted[{label}]", predicted == code, None
             if true is not None:
@@ -113,13 +135,13 @@ class Classes:
             yield "accuracy", predicted == true, None
 
     def others(self, rows: Rows) -> Iterator[Value]:
-        """Yield how often the predicted class has changed."""
+        """Yield whether the earlier model predicted another class."""
         if rows.before is not None and rows.predicted is not None:
             yield "changed", rows.before != rows.predicted, None
         yield from _change_of_accuracy(rows)
 
     def known_gaps(self) -> Iterator[Gap]:
-        """Compare accuracies, and one class after the other against all the rest."""
+        """Yield gaps of the accuracy, and of the share and recall of each class."""
         yield Gap("accuracy_parity_difference", "difference", ("accuracy",))
         yield Gap("accuracy_parity_ratio", "ratio", ("accuracy",))
         for label in self.classes:
@@ -154,7 +176,7 @@ class Numbers:
             yield "mean_absolute_error", np.abs(residual), None
 
     def others(self, rows: Rows) -> Iterator[Value]:
-        """Yield whose prediction has changed, and by how much the errors have."""
+        """Yield which predictions rose or fell, and by how much the absolute errors changed."""
         if rows.before is not None and rows.predicted is not None:
             yield "moved_up", rows.predicted > rows.before, None
             yield "moved_down", rows.predicted < rows.before, None
@@ -163,7 +185,7 @@ class Numbers:
                 yield "error_change", now - then, None
 
     def known_gaps(self) -> Iterator[Gap]:
-        """Compare means of predictions, residuals and errors."""
+        """Yield gaps of mean predictions, residuals and errors."""
         for rate in ("mean_prediction", "mean_residual", "mean_absolute_error"):
             yield Gap(f"{rate}_difference", "difference", (rate,))
 
@@ -172,7 +194,7 @@ Task = Binary | Classes | Numbers
 
 
 def values_of(task: Task, rows: Rows) -> Iterator[Value]:
-    """Yield each measure with its values."""
+    """Yield each measure of a task with its values, for both models."""
     if rows.true is not None and task.kind == "binary":
         yield "base_rate", rows.true == 1, None
     elif rows.true is not None and task.kind == "numbers":
@@ -185,7 +207,11 @@ def values_of(task: Task, rows: Rows) -> Iterator[Value]:
 
 
 def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
-    """Return the gaps to report; those that were asked for must exist and be computable."""
+    """Return the gaps to report, given the names of the measures that are known.
+
+    ``metrics`` are the gaps that the user asked for, which must exist and be computable. If it is
+    None, the usual gaps are returned, as far as they are computable.
+    """
     known = {gap.name: gap for gap in task.known_gaps()}
     names = metrics
     if names is None:
@@ -207,13 +233,13 @@ def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[G
 
 
 def searched_of(task: Task, measures: set[str]) -> list[str]:
-    """Return the measures whose worst subgroups are searched, out of those that are known."""
+    """Return the measures by which subgroups are searched, out of the known ones."""
     known = ([name for name in names if name in measures] for names in task.searched)
     return next(filter(None, known), [])
 
 
 def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntArray:
-    """Return the number of the class of each row, whatever the type of the labels."""
+    """Return the index of the class of each row; raise for labels that are no class."""
     factorized = check_labels(labels, name)
     numbers = {label: i for i, label in enumerate(classes)}
     unknown = [level for level in factorized.levels if level not in numbers]
@@ -226,7 +252,7 @@ def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntA
 
 
 def look_like_scores(values: Any) -> bool:
-    """Whether values are fractions, as probabilities are and labels are not."""
+    """Whether values include fractions, as scores do and labels do not."""
     array = one_dimensional(values, "y_pred", may_be_empty=True)
     if getattr(array.dtype, "kind", "O") != "f":
         return False
