@@ -1,4 +1,8 @@
-"""The table of a preset: selection rates as a rule of law compares them."""
+"""The table of a preset: selection rates as a rule of law compares them.
+
+``audit_table`` calls :func:`impact_table` for the table ``impact`` and :func:`rule_text` for the
+rule. What each preset shows of the table is in ``words.toml`` (``rule_of``).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,16 @@ from skfair.report.options import Options
 from skfair.report.views import View
 from skfair.report.words import dated, laws, rule_of
 
+# Values of the column ``status``. Its other values are those of ``View.apart``, such as "small".
 COMPARED, REFERENCE = "compared", "reference"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
 
 
 def rule_text(options: Options) -> str:
-    """Return the rule in one paragraph, with the median if scores were compared."""
+    """Return the rule in one paragraph, with the median if scores were compared with it.
+
+    The text is empty without a preset.
+    """
     if options.preset is None:
         return ""
     rule, law = rule_of(options.preset), laws()[options.preset]
@@ -30,7 +38,11 @@ def rule_text(options: Options) -> str:
 
 
 def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.DataFrame:
-    """Return the rates, ratios and tests of each group of each view; empty without a preset."""
+    """Return the table ``impact``: rates, ratios and tests of each group of each view.
+
+    It is empty without a preset. Preset "ecoa" can also be about prices, predicted numbers, which
+    have no selection rates.
+    """
     if options.preset is None:
         return pd.DataFrame()
     has_prices = options.preset == "ecoa" and "mean_prediction" in sample.measures
@@ -52,6 +64,7 @@ def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.
 
 
 def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
+    """Return the rows of one view."""
     status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
     if "selection_rate" in sample.measures:
@@ -66,11 +79,16 @@ def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
 def _with_rates(
     table: pd.DataFrame, sample: GroupTable, view: View, options: Options
 ) -> pd.DataFrame:
-    """Add what is known of selections."""
+    """Add selection rates, impact ratios and tests.
+
+    Groups are compared with the group that has the highest rate, or for preset "ecoa" with the
+    reference group that the user named. ``against`` is its index, or None if there is none.
+    """
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
     selected = view.measures["selection_rate"].sums[0, 1].round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
+    # If scores were compared with their median, the rate is called scoring rate, as in the law.
     measure = "selection_rate" if options.median is None else "scoring_rate"
     table = table.assign(
         measure=measure, selected=selected, rate=rates, rate_low=low, rate_high=high
@@ -98,7 +116,11 @@ def _with_rates(
 def _within_strata(
     sample: GroupTable, view: View, places: IntArray, against: int
 ) -> dict[str, FloatArray]:
-    """Return common odds ratios and p-values of groups against one, within levels of controls."""
+    """Return the common odds ratio and p-value (Mantel-Haenszel) of each group against one.
+
+    They are within the strata of the control features. ``places`` and ``against`` are indices of
+    groups.
+    """
     table = sample.compared(view.attributes, sample.within)
     at = table.groups.stratum_of, table.groups.group_of
     selected, n_rows = np.zeros((2, at[0].max() + 1, len(view.names)))
@@ -114,7 +136,10 @@ def _within_strata(
 
 
 def _add_means(table: pd.DataFrame, view: View) -> None:
-    """Add mean scores or prices, and how many standard deviations they are from the reference."""
+    """Add mean scores or prices in place, and their differences from the reference group.
+
+    The differences are in standard deviations of all rows.
+    """
     of_groups = view.measures.get("mean_score", view.measures.get("mean_prediction"))
     if of_groups is None:
         return

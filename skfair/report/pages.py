@@ -1,8 +1,12 @@
 """An audit as a page, as Markdown, and as the output of a notebook cell.
 
-The texts are Jinja2 templates in the folder ``templates``. This file only fills them in. Names of
-groups, columns and labels come from data that anybody may have written, so whatever is filled in is
-escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
+:func:`render` fills the template of an audit, and is ``Audit._rendered``. Other pages (of data
+sets, alternatives, and the choice of a limit) collect their own values and call
+:func:`render_template`. The texts are Jinja2 templates in the folder ``templates``. The private
+functions prepare what a template shows of one part of an audit.
+
+Names of groups, columns and labels come from data that anybody may have written, so whatever is
+filled in is escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
 """
 
 from __future__ import annotations
@@ -37,25 +41,31 @@ from skfair.report.words import (
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import plural, visible
 
-# The measures of which a picture is drawn, if the task has them.
+# The measures that have a picture, if the task has them.
 PICTURED = (
-    *("selection_rate", "true_positive_rate", "false_positive_rate", "positive_predictive_value"),
-    *("mean_residual", "mean_absolute_error", "mean_prediction", "accuracy"),
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "positive_predictive_value",
+    "mean_residual",
+    "mean_absolute_error",
+    "mean_prediction",
+    "accuracy",
 )
-# More groups than this are listed, but not drawn as lines.
+# If there are more groups than this, calibration and densities are not drawn as lines.
 MOST_LINES = 8
-# As many groups are in the first picture: what a screen shows at once.
+# The first picture has at most this many groups: what a screen shows at once.
 MOST_DOTS = 12
 # Characters that begin or end an element of CommonMark or of GitHub's tables and links.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
-# What is made a link as it stands: https://..., mailto:..., www. ...
+# What GitHub turns into a link: https://..., mailto:..., www. ...
 _LINK = re.compile(r"(?<=\w)(:)(?=\S)|(?<=www)(\.)", re.IGNORECASE)
-# What begins a list at the beginning of a line.
+# What would make a line an item of a list.
 _ITEM = re.compile(r"^(\d*)([-+.)])(?=\s)")
 
 
 def render(tables: AuditTables, template: str) -> str:
-    """Fill a template with the numbers of an audit."""
+    """Fill a template of an audit (``AuditTables._templates``) with its numbers."""
     verdicts = verdicts_of(tables)
     law = law_of(tables.preset, verdicts)
     return render_template(
@@ -76,14 +86,14 @@ def render(tables: AuditTables, template: str) -> str:
 
 
 def render_template(template: str, **names: Any) -> str:
-    """Fill a template."""
+    """Fill a template with values by the names that it uses; a missing one is an error."""
     environment = _environment(template.endswith(".md.j2"))
     return str(environment.get_template(template).render(version=__version__, **names))
 
 
 @cache
 def _environment(is_markdown: bool) -> Any:
-    """Return what fills templates; it compiles each once."""
+    """Return the environment of Jinja2 with our filters, which compiles each template once."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
     except ImportError as error:
@@ -134,14 +144,17 @@ def rows_of(table: pd.DataFrame) -> list[Any]:
 
 
 def _whole(rates: pd.DataFrame) -> dict[str, Any]:
-    """Return the measures of all rows, and those of the model before by name."""
+    """Return the rows of all rows in ``rates``, and those of the earlier model by measure."""
     is_before = rates["measure"].str.startswith(BEFORE)
     before = {row.measure.removeprefix(BEFORE): row for row in rows_of(rates[is_before])}
     return {"rows": rows_of(rates[~is_before]), "before": before}
 
 
 def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]:
-    """Return what is shown of one attribute or crossing."""
+    """Return what a page shows of one attribute or crossing.
+
+    ``rates`` are its rows of the table of that name.
+    """
     every = list(dict.fromkeys(rates["measure"]))
     measures = [measure for measure in every if not measure.startswith(BEFORE)]
     overall = where(tables.rates, view="").set_index("measure")["value"]
@@ -183,7 +196,10 @@ def _strata(tables: AuditTables, name: str) -> dict[str, Any] | None:
 
 
 def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
-    """Return the picture of the first screen: groups of all attributes by one measure."""
+    """Return the picture of the first screen: one measure for the groups of all attributes.
+
+    It is None if there is no such measure.
+    """
     rates = tables.rates[tables.rates["view"].isin(tables.attributes)]
     measures = set(rates["measure"])
     named = [measure_of(name, tables.task) for name in VERDICTS]
@@ -199,9 +215,9 @@ def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
 
 
 def _impact(tables: AuditTables, view: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the table of a preset for one view: its heads and its cells as text.
+    """Return the table of a preset for one view, with heads and cells as text.
 
-    Within strata there are the sentence about them, and how many of each group were selected.
+    With control features, it also has the rates within strata, and the sentences about them.
     """
     columns, names = rule_of(tables.preset).columns, ", ".join(tables.control_features)
     known = [name for name in columns if name in rows and rows[name].notna().any()]
@@ -222,7 +238,10 @@ def _impact(tables: AuditTables, view: str, rows: pd.DataFrame) -> dict[str, Any
 
 
 def _impact_cell(row: Any, name: str, strata: str) -> str:
-    """Write one value of the table of a preset."""
+    """Write the value in the column ``name`` of the table of a preset.
+
+    ``strata`` are the names of the control features.
+    """
     value = getattr(row, name)
     if name == "is_below_four_fifths":
         if row.status != "compared":
@@ -240,9 +259,10 @@ def _impact_cell(row: Any, name: str, strata: str) -> str:
 
 
 def _gap_rows(gaps: pd.DataFrame, task: str) -> list[Any]:
-    """List the gaps of the present model beside those of the model before, then within strata.
+    """List the gaps of the present model, first over all rows and then within strata.
 
-    The columns ``apart`` and ``clear`` say which of two groups is lower, if one rate is compared.
+    Each has the value ``before`` of the earlier model (NaN without one). ``apart`` and ``clear``
+    name the worst and the clear pair of groups, as in "women lower than men".
     """
     if not len(gaps):
         return []
@@ -260,9 +280,12 @@ def _gap_rows(gaps: pd.DataFrame, task: str) -> list[Any]:
 
 
 def _word_between(gap: Any, task: str) -> str:
-    """Return the word between the two groups of a gap, the first of which has the smaller rate."""
+    """Return the words between the two groups of a gap, of which the first has the smaller rate.
+
+    They are "and" if the rates are equal, or if the gap compares several rates.
+    """
     is_of_one_rate = measure_of(gap.metric.replace("_ratio", "_difference"), task) != ""
-    is_apart = abs(gap.value - gap.is_ratio) > ROUNDING
+    is_apart = abs(gap.value - gap.is_ratio) > ROUNDING  # parity is 1 for a ratio, else 0
     return "lower than" if is_of_one_rate and is_apart else "and"
 
 
@@ -279,7 +302,7 @@ def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
 
 
 def _glossary(tables: AuditTables) -> list[Any]:
-    """Return the words for every measure and metric of an audit, each once."""
+    """Return the explanation of every measure and metric of an audit, each once."""
     measures = [measure_words(name.partition("[")[0]) for name in tables.rates["measure"].unique()]
     metrics = []
     for name, _ in parts(tables.gaps, "metric"):

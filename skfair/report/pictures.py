@@ -1,4 +1,9 @@
-"""Coordinates of the pictures of a page, which templates draw."""
+"""Coordinates of the pictures of a page, which templates draw as SVG.
+
+The functions return plain dicts and lists for a template. ``pages.py`` calls
+:func:`calibration_picture`, :func:`density_picture` and :func:`whiskers`. :class:`Axis` also serves
+other pages. Vertical axes run from a larger coordinate to 0, because SVG counts from the top.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ WIDTH, HEIGHT = 280.0, 200.0
 
 @dataclass(frozen=True)
 class Axis:
-    """Numbers from ``low`` to ``high``, drawn between two coordinates."""
+    """Numbers from ``low`` to ``high``, drawn between the coordinates ``start`` and ``end``."""
 
     low: float
     high: float
@@ -51,7 +56,10 @@ class Axis:
 
 
 def calibration_picture(table: pd.DataFrame) -> dict[str, Any]:
-    """Return a line per group: mean target over mean score."""
+    """Return a line per group, mean target over mean score, from the table ``calibration``.
+
+    The picture has a diagonal if both axes have the same range.
+    """
     scores, targets = table["mean_score"], table["mean_target"]
     both = pd.concat([scores, targets])
     are_shares = both.min() >= 0 and both.max() <= 1
@@ -63,7 +71,10 @@ def calibration_picture(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def density_picture(table: pd.DataFrame) -> dict[str, Any]:
-    """Return a line of steps per group: the density of its rows over the score."""
+    """Return a line of steps per group: the density of its rows over the score.
+
+    The bins are those of the table ``calibration``.
+    """
     low, high = table["score_low"], table["score_high"]
     table = table.assign(
         height=table["n"] / table.groupby("group")["n"].transform("sum") / (high - low)
@@ -79,6 +90,7 @@ def density_picture(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _lines(lines: dict[Any, tuple[Any, Any]], across: Axis, up: Axis) -> dict[str, Any]:
+    """Return the points of lines, given as (x, y) by the name of the group, and the ticks."""
     groups = [
         {"name": name, "points": list(zip(across.place(x), up.place(y), strict=True))}
         for name, (x, y) in lines.items()
@@ -87,9 +99,14 @@ def _lines(lines: dict[Any, tuple[Any, Any]], across: Axis, up: Axis) -> dict[st
 
 
 def whiskers(rates: pd.DataFrame, measure: str, overall: float, has_before: bool) -> dict[str, Any]:
-    """Return a picture of one measure: a dot with its interval for each group, on one scale."""
+    """Return a picture of one measure: a dot with its interval for each group, on one scale.
+
+    ``rates`` are rows of the table of that name, ``overall`` is the value of all rows, and
+    ``has_before`` says whether the value of the earlier model is drawn too. ``n_more`` is the
+    number of groups that are not drawn. The caller sets it if it leaves some out.
+    """
     rows = rates[rates["measure"] == measure]
-    then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]
+    then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]  # earlier model
     numbers = np.concatenate(
         [rows[["value", "value_low", "value_high"]].to_numpy(float).ravel(), then]
     )

@@ -1,7 +1,8 @@
 """The bias profile of an audit: one table with a row for each group and measure.
 
 It is read from the tables of the audit. So its numbers equal the numbers of the audit, and numbers
-that the audit does not show are not in it either.
+that the audit does not show are not in it either. ``Audit.bias_profile`` calls both functions, and
+documents the columns and the verdicts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DIFFERENCE = ["reference", "reference_value", "difference", *_ENDS]
 
 
 def profile_of(tables: AuditTables) -> pd.DataFrame:
-    """Return a row for each group and measure of the present model."""
+    """Return a row for each group and measure of the present model, and for each hidden group."""
     now = tables.rates[~tables.rates["measure"].str.startswith(BEFORE)]
     shown = now[now["view"] != ""]
     hidden = tables.hidden.merge(shown[["view", "measure"]].drop_duplicates(), on="view")
@@ -37,6 +38,7 @@ def profile_of(tables: AuditTables) -> pd.DataFrame:
     table = table.assign(n_rows=table["n"], n_persons=n_persons)
     named = {view: own["reference"].iloc[0] for view, own in parts(tables.signed, "view")}
     table["reference"] = [named.get(view, "all") for view in table["view"]]
+    # Views without a reference group compare with all rows, the group "all" of the view "".
     table["is_named"] = is_named = table["view"].isin(named)
     keys = [table["view"].where(is_named, ""), table["reference"], table["measure"]]
     of_reference = now.set_index(_KEYS)["value"].reindex(pd.MultiIndex.from_arrays(keys))
@@ -61,7 +63,7 @@ def profile_of(tables: AuditTables) -> pd.DataFrame:
 
 
 def write_profile(tables: AuditTables, table: pd.DataFrame, path: str | PathLike[str]) -> None:
-    """Write a profile, as JSON behind the facts of the audit."""
+    """Write a profile as CSV, or as JSON with the facts of the audit."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"The bias profile is a file ending in .csv or .json, got {str(path)!r}.")
@@ -75,10 +77,11 @@ def write_profile(tables: AuditTables, table: pd.DataFrame, path: str | PathLike
 
 
 def _are_suppressed(table: pd.DataFrame) -> BoolArray:
-    """Return which values are not shown, because they would say something about few people.
+    """Return which values are hidden, because they would say something about few people.
 
-    The accuracy is defined for every group that has other numbers. If it is missing, all measures
-    of the group that join decisions and outcomes are hidden.
+    These are all values of hidden groups, which have no number of rows, and all missing measures
+    that join decisions and outcomes, if they are hidden for the group. The accuracy shows it: it is
+    defined for every group that has other numbers, so if it is missing, it is hidden.
     """
     has_numbers = table.groupby(["view", "group"])["value"].transform("count") > 0
     is_without = (table["measure"] == "accuracy") & table["value"].isna() & has_numbers
@@ -88,9 +91,11 @@ def _are_suppressed(table: pd.DataFrame) -> BoolArray:
 
 
 def _judged(tables: AuditTables, table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return which differences are significant by the audit, and which are not.
+    """Return which rows have the verdict "significant", and which have "not significant".
 
-    These are differences from the reference group, or without one, of the most significant pair.
+    With a reference group, the verdict is about the difference from it. Otherwise, the two groups
+    of the clear pair are significant if the gap is, and if it is not, no group is. Rows that get
+    neither are not tested.
     """
     gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
     gaps = gaps.assign(measure=[measure_of(name, tables.task) for name in gaps.get("metric", ())])

@@ -1,4 +1,11 @@
-"""The tables of an audit, and the same as plain data for pipelines."""
+"""The results of audits: tables in fields, which can be written, read again and checked.
+
+Three classes build on each other: :class:`Page` has the methods of results that are shown as a page
+(also of alternatives), :class:`PlainTables` has the fields and methods of all audits, and
+:class:`AuditTables` has those of audits of predictions, which :class:`skfair.report.Audit`
+documents. ``DataAudit`` derives from the second. The functions are small tools for tables, which
+the whole folder uses, and :func:`head_of`, which fills the fields that all audits have.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +32,7 @@ from skfair.utils.text import plural
 class Page:
     """The base of results that are shown as one page, in a file or in a notebook."""
 
-    # Templates of the page, of a notebook's cell and of Markdown, if there is one
+    # Templates of the page, of the cell of a notebook, and of Markdown if the class has that
     _templates: ClassVar[tuple[str, ...]]
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
@@ -47,6 +54,7 @@ class Page:
         return self._rendered(self._templates[1])
 
     def _rendered(self, template: str) -> str:
+        """Fill one of the templates; subclasses say with what."""
         raise NotImplementedError
 
 
@@ -54,8 +62,8 @@ class Page:
 class PlainTables(Page):
     """Tables that can be written as plain data and read again; subclasses have more fields."""
 
-    # The file of the schema, and its version: raised when a key is renamed or removed. New keys
-    # raise the second number.
+    # The file of the schema, and its version. The first number of the version is raised when a key
+    # is renamed or removed, and the second number when a key is added.
     _schema: ClassVar[tuple[str, str]]
 
     title: str
@@ -65,7 +73,7 @@ class PlainTables(Page):
     made_on: str
     version: str
     n_rows: int
-    n_left_out: int | None  # None if it would say how many rows a group has that is not shown
+    n_left_out: int | None  # None if it would tell the number of rows of a hidden group
     attributes: list[str]
     confidence: float
     n_simulations: int
@@ -74,23 +82,23 @@ class PlainTables(Page):
     hidden: pd.DataFrame
     rates: pd.DataFrame
     gaps: pd.DataFrame
-    # None, and left out of plain data, unless rows belong together
+    # None, and left out of plain data, without units
     n_units: int | None = field(default=None, kw_only=True)
     n_in_several: dict[str, int] | None = field(default=None, kw_only=True)
 
     @property
     def size(self) -> str:
-        """The number of rows in words, and that of the persons whom they are of."""
+        """The number of rows in words, and with units the number of persons."""
         rows = plural(self.n_rows, "row")
         return rows if self.n_units is None else f"{rows} of {plural(self.n_units, 'person')}"
 
     @property
     def noun(self) -> str:
-        """The name of the units that are counted."""
+        """The name of what is counted, "row" or "person"."""
         return "row" if self.n_units is None else "person"
 
     def fields(self) -> dict[str, Any]:
-        """Return all tables by name."""
+        """Return all fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
@@ -264,9 +272,10 @@ class AuditTables(PlainTables):
     def _gaps_of(
         self, metric: str, view: str | None, attributes: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Return a gap of the present model in all views, or in one.
+        """Return the rows of ``gaps`` of the present model for one metric, over all rows.
 
-        An attribute of the given ones without two groups to compare has a row without a value.
+        They are of all views, or of one. If ``attributes`` are given, those without two groups to
+        compare get a row whose value is NaN, so that a check does not pass them over.
         """
         if not len(self.gaps):
             raise ValueError("The audit compares no groups, because fewer than two are left.")
@@ -297,8 +306,13 @@ class AuditTables(PlainTables):
 def head_of(
     sample: GroupTable, options: Options, title: str, n_lost: int, hidden: pd.DataFrame
 ) -> dict[str, Any]:
-    """Return what every audit says of itself, given the rows that it shows."""
-    # The number of rows left out is shown if each group that is hidden may have any size then.
+    """Return the fields that all audits have, except for ``about``, ``columns`` and most tables.
+
+    ``sample`` has the rows that are shown, ``n_lost`` is the number of rows that are left out, and
+    ``hidden`` are the groups that are not shown.
+    """
+    # A hidden group has 1 to ``most`` rows. The number of rows left out is shown only if it leaves
+    # each of these sizes possible for each of the n_hidden groups.
     n_hidden, most = int(hidden["view"].isin(sample.attributes).sum()), options.suppress_below - 1
     is_open = n_hidden - 1 + most <= n_lost <= 1 + most * (n_hidden - 1)
     names = ("confidence", "n_simulations", "min_group_size", "suppress_below")
@@ -308,7 +322,7 @@ def head_of(
         "version": __version__,
         "attributes": sample.attributes,
         "n_rows": int(sample.counts.sum()),
-        # Nobody knows how many rows a person has.
+        # With units, a hidden group may have any number of rows, so the number is not shown.
         "n_left_out": n_lost if (is_open and sample.units is None) or not n_lost else None,
         "hidden": hidden,
     }
@@ -331,7 +345,7 @@ def empty_table(schema: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Write a text to a file, if one was named."""
+    """Write a text to a file if one was named, and return it."""
     if path is not None:
         with replacing(path) as beside:
             beside.write_text(text, encoding="utf-8")
@@ -339,19 +353,25 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
 
 
 def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
-    """Return the rows with these values; an empty table may lack the columns."""
+    """Return the rows of a table with these values in the columns of these names.
+
+    A table without rows is returned as it is, because it may lack the columns.
+    """
     for name, value in values.items() if len(table) else ():
         table = table[table[name] == value]
     return table
 
 
 def parts(table: pd.DataFrame, column: str) -> Iterable[tuple[Any, pd.DataFrame]]:
-    """Return the rows of each value of a column, in the order of the table."""
+    """Return each value of a column with its rows, in the order of the table.
+
+    There is nothing for a table without rows, because it may lack the column.
+    """
     return table.groupby(column, sort=False) if len(table) else ()
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table with plain values."""
+    """Return the rows of a table as dicts of plain values, with None for NaN."""
     columns = [
         [None if isinstance(value, float) and not np.isfinite(value) else value for value in own]
         for own in (table[name].tolist() for name in table.columns)
@@ -360,7 +380,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _table(records: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return a table; None is NaN where a column holds numbers."""
+    """Return the table of such rows; a column of numbers and None gets NaN for None."""
     table = pd.DataFrame(records)
     for name in table.columns:
         if table[name].map(lambda value: value is None or isinstance(value, float)).all():

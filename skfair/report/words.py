@@ -1,7 +1,9 @@
 """The prose of audits, in ``words.toml``, and the laws that pages name, in ``law.toml``.
 
-The first file says what each number says and does not say. The second one has the state of each law
-on the day on which it was last looked up.
+The first file has the name of each measure and metric, what it says and does not say, and the rules
+of the presets (:func:`measure_words`, :func:`metric_words`, :func:`rule_of`). The second one has
+the state of each law on the day on which it was last looked up. A page that names a law calls
+:func:`law_of`, and passes the result to :func:`footer` and :func:`law_warning`.
 """
 
 from __future__ import annotations
@@ -27,24 +29,24 @@ class Words(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule in own words, and what a table made by it is not."""
+    """The rule of a preset in our words, and what a table made by it is not."""
 
     title: str
     says: str
     is_not: str
-    columns: list[str]  # of the table, which are shown
-    least_share: float  # categories with a smaller share of the people are set apart
-    least: dict[str, int]  # options of an audit for small groups, where the rule has its own
+    columns: list[str]  # the columns of the table ``impact`` that are shown
+    least_share: float  # groups with a smaller share of the people are not compared
+    least: dict[str, int]  # defaults of the options for small groups, if the rule has its own
 
 
 @cache
 def prose(name: str = "words.toml") -> dict[str, Any]:
-    """Read a file."""
+    """Read one of the two files."""
     return tomllib.loads((files("skfair.report") / name).read_text(encoding="utf-8"))
 
 
 def laws() -> dict[str, dict[str, Any]]:
-    """Return every law by its key, which is that of a preset if one goes with it."""
+    """Return every law by its key. The law of a preset has the name of the preset as its key."""
     return prose("law.toml")
 
 
@@ -55,23 +57,27 @@ def dated(law: dict[str, Any]) -> str:
 
 
 def today() -> date:
-    """Return the day on which something is printed."""
+    """Return the present day, which tests replace."""
     return date.today()
 
 
 def law_of(preset: str, sentences: list[str]) -> dict[str, Any] | None:
-    """Return the law that a page names: that of its preset, or of the four-fifths rule."""
+    """Return the law that a page names; None if it names none.
+
+    It is the law of the preset, which is "" without one, or else "ugesp", the law of the
+    four-fifths rule, if one of the sentences names it.
+    """
     key = preset or "ugesp" * any("four fifths" in sentence for sentence in sentences)
     return laws()[key] if key else None
 
 
 def footer(law: dict[str, Any] | None) -> str:
-    """Return what a page says below its numbers of the law that it names; empty without one."""
+    """Return what a page says about its law below the numbers; the text is empty without one."""
     return f"{dated(law)} This page is not legal advice." if law else ""
 
 
 def law_warning(law: dict[str, Any] | None) -> str:
-    """Warn if the law that a page names may change soon, or was checked long ago; else empty."""
+    """Return a warning if the law may change soon, or was checked long ago; else it is empty."""
     reasons = []
     if law and "pending" in law:
         reasons.append(f"it may change soon. {law['pending']}")
