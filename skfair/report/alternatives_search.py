@@ -267,9 +267,9 @@ def _fit_candidate(
 def _fewest_models(gain: float, chance: float, confidence: float, max_models: int) -> int:
     """Check the options of the search, and return how many candidates it needs at least.
 
-    With n candidates, none is among the best models with probability (1 - chance)^n. It must be at
-    most (1 - confidence) / 4: the bound is computed twice, and half of each error probability is
-    for the draw of the models (see :func:`_further_gain`).
+    With n candidates, none is among the best models with probability (1 - chance)^n. This must be
+    at most (1 - confidence) / 4: the bound is computed twice at most, and half of the error
+    probability of each time is for the draw of the models (see :func:`_further_gain`).
     """
     check_number(gain, "gain", 0, 1)
     check_probability(chance, "chance")
@@ -292,9 +292,12 @@ def _further_gain(
 ) -> tuple[float, float, float]:
     """Bound how far the disparity of another model may be below the disparity of the selected one.
 
-    Returns three numbers: the bound; what it would be with infinitely many models on the same rows,
-    which only the noise of the rows keeps above 0; and how many times as many rows would bring the
-    bound to ``gain`` (NaN if it is there already).
+    Returns three numbers:
+
+    - ``could_gain``: the bound,
+    - ``of_rows``: what the bound would be with infinitely many models on the same rows, which is
+      due to the noise of the rows,
+    - how many times as many rows would bring the bound to ``gain``, or NaN if it is there already.
 
     The bound is the k-th smallest lower end in the docstring of this file, with b = ``n_best`` and
     a = ``miss``. Only models that may keep the loss of accuracy count. Which model is selected
@@ -319,6 +322,8 @@ def _further_gain(
     loss_margin, scaled = by_spread(lost[:, [0]] - lost)
     margin = np.empty_like(loss_margin)
     for number, own in enumerate(errors.T):
+        # The interval of this model holds at once for the differences of its disparity from all
+        # others and for its loss of accuracy. All are ``width`` standard deviations wide.
         spread, apart = by_spread(own[:, None] - errors[:, :-1])
         width = np.quantile(np.maximum(apart.max(axis=1), scaled[:, number]), 1 - miss)
         margin[number] = width * spread[selected]

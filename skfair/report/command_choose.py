@@ -10,7 +10,7 @@ options that the memo holds and from the same file, and decides about new rows. 
 *fingerprint*, a hash of rows and decisions, to make sure that this is the chosen model.
 
 ``wing.py`` defines the options and calls the two functions. This is the only file of the report
-that fits models.
+that imports estimators.
 """
 
 from __future__ import annotations

@@ -81,8 +81,7 @@ class Survey:
     ``Survey()`` is the survey of no rows.
     """
 
-    # By column of labels, the levels in the order in which they appear, or None if the column has
-    # numbers with fractions
+    # By column of labels, the levels that occur, or None if the column has numbers with fractions
     labels: dict[str, list[Any] | None] = field(default_factory=dict)
     ends: tuple[float, float] = (np.inf, -np.inf)  # smallest and largest score of rows with weight
     n_rows: int = 0

@@ -310,7 +310,7 @@ def _against_reference(
 
 
 def group_words(view: str, name: str) -> str:
-    """Return the name of a group, with the attribute if it says nothing alone: "age 25", "no"."""
+    """Return the name of a group, after the attribute if it says nothing alone, as in "age 25"."""
     is_bare = name.lower() in ("true", "false", "yes", "no") or not any(c.isalpha() for c in name)
     return f"{view} {name}" if is_bare and " x " not in view else name
 

@@ -129,28 +129,48 @@ class Sums:
         self._codes, self._least, self._known = codes, least, atoms[:0]
         of_cells = [np.bincount(codes, own, len(atoms)) for own in counts]
         self._counts = np.reshape(of_cells, (-1, len(atoms)))
-        is_few, rows = self._are_few(atoms), atoms[:0]
-        if is_few.any():
-            tables = [own.codes for own in tables_of(sample, depth, 0)]
-            parts, rests = [np.zeros_like(view.codes), *tables], list[FloatArray]()
-            if strata is not None:
-                parts.append(view.codes)
-                split = [_crossed(own, strata) for own in parts]
-                for own, joint in zip(parts, split, strict=True):
-                    rests += self._rests(joint, (own, strata), counts)
-                parts += split
-            groups = [self._row(codes == i) for codes in parts for i in range(codes.max() + 1)]
-            rows = np.array([*atoms, *groups, *(row * is_few for row in groups), *rests])
-        self._secret = rows[self._are_few(rows)]
+        # If no atom has few people, no larger sum has, so there are no secrets.
+        self._secret = atoms[:0]
+        if self._are_few(atoms).any():
+            rows = np.array([*atoms, *self._larger_sums(sample, view, counts, depth, strata)])
+            self._secret = rows[self._are_few(rows)]
         self.is_whole_shown = self._admits(np.ones(len(atoms)))
+
+    def _larger_sums(
+        self,
+        sample: GroupTable,
+        view: View,
+        counts: FloatArray,
+        depth: int,
+        strata: IntArray | None,
+    ) -> Iterator[FloatArray]:
+        """Yield the sums of atoms that may have few people, whether they do or not.
+
+        They are all rows, the groups of up to ``depth`` attributes, and within each of these the
+        atoms of few people together. With strata, they are also these groups in each stratum, and
+        the sums of :meth:`_rests`.
+        """
+        is_few = self._are_few(np.eye(self.n_atoms))
+        parts = [np.zeros_like(view.codes), *(own.codes for own in tables_of(sample, depth, 0))]
+        if strata is not None:
+            parts.append(view.codes)
+            split = [_crossed(own, strata) for own in parts]
+            for own, joint in zip(parts, split, strict=True):
+                yield from self._rests(joint, (own, strata), counts)
+            parts += split
+        for codes in parts:
+            for i in range(codes.max() + 1):
+                row = self._row(codes == i)
+                yield from (row, row * is_few)
 
     def _rests(
         self, joint: IntArray, sides: tuple[IntArray, IntArray], counts: FloatArray
     ) -> Iterator[FloatArray]:
-        """Yield the sum of all small atoms within each group, and within each stratum.
+        """Yield, for each group and for each stratum, the sum of its small parts.
 
-        If all larger atoms and the total are shown, this sum can be computed. ``joint`` is the
-        combination of group and stratum of each cell of the sample, and ``sides`` are the two.
+        A part is a group in a stratum. If all larger parts and the total are shown, this sum can be
+        computed. ``joint`` has the part of each cell of the sample, and ``sides`` are its group and
+        its stratum.
         """
         for own in counts:
             n_people = np.bincount(joint, own)[joint]
