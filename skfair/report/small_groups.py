@@ -270,7 +270,7 @@ class Shown:
             * (len(views) // len(spaces))
             for own in self._counts
         )
-        if not all(own.is_whole_shown for own in self._classes):
+        if not all(own.is_whole_shown for own in self._classes):  # few people of a class in total
             sample = replace(sample, measures=masked(sample.measures, True))
         self.sample, self.views, crossed = sample, [], []
         for view, rows, classes in zip(views, self._rows, self._classes, strict=True):
