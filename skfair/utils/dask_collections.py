@@ -1,6 +1,10 @@
-"""Dask collections as arguments: blocks of the rows that belong together, and results per row.
+"""Dask collections as arguments: from what the user passed to blocks of rows, and back to an array.
 
-Collections of the same rows are put together block by block where they are, and checked there.
+Everything that takes Dask collections asks :func:`is_lazy` first. Then :func:`align` turns X, y,
+the groups and the weights into :class:`~skfair.utils.partitions.Partitions`, in which a block is a
+dict with the same rows of each argument. It is called for fits (``read.py``), for metrics
+(``groups/weighted_rows.py``) and, through the decorator :func:`by_block`, for the methods of
+estimators that predict. A collection is *lazy* if Dask has not computed it yet.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_lazy(*collections: Any) -> bool:
-    """Whether one of some objects is a Dask collection (or a dict of columns that has one).
+    """Whether any of the objects is a Dask collection, or a dict with one among its values.
 
     Examples
     --------
@@ -39,21 +43,26 @@ def is_lazy(*collections: Any) -> bool:
 
 
 def align(**columns: Any) -> Partitions:
-    """Return the blocks of rows that belong together: dicts of what each collection has of them.
+    """Return blocks that are dicts: under the name of each argument, its part of the same rows.
 
-    Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
-    unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
-    too. Columns that are None are left out; a dict of columns is read as a dict. Rows are matched
-    by position, so the parts of a block that have an index must have the same one.
+    At least one argument must be lazy, or have a lazy column if it is a dict. The first such
+    argument says how the rows are divided. A Dask array is cut in the same way if its block lengths
+    and those of the first argument are known. Other collections must have as many blocks as the
+    first, with the same rows in each, which is checked when a block is computed. Arguments in
+    memory are cut to fit. If an argument is a dict of columns, its part of a block is a dict of
+    their parts. Arguments that are None are left out. Rows are matched by position, so parts of a
+    block that have an index must have equal indices.
     """
     from dask import delayed
 
+    # By (argument, column): the column is None for an argument that is no dict.
     flat: dict[tuple[str, str | None], Any] = {}
     for name, values in columns.items():
         if isinstance(values, Mapping):
             flat |= {(name, key): column for key, column in values.items()}
         elif values is not None:
             flat[name, None] = values
+    # The first lazy argument, and the lengths of its blocks (None if they are not known).
     first, sizes = next(
         (key[0], known_sizes(collection)) for key, collection in flat.items() if is_lazy(collection)
     )
@@ -76,7 +85,7 @@ def align(**columns: Any) -> Partitions:
             sizes = Partitions(next(iter(lists.values()))).collect(n_rows)
         for key in in_memory:
             lists[key] = _cut(flat[key], sizes, key[0], first)
-    together = delayed(bundle, pure=False)
+    together = delayed(_bundle, pure=False)
     return Partitions(
         [
             together(number, list(lists), blocks)
@@ -86,7 +95,11 @@ def align(**columns: Any) -> Partitions:
 
 
 def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) -> list[Any]:
-    """Return the blocks of rows of a collection as delayed objects."""
+    """Return the blocks of rows of a collection as delayed objects.
+
+    An array is cut into blocks of the given sizes if they and its own sizes are known. ``name`` and
+    ``first`` are what errors call the collection and the one that the sizes are from.
+    """
     if hasattr(collection, "rechunk"):
         own = known_sizes(collection)
         if own is not None and sizes is not None and own != sizes:
@@ -96,12 +109,13 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) 
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})
         return list(collection.to_delayed().ravel())
-    # Not optimised further: files that are read for a narrow column would be put together.
+    # Dask must not optimise further: it would merge the partitions of files that are read for few
+    # columns, and the blocks would no longer be those of the other collections.
     return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
 def _cut(values: Any, sizes: list[int], name: str, first: str) -> list[Any]:
-    """Cut rows that are here into blocks of given lengths."""
+    """Cut rows in memory into blocks of these sizes; errors use ``name`` and ``first``."""
     from dask import delayed
 
     values = values if hasattr(values, "shape") else np.asarray(values)
@@ -112,8 +126,12 @@ def _cut(values: Any, sizes: list[int], name: str, first: str) -> list[Any]:
     return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]
 
 
-def bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
-    """Put the parts of one block together and check that they have the same rows."""
+def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
+    """Put the parts of one block into a dict, and raise if they do not have the same rows.
+
+    This is the task that :func:`align` makes for block ``number``. The keys are pairs of argument
+    and column, one for each part in ``blocks``.
+    """
     lengths = {name: n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
     if len(set(lengths.values())) > 1:
         lengths_of_blocks = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -129,7 +147,7 @@ def bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any
 
 
 def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> None:
-    """Raise if parts of one block have an index each, and these differ."""
+    """Raise if two parts of a block have an index and the indices differ."""
     indexed = [
         (name, part)
         for (name, _), part in zip(keys, blocks, strict=True)
@@ -151,7 +169,7 @@ def n_rows(part: Any) -> int:
 
 
 def meta_of(X: Any) -> Any:
-    """Return no rows of a collection: an empty frame or array with its columns."""
+    """Return an empty frame or array with the columns of a Dask collection."""
     if hasattr(X, "columns"):
         return X._meta
     if X.ndim != 2:
@@ -160,7 +178,10 @@ def meta_of(X: Any) -> Any:
 
 
 def known_sizes(collection: Any) -> list[int] | None:
-    """Return the numbers of rows of the blocks, if they are known."""
+    """Return the number of rows of each block; None if Dask does not know them.
+
+    It is None for all frames and series. Dask marks unknown chunk lengths of an array by NaN.
+    """
     chunks = getattr(collection, "chunks", None)
     if chunks is None or np.isnan(chunks[0]).any():
         return None
@@ -168,12 +189,18 @@ def known_sizes(collection: Any) -> list[int] | None:
 
 
 def by_block(
-    n_columns: Callable[[Any], int | None] | None = None, dtype: Any = np.float64
+    # From the fitted estimator to the number of columns of the result. The result has one
+    # dimension if this is None or returns None
+    n_columns: Callable[[Any], int | None] | None = None,
+    # The dtype of the result, or a function from the fitted estimator to it
+    dtype: Any = np.float64,
 ) -> Callable[[Method], Method]:
-    """Decorate a method of a fitted estimator that makes one result per row of X.
+    """Decorate a method of a fitted estimator whose result has one entry, or line, per row of X.
 
-    On a Dask collection it returns a Dask array, whose blocks are made where the rows are; all its
-    other arguments are per row too. ``dtype`` is a dtype or a function of the estimator.
+    All other arguments of the method must have one entry per row too. If an argument is a Dask
+    collection, the method returns a Dask array, which calls the method on each block where the
+    block is. Dask must know the shape and dtype of the array before anything is computed, which is
+    why they are given here. Without Dask collections the method is called as it is.
     """
 
     def decorate(method: Method) -> Method:
@@ -182,7 +209,8 @@ def by_block(
             if not is_lazy(X, *columns.values()):
                 return method(self, X, **columns)
             check_is_fitted(self)
-            output_dtype = np.dtype(dtype if isinstance(dtype, type) else dtype(self))
+            is_dtype = isinstance(dtype, type | np.dtype)
+            output_dtype = np.dtype(dtype if is_dtype else dtype(self))
             width = None if n_columns is None else n_columns(self)
             shape = () if width is None else (width,)
             return align(X=X, **columns).to_array(
@@ -201,7 +229,7 @@ def by_block(
 
 
 def without_rows(estimator: Any) -> Any:
-    """Return a light copy of an estimator, without the results per row of its fit."""
+    """Return a copy of an estimator to send to workers, without long or lazy fit results."""
     light = copy.copy(estimator)
     for name, value in vars(estimator).items():
         if is_lazy(value) or name in ("labels_", "history_"):
@@ -210,6 +238,7 @@ def without_rows(estimator: Any) -> Any:
 
 
 def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any) -> Any:
+    """Call a method on a block; ``nothing`` is the result for a block without rows."""
     if not n_rows(block["X"]):
         return nothing
     return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)

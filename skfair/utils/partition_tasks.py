@@ -1,6 +1,8 @@
 """Tasks on partitions, the places where Dask runs them, and errors of a cluster in words.
 
-Nothing here knows what the blocks hold. :mod:`skfair.utils.partitions` says which tasks there are.
+Nothing here knows what the blocks hold. :mod:`skfair.utils.partitions` decides which tasks there
+are, and explains *block*, *list*, *run* and *home*; nearly all functions here are called by it
+only. Tasks do their work in :func:`run_blocks`, for one list, and :func:`visited`, for a run.
 """
 
 from __future__ import annotations
@@ -14,32 +16,39 @@ from typing import Any
 
 import numpy as np
 
-# How many results are added up at a time.
+# How many results one task of `combined` adds up.
 FAN_IN = 8
 
 
 class Sealed:
-    """Something that Dask need not search for collections, which takes milliseconds."""
+    """A wrapper that keeps Dask from searching the content for collections.
+
+    The search takes milliseconds.
+    """
 
     def __init__(self, content: Any) -> None:
         self.content = content
 
 
 def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: Any = None) -> Any:
-    """Run a function on the blocks of a list; an error says which block it was.
+    """Run the function of a message on the blocks of a list; an error says which block it was.
 
-    ``before`` is what was found in the lists before this one.
+    ``first`` is the number of the first block. The message is a sealed (function, shared arguments,
+    combine), and ``more`` a sealed tuple of further arguments for each block. ``before`` is the
+    result for the lists before this one in the run, None if this is the first. The result is a list
+    of what the function returned if combine is None, else one combined result.
     """
     function, shared, combine = message.content
     results = []
     for i, own in enumerate(more.content):
-        # What is held is replaced by its equal, so that it is copied once and not in every pass.
+        # The aligned copy takes the place of the block in its list, so that a block that is held
+        # is copied once and not in every pass.
         blocks[i] = block = _aligned(blocks[i])
         number = first + i
         try:
             results.append(function(block, *shared, *own))
         except (ValueError, TypeError) as error:
-            if str(error).startswith("Partition "):
+            if str(error).startswith("Partition "):  # it names the block already
                 raise
             raise type(error)(f"Partition {number}: {error}") from error
     if combine is None:
@@ -48,7 +57,10 @@ def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: A
 
 
 def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
-    """Run on lists of blocks one after the other, and hand on what was found so far."""
+    """Visit the lists of a run one after the other, handing on the result so far.
+
+    ``run`` is :func:`run_blocks`, or what makes a task of it.
+    """
     results = None
     for first, blocks, more in visits:
         results = run(first, message, blocks, more, results)
@@ -56,7 +68,7 @@ def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
 
 
 def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]:
-    """Run on blocks in the memory of this process; Dask would take milliseconds for a pass."""
+    """Visit the runs in this process without Dask, which would take milliseconds for a pass."""
     run = partial(visited, run_blocks, message)
     if not in_threads:
         return list(map(run, runs))
@@ -79,6 +91,7 @@ def _aligned(block: Any) -> Any:
 
 
 def _is_aligned(part: Any) -> bool:
+    """Whether the numbers of an array, or of a CSR matrix, are aligned; true for others."""
     numbers = part.data if hasattr(part, "indptr") else part  # CSR
     return not isinstance(numbers, np.ndarray) or numbers.flags.aligned
 
@@ -93,7 +106,7 @@ def current_client() -> Any:
 
     scheduler = get_scheduler()
     if scheduler is not None and not hasattr(scheduler, "__self__"):
-        return None  # another scheduler was chosen
+        return None  # a user chose another scheduler; that of a client is its bound method
     try:
         return get_client()
     except ValueError:
@@ -108,7 +121,11 @@ def has_default_scheduler() -> bool:
 
 
 def homes_of(client: Any) -> list[str]:
-    """Return one entry for each thread: the address of its worker, if there are workers yet."""
+    """Return one entry for each thread: the address of its worker.
+
+    Without a client there is one "" for each processor. If the client has no workers yet, there is
+    a single "".
+    """
     from dask.system import CPU_COUNT
 
     if client is None:
@@ -121,6 +138,7 @@ def homes_of(client: Any) -> list[str]:
 
 
 def itself(value: Any) -> Any:
+    """Return the value: the task that holds a message or a list."""
     return value
 
 
@@ -148,10 +166,14 @@ _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedCli
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Say what to do when the cluster is gone, and nothing of messages that are long."""
+    """Turn errors of a lost cluster into errors that say what to do.
+
+    Warnings of ``distributed`` about large messages are silenced inside.
+    """
     from dask import config
 
-    # Its import sets its options, which would be lost after a context that sets some of them.
+    # If distributed were imported inside config.set, the options that its import sets would be lost
+    # at the end. So the option is set only if it is loaded already.
     is_loaded = "distributed" in sys.modules
     quiet = {"distributed.admin.large-graph-warning-threshold": "1PB"} if is_loaded else {}
     try:
@@ -183,13 +205,18 @@ def add(results: list[Any]) -> Any:
 
 
 def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
+    """Combine neighbouring results until at most FAN_IN are left, which the caller combines."""
     while len(results) > FAN_IN:
         results = [combine(results[i : i + FAN_IN]) for i in range(0, len(results), FAN_IN)]
     return results
 
 
 def even_runs(sizes: Any, n_runs: int) -> list[int]:
-    """Return the lengths of this many runs of neighbours, of about the same size each."""
+    """Divide neighbours into runs of about the same total size; return the length of each.
+
+    Some of the ``n_runs`` lengths may be 0. An item is in the run in which its middle lies, if the
+    items are laid end to end and the line is cut into equal pieces.
+    """
     middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
     run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
     lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()

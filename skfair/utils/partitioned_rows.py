@@ -3,6 +3,12 @@
 Whatever has one number per row (targets, groups, weights, scores, slopes) is an ordinary array of
 the process that fits. Only the columns of X stay where they are, and a question about them is a
 function that runs on every partition, with its own part of such arrays.
+
+:func:`skfair.read.read_rows` makes a :class:`PartitionedRows` in the place of a matrix X, with
+:func:`check_part` for each partition. ``models/partitioned.py`` and
+``cluster/kmeans/points_in_partitions.py`` ask it: ``each`` returns a list of results by partition,
+``total`` their sum, ``joined`` one array with an entry per row. ``then``, ``subset`` and ``taken``
+make other rows.
 """
 
 from __future__ import annotations
@@ -22,17 +28,19 @@ from skfair.utils.partition_tasks import add
 from skfair.utils.partitions import Partitions
 from skfair.utils.text import plural
 
-# Columns of at most 128 MB come to the fitting process: a question to partitions in other processes
-# takes about 8 ms, as long as a pass over these columns here. With less, fits of 64 MB took 2.2 to
-# 2.5 times as long as in memory, now 1.4 to 1.9; fits of 160 MB take 1.7 to 1.9 times as long.
+# If X has at most 128 MB, all of it should come to the fitting process (`is_small`): a question to
+# partitions in other processes takes about 8 ms, as long as a pass over this much X here. With a
+# lower number that left 64 MB in the partitions, fits of that size took 2.2 to 2.5 times as long as
+# in memory; now they take 1.4 to 1.9 times. Fits of 160 MB, left there, take 1.7 to 1.9 times.
 FEW_BYTES = 1 << 27
 
 
 class PartitionedRows:
     """Rows of a matrix that lie in partitions elsewhere, or what was made of each partition.
 
-    It has the ``shape`` of the matrix. Columns are arrays of this process whose last axis has an
-    entry per row (or None); functions get the entries of the rows of their partition. Results
+    It has the ``shape`` of the matrix. The methods that run a function take ``columns``, arrays of
+    this process whose last axis has an entry per row (or None), and call
+    ``function(X, *own, **shared)`` with X of the partition and its entries of the columns. Results
     are put together in the order of the partitions, so they are the same on any number of workers.
 
     Examples
@@ -105,7 +113,10 @@ class PartitionedRows:
     def then(
         self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> PartitionedRows:
-        """Return rows with ``function(X, *own, **shared)`` in the place of X, made once."""
+        """Return rows with ``function(X, *own, **shared)`` in the place of X.
+
+        The function is run once here, and its results stay where the partitions are.
+        """
         parts = self._parts.then(_call, function, shared, each=self._own(columns)).held()
         return PartitionedRows(parts, self._sizes, self.dtype, self.shape[1])
 
@@ -118,9 +129,14 @@ class PartitionedRows:
         ]
 
     def _partition_of(self, rows: IntArray) -> IntArray:
+        """Return the partition of each of some rows."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def _local(self, rows: IntArray, places: IntArray) -> list[IntArray]:
+        """Return for each partition the rows in it, counted from its first row.
+
+        ``places`` are the partitions of the rows, in ascending order.
+        """
         cuts = np.searchsorted(places, np.arange(1, len(self.starts)))
         return np.split(rows - self.starts[places], cuts)
 
@@ -146,7 +162,8 @@ def check_part(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
 
 
 def _call(X: Any, function: Callable[..., Any], shared: dict[str, Any], own: Any) -> Any:
-    # What has travelled lies at odd addresses, for which kernels would be compiled anew.
+    # Arrays that have travelled may be read-only or lie at odd addresses. Kernels would be compiled
+    # anew for such arrays.
     own = [
         column if column is None else np.require(column, requirements=["A", "W"]) for column in own
     ]

@@ -6,8 +6,18 @@ over the rows, or a few numbers per row, but never their columns. Dask decides w
 only describes the work. Functions are pure: if a worker is lost, Dask runs them again on another
 one and the result is the same. Blocks that are held in this process are visited without Dask.
 
-Partial results are added along a tree, first within each thread. Its shape depends on the blocks
-and on the number of threads, so sums are the same in every run.
+:func:`skfair.utils.dask_collections.align` makes a :class:`Partitions`, and ``groups`` and
+:class:`~skfair.utils.partitioned_rows.PartitionedRows` ask it. ``then`` describes new blocks,
+``hold`` and ``pack`` compute and keep them (``hold`` as single blocks, ``pack`` in lists, ``held``
+where the blocks they are made of are kept), ``collect``, ``total`` and ``to_array`` return results.
+
+The units of work, from small to large: a *block* is a part of the rows; a *list* holds neighbouring
+blocks that lie in one place; a *run* is the neighbouring lists that one thread visits in one task.
+The *home* of a run is the address of the worker that holds it, "" if that is no worker of a
+cluster. Until blocks are held, each is a list and a run of its own.
+
+Partial results are added along a tree, first within each run. Its shape depends on the blocks
+and on the number of threads, so sums are the same in every run of the program.
 """
 
 from __future__ import annotations
@@ -40,16 +50,18 @@ from skfair.utils.partition_tasks import (
     visited,
 )
 
-# Blocks of at most this many bytes in all are kept in the memory of this process; more are read
-# again in every pass.
+# Without a cluster, `hold` keeps blocks of at most this many bytes in all; more are read again in
+# every pass.
 KEPT_BYTES = 1 << 30
-# Passes over so few bytes of this process take one thread.
+# Held blocks of at most this many bytes in all are visited by one thread: to start several takes
+# tenths of a millisecond.
 FEW_BYTES = 1 << 20
-# Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
-# Where a thread holds more bytes than this, they are parted into lists, so that workers that run
-# out of memory spill part of them; but not into many more tasks.
+# `pack` puts the blocks of a run into one list, because each list is a task of its own, which costs
+# the scheduler about a millisecond. If the run has more than LIST_BYTES, it gets several lists, so
+# that a worker that runs out of memory can spill some of them, but at most MOST_LISTS.
 LIST_BYTES, MOST_LISTS = 1 << 27, 16
-# A message of more bytes travels once to each worker, as a task of its own, which takes time.
+# What all blocks get (the message) is a task of its own if it has more bytes than this. Then it
+# travels once to each worker, but there is one task more to schedule.
 SMALL_BYTES = 1 << 16
 
 
@@ -69,16 +81,15 @@ class Partitions:
 
     def __init__(
         self,
-        # Lists of blocks; those of a list lie together, and one task visits them
+        # Lists of blocks as delayed objects; if lengths is None, the blocks themselves
         lists: Sequence[Any],
-        # Number of blocks in each list; by default every element is a block, not a list
+        # Number of blocks in each list; None if every element of lists is a block
         lengths: Sequence[int] | None = None,
-        # Number of lists that each thread holds; by default they are not held, and each
-        # is a run
+        # Number of lists in each run; None if the blocks are not held, so each list is a run
         runs: Sequence[int] | None = None,
-        # Address of the worker of each of these threads
+        # The home of each run; empty if the blocks are not held
         homes: Sequence[str] = (),
-        # The lists themselves, where they are held in the memory of this process
+        # The lists as they are, if the memory of this process holds them, else None
         values: list[list[Any]] | None = None,
     ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]
@@ -86,8 +97,8 @@ class Partitions:
         self._runs = [1] * len(self._lists) if runs is None else list(runs)
         self._is_held, self._homes = runs is not None, homes
         self._values = values
-        self._futures: list[Any] = []  # the lists, where the workers of a cluster hold them
-        # Threads take tenths of a millisecond to start.
+        # The lists as futures, if the workers of a cluster hold them (`_settled` fills it)
+        self._futures: list[Any] = []
         self._in_threads = values is not None and size_of(values) > FEW_BYTES
 
     def __len__(self) -> int:
@@ -96,8 +107,11 @@ class Partitions:
     def then(
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> Partitions:
-        """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
-        each_list_alone = Partitions(self._lists, self._lengths)
+        """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet.
+
+        Here and below, ``each`` has a value for each block i; if None, functions get none.
+        """
+        each_list_alone = Partitions(self._lists, self._lengths)  # makes one task per list
         return Partitions(
             each_list_alone._chains(delay, self._lists, Sealed((function, shared, None)), each),
             self._lengths,
@@ -132,10 +146,11 @@ class Partitions:
         return totals
 
     def hold(self) -> Partitions:
-        """Return the blocks, computed and held one by one where there is room for them.
+        """Compute the blocks and hold them, each as a list of its own, where there is room.
 
         The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
-        cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass.
+        cluster, blocks that do not fit into ``KEPT_BYTES`` are not held but returned as they are,
+        and read again in every pass.
         """
         client = current_client()
         if client is None and sum(self.collect(size_of)) > KEPT_BYTES:
@@ -144,14 +159,18 @@ class Partitions:
         return self._settled(homes, even_runs(np.ones(len(self._lists)), len(homes)))
 
     def held(self) -> Partitions:
-        """Compute blocks that are made of held ones once, and hold them where these are."""
+        """Compute blocks that ``then`` made of held ones, and hold them where those are.
+
+        Blocks that are made of others are returned as they are.
+        """
         return self._settled(self._homes, self._runs) if self._is_held else self
 
     def pack(self) -> Partitions:
-        """Put blocks that are held, or made of such, into lists.
+        """Put held blocks, or blocks that ``then`` made of held ones, into few lists.
 
-        Every thread gets neighbours of as many bytes, so that none waits for another one; one list
-        of them, unless there are very many bytes.
+        Every thread gets a run of neighbouring blocks with about the same number of bytes, so that
+        none waits for another one. A run is one list, or several if it has more than
+        ``LIST_BYTES``. Blocks that are not held are returned as they are.
         """
         from dask import delayed
 
@@ -172,7 +191,7 @@ class Partitions:
         return Partitions(lists, lengths)._settled(homes, runs)
 
     def _settled(self, homes: Sequence[str], runs: Sequence[int]) -> Partitions:
-        """Compute the lists and hold them, a run of neighbours at each home."""
+        """Compute the lists and hold them: ``runs[i]`` neighbouring lists at ``homes[i]``."""
         from dask import persist
 
         homes = [home for home, run in zip(homes, runs, strict=True) if run]
@@ -183,6 +202,7 @@ class Partitions:
         values = None
         with clear_errors():
             if not homes[0] and has_default_scheduler():
+                # Dask has neither a cluster nor a scheduler that the user chose: keep them here.
                 values = compute(self._lists)
                 lists = [delay(itself, value) for value in values]
             elif not homes[0]:
@@ -207,7 +227,8 @@ class Partitions:
     ) -> Any:
         """Return the arrays that a function makes of the blocks as one Dask array.
 
-        Without the ``sizes`` of the blocks the array has chunks of unknown length.
+        ``sizes`` are the numbers of rows of the blocks; if None, the array has chunks of unknown
+        length. The array has one dimension if ``n_columns`` is None, else two.
         """
         import dask.array as da
         from dask.highlevelgraph import HighLevelGraph
@@ -215,7 +236,7 @@ class Partitions:
         sizes = [np.nan] * len(self) if sizes is None else sizes
         rest = () if n_columns is None else (n_columns,)
         blocks = self.then(function, *shared, each=each)._single()
-        # Not concatenated from arrays of one block each: that would drop the empty ones.
+        # The graph is made by hand, because dask.array.concatenate would drop empty blocks.
         name = f"{function.__name__}-{uuid.uuid4().hex}"
         layer: Any = {(name, i, *(0 for _ in rest)): block.key for i, block in enumerate(blocks)}
         return da.Array(
@@ -226,6 +247,7 @@ class Partitions:
         )
 
     def _single(self) -> list[Any]:
+        """Return the delayed blocks, taken out of their lists."""
         return [
             part[i]
             for part, length in zip(self._lists, self._lengths, strict=True)
@@ -233,9 +255,11 @@ class Partitions:
         ]
 
     def _results(self, message: Sealed, each: Sequence[Any] | None) -> list[Any]:
-        """Return what the runs found: the results of their blocks, combined if so wanted.
+        """Run the function of a message on all blocks.
 
-        A message is a function, what all blocks get with it, and what combines its results.
+        A message is (function, shared arguments, combine). If combine is None, the entries returned
+        are lists of the results of each run's blocks. Otherwise each is the combined result of one
+        run or of several, and the caller combines these few.
         """
         combine = message.content[-1]
         if self._values is not None:
@@ -247,7 +271,10 @@ class Partitions:
             return fetch(tasks if combine is None else combined(tasks, partial(call, combine)))
 
     def _caller(self) -> tuple[Callable[..., Any], Callable[[list[Any]], list[Any]], list[Any]]:
-        """Return what makes a task, what computes tasks, and the lists as tasks take them."""
+        """Return how to make a task, how to compute a list of tasks, and the lists for them.
+
+        Tasks are delayed calls, or calls submitted to the client if its workers hold the lists.
+        """
         client = current_client() if self._futures else None
         if client is None:
             return delay, compute, self._lists
@@ -255,7 +282,10 @@ class Partitions:
         return partial(client.submit, pure=False), client.gather, self._futures
 
     def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
-        """Return (number of the first block, list, what its blocks alone get), run by run."""
+        """Return for each run its visits: (number of the first block, list, sealed ``each``).
+
+        The last entry has a tuple for each block of the list: its value of ``each``, or nothing.
+        """
         own = [()] * len(self) if each is None else [(value,) for value in each]
         blocks = np.cumsum([0, *self._lengths]).tolist()
         visits = [
@@ -272,14 +302,14 @@ class Partitions:
         message: Sealed,
         each: Sequence[Any] | None,
     ) -> list[Any]:
-        """Return one task per run: the results of its blocks, combined if so wanted.
+        """Return one task per run, whose result is that of :func:`~partition_tasks.visited`.
 
-        The lists of a run are visited one after the other, and what was found so far is handed
-        on. Where all are ready at once, the scheduler moves lists to a worker that is done earlier,
-        and there the memory is missing.
+        ``call`` makes a task. The lists of a run are a chain of tasks, each of which gets the
+        result of the one before. If all lists were ready at once, the scheduler would move some to
+        a worker that is done earlier, which may not have the memory for them.
         """
-        # A message that is large, or for many lists of a worker, is a task of its own, so that it
-        # travels once to each worker.
+        # A message that is large, or that a run passes to several lists, is a task of its own, so
+        # that it travels once to each worker.
         sent: Any = message
         if size_of(message.content[1]) > SMALL_BYTES or len(self._lists) > len(self._runs):
             sent = call(itself, message)
@@ -287,6 +317,6 @@ class Partitions:
         return [visited(run, sent, visits) for visits in self._visits(lists, each)]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
-        """Count what a call has sent and got back, one message for each thread with blocks."""
+        """Count the bytes that a call has sent and got back: the shared arguments once per run."""
         sent = len(self._runs) * size_of(shared) + (0 if each is None else size_of(list(each)))
         count_bytes(sent + n_back)

@@ -14,7 +14,7 @@ from skfair.groups.distinct_rows import RowBlock
 from skfair.groups.encoding import encode_groups
 from skfair.read import read_rows
 from skfair.utils import partitions
-from skfair.utils.dask_collections import align
+from skfair.utils.dask_collections import align, by_block
 from skfair.utils.history import bytes_exchanged
 from skfair.utils.partition_tasks import Sealed, run_blocks
 from tests.seeds import generator
@@ -239,3 +239,22 @@ def test_collections_that_do_not_match():
         read_rows(Reader(), lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
         read_rows(Reader(), people()[["a"]], sensitive_features=lazy.sex)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.dtype("int32"), lambda model: np.dtype("int32")])
+def test_a_method_by_block_takes_any_kind_of_dtype(dtype):
+    class Doubler(BaseEstimator):
+        @by_block(dtype=dtype)
+        def predict(self, X):
+            return 2 * X[:, 0]
+
+        def fit(self, X):
+            return self
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+    X = np.arange(6).reshape(3, 2)
+    doubled = Doubler().predict(da.from_array(X, chunks=(2, 2)))
+    assert doubled.dtype == np.int32
+    assert_array_equal(doubled.compute(), 2 * X[:, 0])
