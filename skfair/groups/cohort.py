@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from skfair._typing import ClassLabel, FloatArray, IntArray
 from skfair.groups.attributes import check_aligned, check_alignment, take_rows
 from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.counted_arrays import counted_rows
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.outcomes import Counted, outcomes_of, right_or_wrong
@@ -29,7 +30,7 @@ from skfair.groups.probabilities import GroupProbabilities, check_length, whole_
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable
-from skfair.groups.weighted_rows import LazyRows, counted_rows
+from skfair.groups.weighted_rows import LazyRows
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.validation import check_positive, check_scores, check_weights
 

@@ -1,8 +1,10 @@
 """The distinct rows of labels and groups in blocks, weighted by how many rows each stands for.
 
 Rows of the same groups, labels and stratum are of one *kind*. Metrics of labels depend on the kind
-only, so a block keeps numbers (scores) and the kind of each row, and the kinds of all blocks are
-put together. Their table is as long as there are kinds, not rows.
+only. So each block (:func:`with_kinds`) is reduced to a table of its kinds, as long as there are
+kinds and not rows, and :func:`number_kinds` adds up the tables of all blocks. A block keeps the
+numbers of its rows (scores) and the kind of each row only if a later pass reads them.
+:class:`skfair.groups.weighted_rows.LazyRows` is the only caller of both.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ from skfair.utils.partitions import Partitions
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_weights
 
-# Names of the columns of control features begin with this among the labels.
+# WeightedRows.columns holds columns of control features beside the labels; their names begin so.
 _CONTROL = "control_features: "
 
 
 class WeightedRows(NamedTuple):
     """Few rows with weights that stand for many."""
 
-    columns: dict[str, Any]  # labels and scores by the name of the argument
-    # Groups of the weighted rows; its counts are those of the rows behind them
-    groups: GroupEncoding
-    # (n_rows,): number of the rows behind each, sum of their weights, and of the squares of
-    # these
+    # Labels and scores by the name of the argument, and control features, see _CONTROL
+    columns: dict[str, Any]
+    groups: GroupEncoding  # groups of the weighted rows; its counts count the rows behind them
+    # (n_rows,): the number of rows that each stands for, the sum of their weights, and the sum of
+    # their squared weights
     counts: IntArray
     weights: FloatArray
     squares: FloatArray
@@ -53,22 +55,22 @@ class WeightedRows(NamedTuple):
         return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
 
     def of_rows(self, rows: IntArray) -> WeightedRows:
-        """Return the labels and groups of some of the rows; weights stay as they are."""
+        """Return the labels and groups of these rows, which may repeat; weights are not taken."""
         columns = {name: _safe_indexing(column, rows) for name, column in self.columns.items()}
         codes = np.ascontiguousarray(self.groups.codes[:, rows])
         return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
 
 
 class Kinds(NamedTuple):
-    """The summary of a block: its table of kinds, and nothing of the length of the rows."""
+    """The table of the kinds of a block: what it sends to the process that asks."""
 
-    # Counts of shape (n_kinds, 3): rows, weights and squared weights. Attributes are columns of
-    # groups, labels and control features, named "argument: column"
+    # A cell for each kind, with the sums _SUMS. Its attributes are the columns of groups, labels
+    # and control features, named "argument: column"
     table: GroupTable
-    types: list[Any]  # the dtype of each attribute
+    types: list[Any]  # the dtype of each attribute; empty for a block without rows
 
 
-# What the rows of a kind add up to.
+# Over the rows of a kind: their number, the sum of their weights, and that of the squared weights.
 _SUMS = ("rows", "weights", "squares")
 
 
@@ -76,16 +78,21 @@ class RowBlock(NamedTuple):
     """The arrays that are kept of the rows of a block."""
 
     numbers: dict[str, FloatArray]  # by the name of the argument
-    # (n_rows,): number of the kind of each row, in the smallest integers that hold it
+    # (n_rows,): number of the kind of each row, in the smallest integer type that holds it
     kind: NDArray[Any]
     weights: FloatArray | None  # (n_rows,): sample weights
-    kinds: Kinds | None = None  # until these are numbered over all blocks
+    # The kinds of this block, if ``kind`` numbers them; None once it numbers those of all blocks
+    kinds: Kinds | None = None
 
 
 def with_kinds(
     numbers: dict[str, FloatArray], columns: dict[str, Columns], weights: Any, n_rows: int
 ) -> RowBlock:
-    """Return the checked rows of a block: the kind of each, and the table of kinds."""
+    """Return a block with the kind of each row, and the table of its kinds.
+
+    ``numbers`` have been checked; labels and weights are checked here. ``columns`` are the labels
+    and groups by argument. Without any, all rows are of one kind.
+    """
     if not n_rows:
         none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
         table = GroupTable({}, none, dict.fromkeys(_SUMS, np.empty(0)))
@@ -119,9 +126,11 @@ def with_kinds(
 def number_kinds(
     read: Partitions, intersectional: bool, nothing: str, *, are_revisited: bool = True
 ) -> tuple[Partitions, WeightedRows]:
-    """Add up the tables of all blocks, and number the kinds of the rows as in their total.
+    """Add up the tables of all blocks; return the blocks, and the kinds of all as weighted rows.
 
-    Returns the blocks, and the kinds as rows. ``nothing`` is the error if there are no rows.
+    If later passes read the blocks (``are_revisited``), they are held, and the kind of each row is
+    numbered as in the total. Otherwise they are returned as they are. ``nothing`` is the text of
+    the error if there are no rows.
     """
     blocks = read.hold() if are_revisited else read
     parts: list[Kinds] = blocks.collect(attrgetter("kinds"))
@@ -149,11 +158,16 @@ def number_kinds(
 
 
 def _number(block: RowBlock, numbers: IntArray) -> RowBlock:
+    """Renumber the kinds of a block: ``numbers`` has the number in the total of each of them."""
     return RowBlock(block.numbers, numbers[block.kind], block.weights)
 
 
 def _added(parts: list[Kinds]) -> tuple[GroupTable, IntArray, dict[str, dict[str, Any]]]:
-    """Return the total of tables, the numbers of their kinds in it, and its columns by argument."""
+    """Add up the tables of blocks.
+
+    Returns the total, the number in it of each kind of the first block, of the second, and so on,
+    and the columns of its kinds by argument and name.
+    """
     import pandas as pd
 
     widths = [Counter(name.split(": ")[0] for name in part.table.levels) for part in parts]
@@ -176,7 +190,10 @@ def _added(parts: list[Kinds]) -> tuple[GroupTable, IntArray, dict[str, dict[str
 
 
 def _typed(levels: list[Any], codes: IntArray, types: Sequence[Any]) -> Any:
-    """Return the level of each row, in the type that the columns of blocks have in common."""
+    """Return the levels of the codes as a column of the type that its blocks have in common.
+
+    ``types`` are the dtypes of the column in the blocks.
+    """
     import pandas as pd
 
     if not all(isinstance(dtype, np.dtype) for dtype in types):

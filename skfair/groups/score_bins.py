@@ -1,8 +1,12 @@
 """Many scores in few bins: quantiles from sketches of blocks, and sums over the bins.
 
 A *sketch* of a block is its distinct scores, or quantiles of them if they are many. Sketches of
-several blocks are put together and thinned again. Its scores are the ends of the bins: a bin holds
-the scores above the end before it, up to its own end.
+several blocks are put together and thinned again. The scores of the joined sketch are the ends of
+the bins: a bin holds the scores above the end before it, up to and including its own end.
+
+:meth:`skfair.groups.weighted_rows.LazyRows.binned` calls :func:`sketch_of` on each block and
+:func:`joined_sketches` on the results to find the ends, then :func:`cells_of` and
+:func:`joined_cells` to sum the rows.
 """
 
 from __future__ import annotations
@@ -14,64 +18,67 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 
-# Scores are told apart up to this number of different ones; beyond it there are this many bins.
+# Up to this number of different scores, each is kept. If there are more, there are about as many
+# bins.
 N_BINS = 1 << 16
-# What a block with more scores tells of them: at least this many quantiles.
+# A block with more different scores than N_BINS reports at least this many quantiles of them.
 N_QUANTILES = 1 << 12
 
 
 class Bins(NamedTuple):
-    """Which scores the weighted rows stand for."""
+    """The bin of each weighted row, and the scores that the bins hold."""
 
     number: IntArray  # (n_rows,): bin of each weighted row
-    # (n_bins,): smallest and largest score of each bin; bins do not overlap and rise
+    # (n_bins,): smallest and largest score of each bin; the bins are ascending and disjoint
     low: FloatArray
     high: FloatArray
 
 
-# Scores, rising, and the weight that lies at each and below it, up to the one before.
+# Ascending scores, and for each the weight of the rows above the score before it, up to it.
 Sketch: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 def sketch_of(scores: FloatArray, weights: FloatArray, n_bins: int, n_quantiles: int) -> Sketch:
-    """Return the distinct scores of a block, or quantiles of them if they are more than bins."""
+    """Return the distinct scores of a block; if there are more than ``n_bins``, quantiles."""
     values, place = np.unique(scores, return_inverse=True)
     sketch = values, bincount(place, weights, values.size)
     return _thinned(*sketch, n_quantiles) if values.size > n_bins else sketch
 
 
 def joined_sketches(parts: list[Sketch], limit: int) -> Sketch:
-    """Put sketches together; a limit of scores is kept."""
+    """Put sketches together; thin the result if it has more than ``limit`` scores."""
     values, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
     return sketch_of(values, weights, limit, limit)
 
 
 def _thinned(values: FloatArray, weights: FloatArray, n_quantiles: int) -> Sketch:
-    """Keep scores between which lies about the same weight."""
+    """Keep about ``n_quantiles`` scores, with about the same weight between neighbours."""
     below = np.cumsum(weights)
     share = below[-1] / n_quantiles
     kept = np.searchsorted(below, share * np.arange(1, n_quantiles)).clip(0, values.size - 1)
-    # A score that many rows have is a bin of its own: another one ends just below it.
+    # A score that weighs more than such a share gets a bin of its own, so the score just below it
+    # is kept, too.
     heavy = np.flatnonzero(weights > share)
     kept = np.unique(np.concatenate([kept, heavy, np.maximum(heavy - 1, 0), [values.size - 1]]))
     return values[kept], np.diff(below[kept], prepend=0.0)
 
 
 class Cells(NamedTuple):
-    """Rows of the same kind in the same bin, and the scores of the bins."""
+    """Sums over the rows of the same kind in the same bin (a cell), and over the bins."""
 
-    keys: IntArray  # (n_cells,): ``kind * n_bins + bin``, rising
-    # (1 or 3, n_cells): numbers of rows; with weights also their sums, and the sums of their
+    keys: IntArray  # (n_cells,): ``kind * n_bins + bin``, ascending; only cells with rows
+    # (1 or 3, n_cells): number of rows; if rows have weights also their sum, and that of their
     # squares
     sums: FloatArray
-    # (n_bins,): smallest and largest score of each bin, and weighted sum of the scores
+    # (n_bins,): smallest and largest score of each bin (inf and -inf in a bin without rows), and
+    # weighted sum of its scores
     low: FloatArray
     high: FloatArray
     moments: FloatArray
 
 
 def cells_of(block: Any, name: str, ends: FloatArray) -> Cells:
-    """Count the rows of a block by kind and bin of the scores of this name."""
+    """Sum the rows of a :class:`RowBlock` by kind and bin; ``name`` is the column of scores."""
     scores, kinds, weights = block.numbers[name], block.kind.astype(np.int64), block.weights
     number = np.searchsorted(ends, scores)  # ends[number - 1] < score <= ends[number]
     keys, place = np.unique(kinds * ends.size + number, return_inverse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair import metrics
-from skfair.groups import weighted_rows
+from skfair.groups import counted_arrays
 from tests.seeds import generator
 
 LABEL_METRICS = [
@@ -22,10 +22,10 @@ DTYPES = [bool, np.int8, np.uint8, np.int64, np.uint64]
 def counted(monkeypatch, metric, *labels, **options):
     """Return what a metric says of few rows, and whether they were counted."""
     n_counted = []
-    count = weighted_rows._count
+    count = counted_arrays._count
     with monkeypatch.context() as patch:
-        patch.setattr(weighted_rows, "MANY", 50)
-        patch.setattr(weighted_rows, "_count", lambda *of: n_counted.append(1) or count(*of))
+        patch.setattr(counted_arrays, "MANY", 50)
+        patch.setattr(counted_arrays, "_count", lambda *of: n_counted.append(1) or count(*of))
         return metric(*labels, **options), bool(n_counted)
 
 
