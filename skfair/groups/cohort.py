@@ -7,6 +7,10 @@ everybody who is given a cohort sees rows of one kind, whatever was passed:
 - Dask collections, and long arrays of few labels, become few rows with weights that stand for them.
 - Rows whose groups are known by probability are there once for each group that they may be in.
 - Other rows in memory stay as they are.
+
+Metrics of labels call :meth:`Cohort.of_labels`, metrics of scores :meth:`Cohort.of_scores`, and
+others :meth:`Cohort.read`, on which both are built. Metrics of labels then ask for
+:meth:`Cohort.table`; the others read ``values``, ``weights`` and ``groups`` themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from skfair.utils.validation import check_positive, check_scores, check_weights
 
 # Labels and scores by the name of the argument.
 Columns: TypeAlias = Mapping[str, Any]
-# Which rows stand for those of Dask collections.
+# The method of LazyRows that makes the few rows that stand for those of Dask collections.
 Summary: TypeAlias = Callable[[LazyRows], WeightedRows]
 
 
@@ -46,7 +50,8 @@ class _Given(NamedTuple):
     columns: Columns
     who: tuple[Any, Any, Any]  # sensitive features, control features and weights
     units: Any
-    # If few rows stand for all: number of the rows behind each, sum of their squared weights
+    # If few rows stand for many, the number of rows that each stands for, and the sum of their
+    # squared weights; else None
     counts: IntArray | None = None
     squares: FloatArray | None = None
 
@@ -71,16 +76,17 @@ class Cohort:
     groups: ComparedGroups  # the cell of each row, and which cells are compared
     weights: FloatArray | None = None  # (n_rows,); None if each row counts once
     units: RowUnits | None = None  # which rows belong together
-    # If few rows stand for many: number of the rows behind each, sum of their squared weights
+    # If few rows stand for many, the number of rows that each stands for, and the sum of their
+    # squared weights; else None
     counts: IntArray | None = None
     squares: FloatArray | None = None
-    columns: Columns = field(default_factory=dict)  # what was read, of these rows
+    columns: Columns = field(default_factory=dict)  # the labels and scores of these rows, as given
 
     @classmethod
     def read(
         cls,
-        # Computes the checked values from the columns of the rows that are left. It is called
-        # before groups are read, because the number of values is the number of rows expected
+        # Computes the checked values from the columns, after few rows have taken the place of many.
+        # It is called before the groups are read, which must then have as many rows
         values_of: Callable[[Columns], NDArray[Any]],
         columns: Columns,
         sensitive_features: Any,
@@ -89,12 +95,14 @@ class Cohort:
         intersectional: bool = True,
         *,
         units: Any = None,
-        # Names of the columns that are looked at: those whose distinct values count, and those that
-        # are numbers. Other columns are only checked to be of the same rows
+        # Names of the columns that are read from Dask collections, as labels or as numbers. Other
+        # columns are None then; in memory, they are only checked to be of the same rows
         labels: Sequence[str] = (),
         numbers: Sequence[str] = (),
-        summary: Summary = LazyRows.kinds,
-        each_row: bool = False,  # whether no row may stand for another one, nor be in two groups
+        summary: Summary = LazyRows.kinds,  # ignored for rows in memory
+        # Whether rows are read as they are given: few rows never stand for many, and probabilities
+        # of groups raise
+        each_row: bool = False,
         is_counted: bool = True,  # whether few rows may stand for long arrays of labels
     ) -> Self:
         """Read rows of any kind, or the few that stand for them."""
@@ -112,7 +120,7 @@ class Cohort:
 
     @classmethod
     def _of(cls, values: NDArray[Any], given: _Given, intersectional: bool = True) -> Self:
-        """Read who the rows are, which stay as they are given."""
+        """Read the groups, strata, weights and units of rows that ``read`` has prepared."""
         n_rows, (sensitive_features, control_features, sample_weight) = values.size, given.who
         beside = {name: own for name, own in given.columns.items() if name != "y_true"}
         for predictions in beside.values():
@@ -126,7 +134,7 @@ class Cohort:
         units = None if given.units is None else read_units(given.units, n_rows)
         weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
         groups = sensitive_features
-        if not isinstance(groups, ComparedGroups):  # or they have been read before
+        if not isinstance(groups, ComparedGroups):  # a caller may pass groups that it has read
             encoding = encode_groups(groups, n_samples=n_rows, intersectional=intersectional)
             strata = None
             if control_features is not None:
@@ -144,12 +152,12 @@ class Cohort:
         sample_weight: Any = None,
         intersectional: bool = True,
         *,
-        counted: Counted = "classes",
+        counted: Counted = "classes",  # which labels make the outcome, see outcomes.py
         pos_label: ClassLabel = None,
         y_score: Any = None,
         **options: Any,  # of ``read``
     ) -> Self:
-        """Read labels; the values are outcomes, of which a table is made."""
+        """Read labels; the values are outcomes 0 to 3, which ``table`` counts."""
         ignores_true = counted == "predictions"
         if y_true is None and not ignores_true:
             raise ValueError("The metric needs y_true, got None. Pass one value per row.")
@@ -212,13 +220,13 @@ class Cohort:
 
     @property
     def counts_each_once(self) -> bool:
-        """Whether the rows, or those behind them, have no weights."""
+        """Whether each row, or each of the rows that it stands for, counts once."""
         if self.weights is None or self.counts is None:
             return self.weights is None
         return np.array_equal(self.weights, self.counts)
 
     def in_one(self) -> Self:
-        """Return the rows as one group, within their strata."""
+        """Return the rows with all groups merged into one, within each stratum if there are any."""
         groups, strata = self.groups, None
         if groups.strata is not None:
             strata = Strata(groups.stratum_of[groups.cells.codes[0]], groups.strata)
@@ -228,15 +236,16 @@ class Cohort:
     def take(self, rows: IntArray | Sequence[int]) -> Self:
         """Return some rows. Cells keep their numbers, so the tables of parts add up.
 
-        Cells of which no row is left stay, and are empty.
+        A cell without any of these rows stays, with the count 0.
         """
         rows, cells = np.asarray(rows), self.groups.cells
         people = None if cells.people is None else cells.people[rows]
         counts = None if self.counts is None else self.counts[rows]
         left = GroupEncoding.of(cells.codes_if_known[:, rows], cells.levels)
-        behind = people if counts is None else counts
-        if behind is not None:
-            sizes = np.sum([np.bincount(own, behind, cells.n_groups) for own in left.codes], axis=0)
+        n_people = people if counts is None else counts  # that each row stands for, None for one
+        if n_people is not None:
+            by_attribute = [np.bincount(own, n_people, cells.n_groups) for own in left.codes]
+            sizes = np.sum(by_attribute, axis=0)
             left = replace(left, counts=whole_numbers(sizes), people=people)
         columns = {
             name: own if own is None else take_rows(own, rows) for name, own in self.columns.items()
@@ -253,17 +262,19 @@ class Cohort:
         )
 
     def table(self, *, squares: bool = True) -> GroupTable:
-        """Add up the outcomes of each cell.
+        """Return the table of the outcomes of each cell; the values must be outcomes.
 
         If rows have weights, their squares are added up, too, unless ``squares`` is False: metrics
-        do not need them, but intervals do.
+        do not need them, but intervals do. If rows have units, the table has "products", see
+        :class:`~skfair.groups.table.GroupTable`.
         """
         cells, outcomes, weights = self.groups.cells, self.values, self.weights
         people = cells.people
         by_outcome = {"weights": people if weights is None else weights}
         if weights is not None and squares:
             squared = weights**2 if self.squares is None else self.squares
-            # Who is in a group with probability p counts as p people, not as p^2.
+            # A row in a group with probability p has the weight w p. It counts there as p people of
+            # weight w, whose squares add up to p w^2 = (w p)^2 / p.
             by_outcome["squares"] = squared if people is None else squared / people
         sums: dict[str, FloatArray] = {
             name: cells.cross_counts(outcomes, 4, own).reshape(-1, 2, 2)
@@ -272,10 +283,10 @@ class Cohort:
         if self.units is None:
             return GroupTable.of_groups(self.groups, sums)
         each = np.ones(outcomes.size) if weights is None else weights
-        added = np.where(outcomes == np.arange(4)[:, None], each, 0.0)
+        added = np.where(outcomes == np.arange(4)[:, None], each, 0.0)  # (4, n_rows)
         parts = self.units.parts(cells.codes, cells.n_groups)
         unit_sums = weighed = parts.sums(added)
-        if people is not None:
+        if people is not None:  # squares are divided by p, as above
             weighed = parts.sums(added / np.sqrt(people))
         products = np.moveaxis(parts.squares(weighed, cells.n_groups), -1, 0)
         sums["products"] = products.reshape(-1, 4, 2, 2)
@@ -283,7 +294,7 @@ class Cohort:
 
 
 def _spread(given: _Given) -> _Given:
-    """Return each row once for each group that it may belong to."""
+    """Return each row once for each group that it may belong to, if these are probabilities."""
     table, control_features, sample_weight = given.who
     every = *given.columns.values(), given.units, control_features, sample_weight
     if is_lazy(*every):
@@ -312,7 +323,7 @@ def _summed(
     summary: Summary,
     intersectional: bool,
 ) -> _Given:
-    """Return the few rows that stand for those of Dask collections."""
+    """Return the few rows that stand for those of Dask collections, see ``Cohort.read``."""
     if given.units is not None:
         raise TypeError(
             "units= says which rows in memory belong together, and these rows are in Dask "
@@ -327,7 +338,7 @@ def _summed(
 
 
 def _counted(given: _Given, labels: Sequence[str]) -> _Given:
-    """Return the distinct rows of long arrays of few labels; others as they are."""
+    """Return the distinct rows of long arrays of few labels; other rows as they are given."""
     present = {name: given.columns[name] for name in labels if given.columns[name] is not None}
     found = counted_rows(present, given.who[0])
     if found is None:

@@ -1,10 +1,15 @@
 """Groups of the sensitive features that a metric compares, within strata if asked.
 
 *Control features* are attributes that may explain a difference, such as a department. Parity is
-then asked within each of their levels, the *strata*. All metrics read both here, once: a *cell* is
-a group of one stratum, cells that are compared with each other (*peers*) are numbered in a row, and
-a metric is a function of cells. Without control features a cell is a group, and its peers are the
-other groups of its sensitive attribute.
+then asked within each of their levels, the *strata*. A *cell* is a group within one stratum, and a
+metric is a function of cells. The cells of one attribute and stratum are compared with each other
+(they are *peers*) and have successive numbers. Without control features a cell is a group, and its
+peers are the other groups of its sensitive attribute.
+
+:class:`ComparedGroups` is made by ``cohort.py`` from rows and by ``table.py`` from sums over cells.
+Its methods say which cells are compared, and :func:`aggregate` and :func:`ratios` make one number
+of the comparisons. A *reference* is what each cell is compared with: each other peer ("pairwise"),
+all peers together ("overall"), or one group.
 """
 
 from __future__ import annotations
@@ -36,8 +41,8 @@ ZeroDivision = Literal["raise"] | float
 class ComparedGroups:
     """The cells of the rows, and which of them are compared with each other."""
 
-    # The cell of each row, by sensitive attribute. Cells are sorted by attribute, stratum,
-    # group
+    # The cell of each row for each sensitive attribute, in an encoding whose "groups" are the
+    # cells. They are sorted by attribute, then stratum, then group
     cells: GroupEncoding
     groups: GroupLevels  # the groups as the user knows them
     # (n_cells,): the group and the stratum of each cell
@@ -70,6 +75,7 @@ class ComparedGroups:
         row_counts: IntArray | None,
     ) -> ComparedGroups:
         """Split groups into cells, one for each stratum in which a group has rows."""
+        # Groups are numbered over all attributes: stratum * n_groups + group tells all pairs apart.
         numbers = strata.codes * groups.n_groups
         factorized = [factorize(numbers + codes) for codes in groups.codes]
         offsets = np.cumsum([0, *(len(attribute.levels) for attribute in factorized)])
@@ -84,7 +90,9 @@ class ComparedGroups:
         codes = np.stack([attribute.codes + start for attribute, start in pairs])
         people = groups.people if row_counts is None else row_counts
         counts = sum(np.bincount(of_rows, people, group.size) for of_rows in codes)
-        if groups.people is not None:  # there is one attribute, and strata have whole numbers
+        # If groups are known by probability, counts of people are fractions. There is one attribute
+        # then, and they are rounded so that each stratum has a whole number of people.
+        if groups.people is not None:
             parts = np.split(counts, np.flatnonzero(np.diff(stratum)) + 1)
             counts = np.concatenate([whole_numbers(part) for part in parts])
         levels = GroupLevels((), (), None, names, offsets)
@@ -101,6 +109,7 @@ class ComparedGroups:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
+        """The first and the second cell of every pair of peers that have weight."""
         first, second = [], []
         for start, stop in pairwise(self.starts.tolist()):
             members = start + np.flatnonzero(self.is_present[start:stop])
@@ -117,23 +126,29 @@ class ComparedGroups:
 
     @property
     def present(self) -> IntArray:
+        """The cells that have weight."""
         return np.flatnonzero(self.is_present)
 
     @cached_property
     def compared(self) -> IntArray:
-        """The cells that are compared: of strata those with a second group, else all."""
+        """The cells that are compared: with strata, those with a peer that has weight; else all."""
         if self.strata is None:
             return np.arange(self.cells.n_groups)
         return np.unique(np.concatenate(self.pairs))
 
     def rows_of_cells(self) -> list[IntArray]:
+        """Return the rows in each cell."""
         codes = self.cells.codes
         return [np.flatnonzero((codes == cell).any(axis=0)) for cell in range(self.group_of.size)]
 
     def sides(
         self, values: FloatArray, overall: FloatArray, reference: Reference
     ) -> tuple[FloatArray, FloatArray]:
-        """Return both sides of every comparison: pairs of cells, or a cell and all its peers."""
+        """Return the values of both sides of every comparison.
+
+        ``values`` has an entry per cell, and ``overall`` has for each cell the value of all of its
+        peers together, which is the second side if the reference is "overall" and unused otherwise.
+        """
         if not is_group(reference) and reference == "overall":
             return values[self.compared], overall[self.compared]
         first, second = self.pairs_with(reference)
@@ -142,11 +157,15 @@ class ComparedGroups:
     def differences(
         self, values: FloatArray, overall: FloatArray, *, reference: Reference = "pairwise"
     ) -> FloatArray:
-        """Return the first side of every comparison minus the second: signed for a group."""
+        """Return the first side of every comparison minus the second; see ``sides``.
+
+        Only if the reference is a group have the differences a sign.
+        """
         first, second = self.sides(values, overall, reference)
         return first - second if is_group(reference) else np.abs(first - second)
 
     def pairs_with(self, reference: Reference) -> tuple[IntArray, IntArray]:
+        """Return the pairs of cells to compare: all, or (other, reference) if it is a group."""
         if not is_group(reference):
             return self.pairs
         is_reference = reference_groups(reference, self.groups)[self.group_of] & self.is_present
@@ -176,7 +195,11 @@ class ComparedGroups:
         return np.repeat(sums, np.diff(self.starts), axis=0)
 
     def attributes(self) -> Iterator[tuple[IntArray, int, int, IntArray, IntArray]]:
-        """For each attribute: its codes from 0, its first and last cell, and its pairs."""
+        """Yield (codes, start, stop, first, second) for each attribute.
+
+        Its cells are ``start`` to ``stop - 1``. The codes of the rows and both sides of the pairs
+        count cells from ``start``.
+        """
         first, second = self.pairs
         for codes, (start, stop) in zip(
             self.cells.codes, pairwise(self.cells.offsets.tolist()), strict=True
@@ -191,7 +214,10 @@ class ComparedGroups:
     def undefined(
         self, values: FloatArray, of_cells: IntArray, zero_division: ZeroDivision
     ) -> str | None:
-        """Return the name of the first of some cells whose value is NaN, if that is an error."""
+        """Return the name of the first of these cells whose value is NaN; None if all is well.
+
+        It is None for ``zero_division=nan``, since NaN is then no error.
+        """
         is_error = is_strict(zero_division)
         missing = of_cells[np.isnan(values[of_cells])]
         return self.cells.names[missing[0]] if is_error and missing.size else None
@@ -217,7 +243,7 @@ def aggregate(
     worst_is_smallest: bool = False,
     is_one_sided: bool = False,
 ) -> float:
-    """Reduce the comparisons to the worst or the mean one; NaN in, NaN out.
+    """Reduce differences or ratios to the worst or the mean one; the result is NaN if any is.
 
     The worst is the one furthest from 0; of ratios (``worst_is_smallest``) it is the smallest one,
     of one-sided values the largest. ``empty`` is the value when there is nothing to compare.
@@ -233,12 +259,12 @@ def aggregate(
 
 
 def is_group(reference: Reference) -> bool:
-    """Whether groups are compared with one of them, so that differences and ratios have a sign."""
+    """Whether the reference is a group, so that differences have a sign."""
     return not (isinstance(reference, str) and reference in ("pairwise", "overall"))
 
 
 def names_group(reference: Reference) -> bool:
-    """Whether a report or a monitor compares with one group; the other choice is all pairs."""
+    """Whether a report or a monitor compares with one group; raise for "overall"."""
     if isinstance(reference, str) and reference == "overall":
         raise ValueError(
             "reference='overall' is for metrics. Name a group here, or leave it at 'pairwise'."
@@ -247,7 +273,7 @@ def names_group(reference: Reference) -> bool:
 
 
 def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
-    """Raise for options of a scorer whose value would have a sign."""
+    """Raise if the options of a scorer have a group as reference: its value would have a sign."""
     if is_group(reference):
         raise ValueError(
             f"reference={reference!r} makes a signed value, which a search cannot make larger or "
@@ -258,8 +284,8 @@ def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
 def ratios(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the smaller of two numbers over the larger one; NaN where both are 0.
 
-    With a reference group, too: among ratios of 0.76 and 1.4 the second one is further from parity,
-    and would hide that the first is below four fifths.
+    This holds for a reference group, too. If ratios could exceed 1, then of 0.76 and 1.4 the second
+    would be further from parity, and hide that the first is below four fifths.
     """
     largest = np.maximum(first, second)
     return np.asarray(np.minimum(first, second) / np.where(largest == 0, np.nan, largest))

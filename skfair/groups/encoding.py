@@ -1,14 +1,18 @@
 """The only reader of sensitive features: everybody else receives a :class:`GroupEncoding`.
 
+:func:`encode_groups` is called where rows enter: by ``read.py`` for fits, by ``cohort.py`` for
+metrics, and for control features by ``strata.py``. :func:`one_group` takes its place if there are
+no groups.
+
 A *sensitive attribute* is one column (sex, race). A *group* is one of its levels. Several columns
 are read either as their intersections (``sex=F, race=Black`` is one group) or separately, in which
 case groups of different attributes overlap. Groups are numbered across attributes: attribute ``a``
 owns the numbers ``offsets[a]`` to ``offsets[a + 1]``, so one matrix of codes, one vector of counts
 and one list of names describe every case.
 
-Where a constraint needs cells that do not overlap, :meth:`GroupEncoding.cells` hands out the
-atoms of the group algebra (crossed with the class if wanted) and a matrix that says which group
-owns which atom.
+A constraint needs parts of the rows that do not overlap. For this :meth:`GroupEncoding.cells`
+returns *cells*, the rows that are in the same groups of all attributes (and of the same class if
+wanted), and a matrix that says which group contains which cell.
 
 A fitted estimator keeps only the vocabulary, :class:`skfair.groups.levels.GroupLevels`. The codes
 of the rows are dropped after ``fit``.
@@ -42,7 +46,7 @@ MIN_GROUP_SIZE = 30
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the rows into cells that no group cuts, and who owns them."""
+    """A partition of the rows into cells: each group contains all of a cell or nothing of it."""
 
     codes: IntArray  # (n_samples,): the cell of each row
     weights: FloatArray  # (n_cells,): number (or total weight) of the rows of each cell
@@ -59,10 +63,12 @@ class GroupEncoding:
     codes: IntArray
     levels: GroupLevels  # names and levels, kept by fitted estimators
     counts: IntArray  # (n_groups,): number of rows of each group
-    # (n_samples,): as how many people each row counts, if not as one: see GroupProbabilities
+    # (n_samples,): the probability with which each row belongs to its group, so it counts as this
+    # many people; None if groups are certain. See GroupProbabilities
     people: FloatArray | None = None
-    # (n_samples,): whether each row has a group, if some have none: their code is that of the first
-    # group, but they have no weight in rates
+    # (n_samples,): whether each row has a group; None if all have one. A row without a group has
+    # the code of the first group of each attribute, so callers must give it weight 0 in rates, see
+    # rate_weight
     has_group: BoolArray | None = None
 
     names: tuple[str, ...] = field(init=False)  # one readable name per group
@@ -107,6 +113,7 @@ class GroupEncoding:
         return np.repeat(np.arange(self.n_attributes), np.diff(self.offsets))
 
     def of_attribute(self, attribute: int) -> GroupEncoding:
+        """Return the same rows with the groups of one attribute only, numbered from 0."""
         first, stop = self.offsets[attribute], self.offsets[attribute + 1]
         levels, only = self.levels, slice(attribute, attribute + 1)
         if self.n_attributes > 1:
@@ -116,7 +123,7 @@ class GroupEncoding:
         return replace(self, codes=codes, levels=levels, counts=self.counts[first:stop])
 
     def known(self, rows: IntArray) -> IntArray:
-        """Return those of some rows that have a group."""
+        """Return the rows among the given ones that have a group."""
         return rows if self.has_group is None else rows[self.has_group[rows]]
 
     def rate_weight(self, sample_weight: FloatArray | None) -> FloatArray | None:
@@ -135,17 +142,18 @@ class GroupEncoding:
         return total
 
     def places(self, values: NDArray[Any], sample_weight: NDArray[Any] | None) -> IntArray:
-        """Return the place of each group among those of its attribute, whatever it is called.
+        """Return the place in an order of the groups that does not depend on their names.
 
-        Groups are ordered by their weight, then by the sum of values over them; equals as they
-        appear in the rows.
+        The groups are ordered by attribute, then by their weight, then by the weighted sum of the
+        values over their rows, then by their first row. Solvers of decisions visit groups in this
+        order, so renamed groups give the same result.
         """
         first = np.full(self.n_groups, self.n_samples)
         for codes in self.codes:
             different, rows = np.unique(codes, return_index=True)
             first[different] = rows
         weighted = values if sample_weight is None else values * sample_weight
-        # Sums of rows in another order are equal but for rounding.
+        # Rounded, since sums of the same rows in another order differ in the last digits.
         sums = (np.round(self.sums(of), 6) for of in (weighted, sample_weight))
         places = np.empty(self.n_groups, np.int64)
         places[np.lexsort((first, *sums, self.attribute_of_group))] = np.arange(self.n_groups)
@@ -171,10 +179,11 @@ class GroupEncoding:
         n_classes: int = 1,
         sample_weight: NDArray[Any] | None = None,
     ) -> Cells:
-        """Split the rows into the atoms of the group algebra, crossed with the class.
+        """Split the rows into the intersections of the groups of all attributes and the classes.
 
-        For one attribute the atoms are its groups. For overlapping attributes they are the
-        intersections that occur. Only cells with a row are listed.
+        ``classes`` holds the class code of each row, in ``range(n_classes)``; None for no classes.
+        With one attribute and no classes the cells are the groups. Only cells with a row are
+        listed.
         """
         sizes = np.append(np.diff(self.offsets), n_classes)
         starts = self.offsets[:-1].tolist()
@@ -204,14 +213,15 @@ class GroupEncoding:
         """Raise a ``ValueError`` that names every group, or group-class cell, without weight.
 
         The rate of an empty cell is undefined, so a limit on it would be meaningless. ``needed``
-        lists the class codes whose cells matter; all by default.
+        lists the class codes whose cells matter; None for all. Without ``classes``, there is a cell
+        per group.
         """
         if classes is None:
             table = self.sums(sample_weight)[:, None]
         else:
             table = self.cross_counts(classes, len(class_names), sample_weight)
         if needed is not None:
-            table[:, np.setdiff1d(np.arange(table.shape[1]), needed)] = 1
+            table[:, np.setdiff1d(np.arange(table.shape[1]), needed)] = 1  # passes the check
         group, label = np.nonzero(table <= 0)
         if not group.size:
             return
@@ -226,12 +236,12 @@ class GroupEncoding:
         )
 
     def warn_single(self, consequence: str) -> None:
-        """Warn that there is nothing to compare, if groups were given."""
+        """Warn that there is nothing to compare, unless no groups were given (``one_group``)."""
         if self.levels.attributes:
             warn_user(f"sensitive_features has a single group, {self.names[0]!r}, so {consequence}")
 
     def warn_small(self) -> None:
-        """Warn once, naming the groups with fewer than 30 rows."""
+        """Warn once, naming all groups with fewer than ``MIN_GROUP_SIZE`` rows."""
         small = np.flatnonzero(self.counts < MIN_GROUP_SIZE)
         if small.size and self.levels.attributes:  # not when no groups were given
             named = [f"{self.names[g]!r} ({self.counts[g]})" for g in small]
@@ -243,8 +253,8 @@ class GroupEncoding:
 
 
 def encode_groups(
-    # (n_samples,): a list, array, frame or dict of columns without missing values; an
-    # encoding stays as it is
+    # (n_samples,): a list, array, frame or dict of columns without missing values. An encoding is
+    # returned as it is, and None raises
     sensitive_features: ColumnsLike | GroupEncoding | None,
     *,
     n_samples: int | None = None,  # the number of rows expected
@@ -270,6 +280,7 @@ def encode_groups(
     columns = read_columns(sensitive_features, role, n_samples)
     if like is not None:
         check_alignment(sensitive_features, like, role)
+    # Columns without a name are called "sensitive_feature", or "sensitive_feature_0" and so on.
     noun = role.argument.removesuffix("s")
     unnamed = [noun] if len(columns) == 1 else [f"{noun}_{i}" for i in range(len(columns))]
     names = tuple(
@@ -307,6 +318,7 @@ def encode_groups(
 
 
 def _named_missing(attribute: Factorized, level: str) -> Factorized:
+    """Return an attribute whose missing values have this level, the last one if it is new."""
     is_missing = attribute.codes < 0
     if not is_missing.any():
         return attribute

@@ -1,7 +1,9 @@
 """The groups that were seen at fit: their names, and how new rows are encoded in them.
 
-This is what a fitted estimator keeps of the sensitive features. The codes of the rows are dropped
-after ``fit``.
+:class:`GroupLevels` is what a fitted estimator keeps of the sensitive features;
+``skfair/read.py`` encodes new rows with it at prediction. The codes of the training rows are
+dropped after ``fit``. :func:`number_tuples` and :func:`sums_by`, which number and sum combinations
+of codes, serve all files that cross attributes.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ class GroupLevels:
 
     attributes: tuple[str, ...]  # names of the sensitive attributes as given (columns of the input)
     levels: tuple[list[Any], ...]  # the sorted levels of each attribute
-    # (n_groups, n_attributes): for intersections: the level of each attribute in each group
-    # that occurs
+    # (n_groups, n_attributes): if attributes are crossed, the number of the level of each attribute
+    # in each group; None if they are not
     combinations: IntArray | None
     names: tuple[str, ...]  # one readable name per group
     # First group number of each attribute, then the number of groups. An intersection counts
@@ -62,9 +64,10 @@ class GroupLevels:
         ]
 
     def members(self) -> IntArray:
-        """Return the numbers of the groups of members, where each attribute says who is one.
+        """Return the numbers of the groups of members, for metrics with ``members_only=True``.
 
-        Its levels are 0 and 1, or False and True; other levels raise a ``ValueError``.
+        Each attribute is an indicator of membership in one group, with the levels 0 and 1, or False
+        and True; other levels raise a ``ValueError``.
         """
         if self.combinations is not None:
             raise ValueError(
@@ -81,7 +84,10 @@ class GroupLevels:
         return np.flatnonzero([level == 1 for column in self.levels for level in column])
 
     def number(self, key: Any) -> int:
-        """Return the number of a group, given its name or its key; raise if there is none."""
+        """Return the number of a group, given its key (see ``keys``) or its name, or raise.
+
+        A key or name of the same type is looked for first, since 1 and "1" may both be levels.
+        """
         for candidates in (self.keys(), list(self.names)):
             for number, candidate in enumerate(candidates):
                 if type(candidate) is type(key) and candidate == key:
@@ -101,8 +107,9 @@ class GroupLevels:
     ) -> IntArray:
         """Return the group numbers of new rows, shape (n_attributes, n_samples).
 
-        A level, or an intersection, that was not there at fit raises a ``ValueError``, or gets the
-        number -1 with ``allow_unseen``; so does a missing value with ``allow_missing``.
+        A level, or an intersection, that did not occur at fit raises a ``ValueError``; with
+        ``allow_unseen`` it gets the number -1. A missing value raises too; with ``allow_missing``
+        it gets -1.
         """
         role = self.role
         columns = read_columns(sensitive_features, role, n_samples)
@@ -129,7 +136,10 @@ class GroupLevels:
         return numbers
 
     def _named(self, names: set[str | None]) -> bool:
-        """Whether columns are matched by name: they have names, and attributes had them at fit."""
+        """Whether new columns are matched by name and not by position.
+
+        They are if all have a name, unless the columns had none at fit and got numbered names.
+        """
         number = self.role.argument.removesuffix("s")
         were_numbered = all(name == f"{number}_{i}" for i, name in enumerate(self.attributes))
         return None not in names and (not were_numbered or names == set(self.attributes))
@@ -150,7 +160,7 @@ class GroupLevels:
     def _known_levels(
         self, factorized: Factorized, attribute: int, allow_unseen: bool = False, remedy: str = ""
     ) -> IntArray:
-        """Map the levels of new rows to those seen at fit."""
+        """Return the number at fit of each level of new rows; -1 for a level not seen at fit."""
         position = {level: i for i, level in enumerate(self.levels[attribute])}
         unseen = [level for level in factorized.levels if level not in position]
         if unseen and not allow_unseen:
@@ -165,7 +175,10 @@ class GroupLevels:
     def _known_combinations(
         self, codes: IntArray, allow_unseen: bool = False, remedy: str = ""
     ) -> IntArray:
-        """Map rows of level codes to the intersections seen at fit."""
+        """Return the group of each row, given its level codes; -1 for one not seen at fit.
+
+        ``codes`` has shape (n_attributes, n_rows), without missing values.
+        """
         assert self.combinations is not None
         shape = np.array([len(column) for column in self.levels])
         # Number old and new tuples together, then look up the old ones.
@@ -189,8 +202,14 @@ class GroupLevels:
 
 
 def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, IntArray]:
-    """Number the tuples of codes that occur, in lexicographic order, and list them."""
-    # One integer numbers the tuples of as many columns as fit into it; then those are merged.
+    """Number the tuples of codes that occur, in lexicographic order, and list them.
+
+    Row i has the tuple ``(parts[0][i], parts[1][i], ...)``, and column j has codes in
+    ``range(shape[j])``. Returns the number of the tuple of each row, and the tuples, shape
+    (n_tuples, n_columns).
+    """
+    # A tuple is written as one integer, ((a * size_b) + b) * size_c + c ... Before the integers
+    # could exceed 64 bits, those that occur are numbered anew, which makes them small again.
     joint, n_joint, is_merged = parts[0], int(shape[0]), False
     for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
         if n_joint * size >= 2**62:
@@ -199,7 +218,7 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
         if size > 1:
             joint, n_joint = joint * size + part, n_joint * size
     codes, levels = factorize(joint)
-    if not is_merged:  # the integers say what they stand for, without a look at the rows
+    if not is_merged:  # the tuples can be read off the integers, without a look at the rows
         return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
@@ -208,11 +227,13 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
 def sums_by(
     joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
 ) -> tuple[IntArray, list[FloatArray]]:
-    """List the values that occur, and add up columns over the rows of each value.
+    """List the values of ``joint`` that occur, and add up columns over the rows of each value.
 
-    If a column is None, the rows are counted.
+    ``joint`` has an integer in ``range(n_values)`` for each row. If a column is None, the rows are
+    counted.
     """
     levels = None
+    # A table with a place for each value would be much longer than the rows: number the values.
     if n_values > 4 * joint.size + 10**6:
         levels, joint = np.unique(joint, return_inverse=True)
         n_values = levels.size

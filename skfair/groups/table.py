@@ -2,9 +2,14 @@
 
 A *cell* is a combination of levels of attributes that occurs. Every statement about groups,
 crossings and subgroups is a function of sums over cells, so the rows are visited once. A
-:class:`GroupTable` holds no rows, and the tables of parts of a sample add up: blocks of a file,
-partitions of Dask, batches of a monitor. :meth:`GroupTable.compared` says of which groups its cells
-become part.
+:class:`GroupTable` holds no rows, and the tables of parts of a sample add up (:func:`total`):
+blocks of a file, partitions of Dask, batches of a monitor.
+
+There are two kinds of tables. ``Cohort.table`` (by ``of_groups``) makes one whose cells are the
+groups that a metric compares; its ``peers`` say which. Audits and monitors read rows into tables of
+finer cells, without ``peers``, and call :meth:`GroupTable.compared` to merge the cells into groups.
+``compare``, ``largest``, ``checked_rate`` and ``groups`` need a table of the first kind. *Units*
+are rows that belong together, see :mod:`skfair.groups.row_units`.
 """
 
 from __future__ import annotations
@@ -47,17 +52,21 @@ class GroupTable:
 
     levels: dict[str, list[Any]]  # the levels of each attribute, in order
     codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
-    # By name, what the rows of each cell add up to, (n_cells, ...): "rows" is their number; by true
-    # and predicted class, (n_cells, 2, 2), "weights" are those of the rows and "squares" their
-    # squares (none where each row counts once); "products", (n_cells, 4, 2, 2), are sums over units
-    # of the products of what each adds to two of the four classes, where rows belong together
+    # Sums over the rows of each cell by name. Each is optional:
+    # - "rows": (n_cells,), the number of rows
+    # - "weights": (n_cells, 2, 2), the sum of the weights by true and predicted class
+    # - "squares": the same of the squared weights, missing if each row counts once
+    # - "products": (n_cells, 4, 2, 2), only if rows have units. Each unit adds a vector of four
+    #   numbers, its weights by true and predicted class; these are the sums over the units of
+    #   the products of any two of the four
     sums: dict[str, FloatArray]
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
     units: UnitParts | None = None  # the cells of each unit, where rows belong together
-    unit_sums: FloatArray | None = None  # (4, n_parts): what each adds, by true and predicted class
+    # (4, n_parts): the vector that each unit adds to each of its cells; the parts are as in units
+    unit_sums: FloatArray | None = None
 
     @classmethod
     def of_groups(
@@ -67,7 +76,11 @@ class GroupTable:
         measures: Mapping[str, CellMeans] = MappingProxyType({}),
         units: UnitParts | None = None,
     ) -> GroupTable:
-        """Return a table of groups that are compared with each other, within their strata."""
+        """Return a table of groups that are compared with each other, within their strata.
+
+        Its attributes are "attribute" (the sensitive attribute, "" if there is only one), "group"
+        and, with strata, "stratum".
+        """
         names = groups.groups.attributes if groups.cells.n_attributes > 1 else ("",)
         levels = {"attribute": list(names), "group": list(groups.groups.names)}
         codes = [groups.cells.attribute_of_group, groups.group_of]
@@ -82,7 +95,7 @@ class GroupTable:
     def of_keys(
         cls, names: Sequence[str], keys: Sequence[Sequence[Any]], sums: dict[str, FloatArray]
     ) -> GroupTable:
-        """Return a table of cells that are given by their levels."""
+        """Return a table whose cells are given by their levels: a key has a level per name."""
         columns = [[key[j] for key in keys] for j in range(len(names))]
         levels = [list(dict.fromkeys(column)) for column in columns]
         places = [{level: i for i, level in enumerate(own)} for own in levels]
@@ -91,11 +104,13 @@ class GroupTable:
         return cls(levels_by_name, np.array(codes, np.int64).T, sums)
 
     def cells(self) -> list[tuple[Any, ...]]:
+        """Return the levels of each cell, in the order of the attributes."""
         columns = zip(self.levels.values(), self.codes.T.tolist(), strict=True)
         return list(zip(*([own[i] for i in column] for own, column in columns), strict=True))
 
     @property
     def attributes(self) -> list[str]:
+        """The attributes that make groups, not strata."""
         return [name for name in self.levels if name not in self.within]
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
@@ -120,7 +135,7 @@ class GroupTable:
             return read_strata(self.columns(within))
 
     def only(self, is_kept: BoolArray) -> GroupTable:
-        """Return some of the cells; without scores."""
+        """Return the cells that are kept, without ``scores`` and ``unit_sums``."""
         if is_kept.all():
             return replace(self, scores=None)
         units = self.units if self.units is None else self.units.only(is_kept)
@@ -134,7 +149,7 @@ class GroupTable:
         return GroupTable(self.levels, codes, sums, measures, None, self.within, None, units)
 
     def emptied(self) -> GroupTable:
-        """Return the cells without their rows."""
+        """Return the cells with all sums 0, for a monitor to add rows to."""
         nothing = {name: np.zeros_like(own) for name, own in self.sums.items()}
         return GroupTable(self.levels, self.codes, nothing)
 
@@ -192,10 +207,13 @@ class GroupTable:
         return self.sums.get("squares", self.weights)
 
     def means(self, rate: str) -> CellMeans:
-        """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
+        """Return a rate of each cell as the mean of 0 and 1 over the rows in its denominator."""
         parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
         sums = [Moments(rows, hits, hits) for hits, rows in parts]  # a hit is its own square
         if self.has_units:
+            # A unit adds H to the numerator and W to the denominator, both sums of some of its four
+            # numbers. The sums over units of H H, H W and W W are sums of entries of products: the
+            # first call adds up one factor, the second one the other.
             with_hits, with_rows = hits_and_rows(self.sums["products"], rate)
             squared_hits, hits_by_rows = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
             _, squared_rows = hits_and_rows(with_rows.reshape(-1, 2, 2), rate)
@@ -205,11 +223,12 @@ class GroupTable:
     def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:
         """Draw tables as if the rows of each cell had been resampled: (n_cells, n_bootstrap, 2, 2).
 
-        Weighted rows are as many as Kish's formula says: the squared sum of the weights over the
-        sum of their squares. Each true class that a cell has counts half a row more of both
-        predictions: what was not seen among few rows may happen, while resamples of the rows alone
-        would never show it. If rows belong together, their units are resampled, and half a row is
-        half of what is as informative as a row of another unit.
+        A draw has as many rows as Kish's formula says: the squared sum of the weights over the sum
+        of their squares. Half a row is added to both predictions of each true class that a cell
+        has. A prediction that was not seen among few rows is possible in the population, but
+        resamples of the rows alone would never contain it. If rows belong together, their units are
+        resampled (see ``_unit_kinds``), and half a row is then half of as many rows as are as
+        informative as one row of another unit.
         """
         rng = check_random_state(random_state)
         draws = np.zeros((len(self.weights), n_bootstrap, 2, 2))
@@ -224,17 +243,22 @@ class GroupTable:
             if of_units is not None:
                 kinds, counts, size = next(of_units)
                 own = np.append(counts, halves[cell])
-            # Weighted units are all different: not all of their numbers are held at once.
+            # Units with weights may all be different kinds. Their draws are made in parts, so that
+            # at most about 10 million numbers are held at once.
             for part in np.array_split(draws[cell], 1 + n_bootstrap * own.size // 10**7):
                 drawn = rng.multinomial(max(1, round(size)), own / own.sum(), size=len(part))
                 part[:] = (drawn @ kinds).reshape(-1, 2, 2)
         return draws
 
     def _unit_kinds(self, sums: FloatArray) -> Iterator[Any]:
-        """Return what units of each cell add, how many of them add the same, how many to draw.
+        """Yield (kinds, counts, n_drawn) of each cell with weight, from which units are drawn.
 
-        Last among the kinds are single classes, as large as what is as informative as a row. Fewer
-        units are drawn than there are if they show little of how they vary, and each counts more.
+        A *kind* is a vector that units add, four weights by true and predicted class, and its count
+        is the number of units that add it. Four more kinds without a count come last, each with one
+        class only. Their weight is that of as many rows as are as informative as one row of another
+        unit; ``resampled`` gives them the count of a half. Fewer units are drawn than there are if
+        they show little of how they vary (``share_of_few``) or if groups are known by probability.
+        All kinds are then larger by the same factor, so the expected sum stays what it is.
         """
         assert self.units is not None
         has_weight, cells = sums.any(axis=0), self.units.cells
@@ -249,13 +273,17 @@ class GroupTable:
             kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
             kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
             kish = added_by.sum() ** 2 / squares
+            # The first factor is 1 unless groups are known by probability, see Cohort.table.
             share = (added_by.sum(axis=1) ** 2).sum() / squares * float(share_of_few(kish, kish))
             yield kinds / share, counts, share * own.size
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
     ) -> FloatArray:
-        """Return a rate of each group; if it is undefined for one of some cells, raise."""
+        """Return a rate of each cell; raise if it is undefined for a cell in ``of_cells``.
+
+        With ``zero_division=nan`` nothing is raised, and undefined rates are NaN.
+        """
         values = rates_of(self.weights, name)
         cell = self.groups.undefined(values, of_cells, zero_division)
         if cell is not None:
@@ -300,6 +328,7 @@ class GroupTable:
         return aggregate(every, agg, empty=float(is_ratio), worst_is_smallest=is_ratio)
 
     def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
+        """Return the largest rate of a cell that has weight."""
         cells = self.groups.present
         return float(self.checked_rate(rate, cells, zero_division)[cells].max())
 
@@ -309,9 +338,12 @@ def total(
     order: Mapping[str, list[Any]] = MappingProxyType({}),
     last: str | None = None,
 ) -> tuple[GroupTable, IntArray]:
-    """Add up tables of the same attributes; return also which cell those of the tables became.
+    """Add up tables of the same attributes.
 
-    Levels are in the given order, else sorted if all tables have sorted them; ``last`` ends them.
+    Returns the total, and the cell of it that each cell of the first table became, then each of the
+    second, and so on. ``order`` gives the order of the levels of some attributes. The levels of
+    others are sorted if those of all tables are, else in the order of their appearance. The level
+    ``last`` comes last in any case. Units and ``peers`` are not kept.
     """
     first, levels, codes = tables[0], {}, []
     for j, name in enumerate(first.levels):
@@ -339,7 +371,10 @@ def total(
 
 
 def _gathered(tables: Sequence[GroupTable], cells: IntArray, n_cells: int) -> dict[str, FloatArray]:
-    """Add up sums of the cells of tables that became one."""
+    """Add up the sums of several tables by new cells.
+
+    ``cells`` has the new cell of each cell of the first table, then of the second, and so on.
+    """
     gathered = {}
     for name in {name: None for table in tables for name in table.sums}:
         parts = [table.squares if name == "squares" else table.sums[name] for table in tables]
