@@ -1,9 +1,13 @@
 """Read the columns of attributes from whatever the user passed, and refuse bad ones.
 
 A list, array, Series, DataFrame (pandas, polars), pyarrow Table, extension array or dict of columns
-becomes a list of ``(name or None, 1-d values)`` pairs. Only the shape of the columns and their
-fitness as groups are checked here. Their meaning is decided in :mod:`skfair.groups.encoding` and
-:mod:`skfair.groups.strata`.
+becomes a list of ``(name or None, 1-d values)`` pairs (:func:`read_columns`). Only the shape of the
+columns and their fitness as groups are checked here. Their meaning is decided in
+:mod:`skfair.groups.encoding` and :mod:`skfair.groups.strata`.
+
+Checks of other kinds: :func:`check_levels`, of a factorized column, raises or warns about levels
+that can hardly be groups; :func:`check_alignment` and :func:`check_aligned` compare the pandas
+indices of columns that are matched by position.
 """
 
 from __future__ import annotations
@@ -28,16 +32,16 @@ Columns: TypeAlias = list[tuple[str | None, Any]]
 
 
 class Role(NamedTuple):
-    """The argument of ``fit`` that holds a column, and the words of errors about it."""
+    """The argument that holds a column, and the words of errors about it."""
 
-    argument: str
-    attribute: str
-    level: str
+    argument: str  # such as "sensitive_features"
+    attribute: str  # what a column of it is called, such as "Sensitive attribute"
+    level: str  # what a value is called, such as "group"
 
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
-# What a value of another column is called.
+# What errors call a value of other arguments, by name of the argument; see check_aligned.
 _VALUES = {"y": "label", "sample_weight": "weight", "query_id": "query", "y_score": "score"}
 ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 
@@ -45,14 +49,18 @@ ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
-# Names of groups that mostly stand for missing values: what text makes of them, and codes of them.
+# Names of groups that mostly stand for missing values: texts that files and libraries write for
+# them, and codes.
 _MISSING_NAMES = {"", "nan", "none", "null", "<na>", "nat", "unknown", "-999"}
-# What has no labels of rows.
+# Types without a pandas index: check_alignment is done with them before it imports pandas.
 _WITHOUT_INDEX = (np.ndarray, type(None))
 
 
 def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
-    """Split what was given into (name or None, 1-d values) pairs, one value per row."""
+    """Split what was given into (name, 1-d values) pairs; the name is None if it has none.
+
+    ``role`` words the errors. With ``n_samples``, another number of rows raises.
+    """
     argument = role.argument
     if hasattr(table, "spread"):  # GroupProbabilities, which are read by columns themselves
         raise TypeError(
@@ -82,7 +90,10 @@ def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = Non
 
 
 def _hint_on_names(table: Any, role: Role) -> str:
-    """Say where the names of columns go, if a few texts stand where values are expected."""
+    """Return the hint that names of columns go elsewhere, if the table looks like a list of names.
+
+    The hint is "" if it does not.
+    """
     is_short = isinstance(table, list | tuple) and len(table) <= 10
     if not is_short or not all(isinstance(name, str) for name in table):
         return ""
@@ -121,7 +132,10 @@ def _table_columns(table: Any, argument: str) -> Columns:
 
 
 def _unmasked(values: Any) -> Any:
-    """Return masked values as None, for numpy would show what is behind the mask."""
+    """Return a masked array with None for masked values, others as they are.
+
+    ``numpy.asarray`` would show the values behind the mask.
+    """
     is_masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
     return np.where(values.mask, None, values.data) if is_masked else values
 
@@ -170,9 +184,13 @@ def check_missing(
     factorized: Factorized,
     name: str,
     role: Role = SENSITIVE,
-    remedy: str = "",  # the end of errors about rows that are predicted
+    remedy: str = "",
 ) -> None:
-    """Raise if an attribute has missing values, and say how many."""
+    """Raise if an attribute has missing values (code -1), and say how many.
+
+    Callers that read new rows at prediction pass a ``remedy``, which ends the error in the place of
+    the advice for a fit.
+    """
     n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing and remedy:
         raise ValueError(
@@ -197,7 +215,11 @@ def check_levels(
     role: Role = SENSITIVE,
     unknown: Collection[str] = (),  # levels that are said to stand for "not known"
 ) -> None:
-    """Raise if an attribute has missing values, looks continuous or like an identifier."""
+    """Raise if an attribute has missing values, looks continuous or like an identifier.
+
+    ``values`` is the column that was factorized, whose dtype is looked at. Doubtful levels are
+    warned of, see :func:`warn_levels`.
+    """
     if factorized.codes.min(initial=0) < 0:
         check_missing(factorized, name, role)
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
@@ -229,7 +251,12 @@ def warn_levels(
     unknown: Collection[str] = (),
     declared: Collection[object] = (),
 ) -> None:
-    """Warn if levels of an attribute may be one, may be missing values, or have no row."""
+    """Warn of levels that may be the same, may be missing values, or have no row.
+
+    ``unknown`` are levels that the caller knows to stand for "not known". ``declared`` are the
+    categories of a categorical column, empty for others. Only sensitive attributes get the warnings
+    about missing values and rows.
+    """
     _warn_spelling(levels, name, role)
     if role is not SENSITIVE:
         return
@@ -245,9 +272,10 @@ def warn_levels(
 
 
 def _warn_missing_names(levels: Collection[object], name: str, unknown: Collection[str]) -> None:
-    """Warn if some of several groups are called as missing values are."""
+    """Warn if some, but not all, of the groups have names that missing values often have."""
     texts = {level: str(level).strip().casefold().removesuffix(".0") for level in levels}
-    # The number -1 is a code of missing values beside numbers from 0, but not beside 1 alone.
+    # -1 is taken for a code of missing values, unless other numbers are negative too, or the levels
+    # are just -1 and 1.
     negative = {text for text in texts.values() if re.fullmatch(r"-\d.*", text)} - _MISSING_NAMES
     is_code = negative == {"-1"} and set(texts.values()) != {"-1", "1"}
     names = _MISSING_NAMES | {"-1"} if is_code else _MISSING_NAMES
@@ -280,7 +308,7 @@ def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:
-    """Return some rows of attributes, in the form that they were passed in."""
+    """Return some rows of a table, column or dict of columns, in the same form."""
     if isinstance(table, Mapping):
         return {name: take_rows(column, rows) for name, column in table.items()}
     if hasattr(table, "_from_sequence"):  # an array of pandas
@@ -291,11 +319,15 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None:
     """Raise if both objects have a pandas index, and the labels are of other rows or reordered.
 
-    Rows are matched by position, as everywhere in scikit-learn. Other labels can only be a mistake,
-    and a silent one: every row would get somebody else's value. An index that just counts the rows
-    says nothing, unless the other one is a later part of such a count: ``X.iloc[:200]`` beside
-    ``groups.iloc[200:]`` looks like a fresh column beside a part of a table, which gives a warning.
-    Labels of different kinds, such as names and numbers, are not compared.
+    Rows are matched by position, as everywhere in scikit-learn. If both indices have the same
+    labels in another order, or only some labels in common, every row would get the value of
+    somebody else, and nobody would notice. Three cases do not raise:
+
+    - The lengths differ, which other checks report.
+    - One index just counts the rows (0, 1, 2 ...), which says nothing about them. There is a
+      warning if the other one counts from elsewhere or in other steps: ``X.iloc[:200]`` beside
+      ``groups.iloc[200:]`` looks like a fresh column beside a part of a table.
+    - The indices have no label in common and are of different kinds, such as names and numbers.
     """
     if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
         return
@@ -311,6 +343,7 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     if len(index) != len(other) or index.equals(other):
         return
     counted = pd.RangeIndex(len(index))
+    # If one of them just counts the rows, the other one, which may be part of a longer table.
     part = other if index.equals(counted) else index if other.equals(counted) else None
     n_shared = min(index.isin(other).sum(), other.isin(index).sum())
     remedy = (
@@ -337,7 +370,11 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
 
 
 def check_aligned(**columns: object) -> object:
-    """Return the first column with an index; raise if another one has other labels."""
+    """Raise if columns have pandas indices that do not agree, see :func:`check_alignment`.
+
+    The columns are passed by the name of their argument. Returns the first one with an index, or
+    None if none has one.
+    """
     indexed = [c for c in columns.values() if hasattr(getattr(c, "index", 0), "equals")]
     like = indexed[0] if indexed else None
     for name, column in columns.items():

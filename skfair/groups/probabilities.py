@@ -3,6 +3,10 @@
 A row that belongs to a group with probability p counts there with the weight p. So each row of a
 table occurs once for each group that it may belong to, with weights that add up to its weight. Code
 that reads weighted rows can read these, and tables of 0 and 1 are plain groups.
+
+Users make a :class:`GroupProbabilities`. For a fit, :func:`read_probabilities` finds it, and
+``TrainingData.of`` repeats the rows by :meth:`GroupProbabilities.spread`. For metrics,
+``Cohort.read`` does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from skfair.groups.sensitive import Sensitive
 from skfair.utils.text import listed, plural
 from skfair.utils.warn import warn_user
 
-# Sums of probabilities may miss 1 by so much: float32 errs by 1e-7 for each group.
+# The sum of the probabilities of a row may miss 1 by this much: float32 errs by 1e-7 per group.
 ROUNDING = 1e-5
 
 
@@ -89,6 +93,7 @@ class GroupProbabilities:
         return len(self.values)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
+        """Return a copy of the probabilities, shape (n_samples, n_groups)."""
         return np.array(self.values, *args, **kwargs)
 
     def __repr__(self) -> str:
@@ -173,6 +178,7 @@ def _checked(columns: list[Any], names: tuple[str, ...]) -> FloatArray:
 
 
 def _rows(is_wrong: Any) -> str:
+    """Return how many rows are wrong, for an error."""
     return f"{plural(int(is_wrong.sum()), 'row')} of {is_wrong.size}"
 
 
@@ -191,7 +197,11 @@ def read_probabilities(
     sensitive_features: Any,
     n_samples: int,
 ) -> GroupProbabilities | None:
-    """Return the probabilities of groups that a fit was given; None if it has plain groups."""
+    """Return the probabilities of groups that a fit was given; None if it has plain groups.
+
+    An estimator that cannot use probabilities, or whose parameters need the group of each row,
+    raises.
+    """
     table = sensitive_features
     if sensitive.probabilities and not isinstance(table, GroupProbabilities):
         table = GroupProbabilities(table)
@@ -215,8 +225,11 @@ def read_probabilities(
 
 
 def whole_numbers(sizes: FloatArray) -> IntArray:
-    """Round sizes of groups so that their sum stays what it is, rounded."""
-    rounded = np.floor(sizes + 1e-9).astype(np.int64)
+    """Round sizes of groups up or down so that their sum is the rounded sum of the sizes.
+
+    The sizes that lose most by rounding down are rounded up.
+    """
+    rounded = np.floor(sizes + 1e-9).astype(np.int64)  # 2.9999999999 is 3 but for rounding
     left = round(float(sizes.sum())) - int(rounded.sum())
     rounded[np.argsort(rounded - sizes, kind="stable")[:left]] += 1
     return rounded

@@ -7,8 +7,15 @@ can be read in blocks, and cells can be merged without another pass over the row
 counted from an origin close to them: the variance of numbers around ten million would lose its
 digits in a difference of squares.
 
-Where rows belong together (:mod:`skfair.groups.row_units`) there are squares of what each unit adds
-as well. They have the variance of a rate among units, whatever the rows of a unit have in common.
+If rows belong together (:mod:`skfair.groups.row_units`), the squares of what each unit adds are
+summed as well. They give the variance of a rate among units, whatever the rows of a unit have in
+common.
+
+Two ways lead to a :class:`CellMeans`: ``GroupTable.means`` makes one of a rate, and audits call
+:meth:`CellMeans.of_rows` for values of any kind. Both then ask for ``means``, ``n_effective`` and
+``interval``. The functions :func:`rates_of` and :func:`hits_and_rows` read rates from tables, and
+:func:`effective_size` also serves certificates (``enforcement/certified/walk.py``). In comments, w
+is the weight of a row, x its value and m the mean of a cell.
 """
 
 from __future__ import annotations
@@ -26,10 +33,11 @@ from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 
 class Moments(NamedTuple):
-    """Sums of the powers 0, 1 and 2 of a value, each with a weight.
+    """Three sums over the rows, or the units, of a cell: (weight, first, second).
 
-    Over rows with squared weights, and over units, they are the sums of a squared weight, of its
-    product with the weighted value, and of that squared.
+    With weights they are the sums of w, w x and w x^2. With squared weights they are the sums of
+    w^2, w^2 x and w^2 x^2. Over units they are the sums of W^2, W S and S^2, where W is the sum of
+    w and S the sum of w x over the rows of a unit.
     """
 
     weight: FloatArray
@@ -40,14 +48,13 @@ class Moments(NamedTuple):
 class CellMeans(NamedTuple):
     """Sums of one value by cell."""
 
-    # (2, 3, n_cells): with the weights and with their squares, the sums of the powers 0, 1 and 2
-    # of the value, counted from the origin. With units (3, 3, n_cells): last the sums over units
-    # of their squared weight, of its product with their sum of the value, and of that squared
+    # (2, 3, n_cells): Moments with weights, and with squared weights; if rows have units, (3, 3,
+    # n_cells), the last over units. Values are counted from the origin, so x is value - origin
     sums: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
     origin: float = 0.0
-    # (2, n_parts): of each part of a unit its weight, and its sum of the value. They are kept where
-    # units lie in several cells
+    # (2, n_parts): W and S of each part (the rows of a unit in a cell). Kept only if a unit lies in
+    # several cells, since then the sums over units cannot be merged without them
     unit_sums: FloatArray | None = None
 
     @classmethod
@@ -61,9 +68,10 @@ class CellMeans(NamedTuple):
         squares: FloatArray | None = None,
         units: RowUnits | UnitParts | None = None,  # which rows belong together
     ) -> CellMeans:
-        """Sum the values of the rows that count (None: all) by cell; cells may be merged later.
+        """Sum the values by cell over the rows for which ``counted`` is true (None: all rows).
 
-        Rows that stand for several ones have the sum of the squared weights of these.
+        ``codes`` has the cell of each row. Boolean values make a share. ``squares`` are squared
+        weights; they must be given if a row stands for several ones, as the sum of their squares.
         """
         if weights is not None and squares is None:
             squares = weights**2
@@ -90,10 +98,12 @@ class CellMeans(NamedTuple):
             return cls(np.array(sums), is_share, origin)
         each = np.ones(numbers.size) if weights is None else weights
         of_parts = parts.sums(np.stack([each, each * numbers]))
+        # Of the 2 x 2 products of W and S the entries W W, W S and S S are taken.
         sums.append([*parts.squares(of_parts, n_cells, are_merged=True)[[0, 0, 1], [0, 1, 1]]])
         return cls(np.array(sums), is_share, origin, of_parts if parts.are_split else None)
 
     def counted_from(self, origin: float) -> CellMeans:
+        """Return the same sums with values counted from another origin."""
         by, (total, first, second) = self.origin - origin, self.sums.swapaxes(0, 1)
         sums = [total, first + by * total, second + by * (2 * first + by * total)]
         return self._replace(sums=np.stack(sums, axis=1), origin=origin)
@@ -106,9 +116,11 @@ class CellMeans(NamedTuple):
     ) -> CellMeans:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``.
 
-        Without the parts of units, those of several cells are worth less than they are.
+        A unit in several of the cells that are merged counts as one if ``units`` and ``unit_sums``
+        are known. Otherwise the effective size comes out smaller than it is, never larger.
         """
-        powers = [0, 1, 1] if self.is_share else [0, 1, 2]  # 0 and 1 are their own squares
+        # 0 and 1 are their own squares, so the second moments of shares are the first ones.
+        powers = [0, 1, 1] if self.is_share else [0, 1, 2]
         codes = codes.astype(np.intp, copy=False)
         if len(self.sums) > 2:
             added: list[Any]
@@ -117,16 +129,18 @@ class CellMeans(NamedTuple):
                 added[2] = units.squares(units.sums(self.unit_sums), n_cells)[[0, 0, 1], [0, 1, 1]]
             return self._replace(sums=np.array(added), unit_sums=None)
         parts = self.sums[:, : max(powers) + 1]
-        if np.array_equal(*parts):  # weights are their own squares, too
+        if np.array_equal(*parts):  # weights of 0 and 1 are their own squares, too: add up once
             parts = parts[:1]
         sums = np.array([[bincount(codes, own, n_cells) for own in part] for part in parts])
         return self._replace(sums=np.repeat(sums[:, powers], 2 // len(sums), axis=0))
 
     def whole(self) -> CellMeans:
+        """Return all cells merged into one."""
         return self._replace(sums=self.sums.sum(axis=-1, keepdims=True))
 
     @property
     def weight(self) -> FloatArray:
+        """The sum of the weights of each cell."""
         return np.asarray(self.sums[0, 0])
 
     @property
@@ -143,7 +157,10 @@ class CellMeans(NamedTuple):
 
     @property
     def variances(self) -> FloatArray:
-        """The variance of the values of each cell; at least 0."""
+        """The variance of the values of each cell, at least 0; NaN if one row gives none.
+
+        Unless the mean is a share, it is the estimate that divides by the effective size minus 1.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, second = self.sums[0, 1:] / self.weight
             spread = np.maximum(second - mean**2, 0.0)
@@ -163,7 +180,8 @@ class CellMeans(NamedTuple):
 
 def added(parts: list[CellMeans]) -> CellMeans:
     """Put the cells of several samples one after the other."""
-    first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
+    # Parts without rows have the origin 0, which may be far from the values.
+    first = next((part for part in parts if part.origin), parts[0])
     sums = [part.counted_from(first.origin).sums for part in parts]
     return first._replace(sums=np.concatenate(sums, axis=-1), unit_sums=None)
 
@@ -177,11 +195,12 @@ def effective_size(
 ) -> FloatArray:
     """Return how many rows of equal weight, each of its own unit, would be as informative.
 
-    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
-    on the value: its variance over the linearised variance of the mean. Rows that count once are
-    worth themselves. With units it is at most what these are worth. What is a whole number but for
-    rounding is one: ten people copied are not fewer than ten, and simulations of them draw the same
-    numbers.
+    It is the smaller of two numbers. Kish's formula is (sum of w)^2 / (sum of w^2). That of Korn
+    and Graubard is the variance of the values over the linearised variance of their mean, which
+    also sees weights that depend on the value. Without weights the size is the number of rows. With
+    units it is at most the size of :func:`_size_of_units`. A size that misses a whole number only
+    by rounding is made whole: ten people copied are then not fewer than ten, and simulations that
+    draw as many rows draw the same numbers.
     """
     weight = rows.weight
     mean = rows.first / np.where(weight > 0, weight, 1.0)
@@ -197,7 +216,12 @@ def effective_size(
 
 
 def _over_variance(rows: Moments, mean: FloatArray, squares: Moments) -> FloatArray:
-    """Return the variance of values over that of their mean; infinite where either is 0."""
+    """Return the variance of the values over that of their mean; infinite where either is 0.
+
+    The variance of the values is (sum of w x^2) / W - m^2, with W the sum of w. That of their mean
+    is (sum of w^2 (x - m)^2) / W^2 over rows, or (sum of (S - m W_u)^2) / W^2 over units of weight
+    W_u; both have the same expression in the moments ``squares``.
+    """
     safe = np.where(rows.weight > 0, rows.weight, 1.0)
     variance = (squares.second - 2 * mean * squares.first + mean**2 * squares.weight) / safe**2
     spread = rows.second / safe - mean**2
@@ -206,16 +230,18 @@ def _over_variance(rows: Moments, mean: FloatArray, squares: Moments) -> FloatAr
 
 
 def _size_of_units(rows: Moments, mean: FloatArray, squares: Moments, is_share: bool) -> FloatArray:
-    """Return the number of rows of different units that are as informative as those of some units.
+    """Return how many rows, each of its own unit, would be as informative as the rows of the units.
 
-    The cluster-robust variance says it, made larger as Korn and Graubard (1998) do: by the quantile
-    of Student over the normal one, since few units do not show how their rows resemble each other.
-    It has at most twice as many degrees of freedom as units that have hits, or misses: a variance
-    that rests on three people says little, however many others were never selected. Where it says
-    less than the number of the units, that is taken (their variance if it is even larger): no rows
-    resemble each other more than equal ones. In simulations with 20 to 300 units of 1 to 10 rows
-    (rates of .05, .2 and .5; equal, correlated or independent) intervals cover the rate in 95.5%,
-    91% at least, and limits are passed wrongly in 5.4% at most.
+    ``linear`` is that number according to the cluster-robust variance. It is made smaller as Korn
+    and Graubard (1998) do, by the quantile of Student over the normal one (``share_of_few``), since
+    few units do not show how much their rows resemble each other. The degrees of freedom are those
+    of the number of units (``kish``), but at most of twice the number of units with hits, and of
+    those with misses: a variance that rests on three people says little, however many others were
+    never selected. The shrunk number may fall below the number of units. Then the number of units
+    is returned, or ``linear`` if it is smaller, because rows of a unit resemble each other at most
+    as much as equal rows do. In simulations with 20 to 300 units of 1 to 10 rows (rates of .05, .2
+    and .5; equal, correlated or independent rows) intervals cover the rate in 95.5% of cases, 91%
+    at least, and limits are passed wrongly in 5.4% at most.
     """
     weight = rows.weight
     kish = weight**2 / np.where(squares.weight > 0, squares.weight, 1.0)
@@ -223,6 +249,7 @@ def _size_of_units(rows: Moments, mean: FloatArray, squares: Moments, is_share: 
     linear = np.where(np.isinf(linear), kish, linear)
     informative = kish
     if is_share:
+        # Kish's formula for units by their hits, and by their misses W - S.
         hits, misses = weight * mean, weight * (1 - mean)
         of_misses = squares.weight - 2 * squares.first + squares.second
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -248,12 +275,15 @@ _ENTRIES = (("tn", "fp"), ("fn", "tp"))
 
 
 def entries(names: str) -> IntArray:
-    """Return how often the entries of the table, [true class][predicted class], are named."""
+    """Return a table [true class][predicted class] of how often the text names each entry.
+
+    ``entries("fn tp")`` is ``[[0, 0], [1, 1]]``: the rows of the positive class.
+    """
     return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
 
 
-# Which entries of the table a rate divides by which, and what a group has none of if those by
-# which it divides are empty.
+# Numerator and denominator of each rate as tables of ``entries``, and what a group lacks if the
+# denominator is 0, for the error about it.
 RATES = {
     name: (entries(numerator), entries(denominator), lacking)
     for name, numerator, denominator, lacking in (
@@ -272,7 +302,7 @@ RATES = {
 
 
 def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return what a rate of tables of shape (..., 2, 2) divides by what."""
+    """Return the numerator and the denominator of a rate for tables of shape (..., 2, 2)."""
     above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
     return above, below
 

@@ -5,6 +5,10 @@ different ones. How much less is measured: the sums that a unit adds to the nume
 denominator of a rate are one draw, and their squares give the cluster-robust variance of the rate
 (:func:`skfair.groups.rates.effective_size`). A unit may lie in several cells, such as a person who
 grows into another age band. Each cell then counts its own rows of it.
+
+:func:`read_units` reads the argument ``units=`` of fits and metrics. :class:`RowUnits` has the unit
+of each row, and :class:`UnitParts` says how cells cut the units into parts, for sums by cell. The
+functions ``said_people`` and ``said_rows`` word messages and summaries.
 """
 
 from __future__ import annotations
@@ -34,13 +38,14 @@ class RowUnits:
 
     @property
     def shares(self) -> FloatArray:
-        """The share of each row in the rows of its unit."""
+        """One over the number of rows of its unit, for each row."""
         return np.asarray(1 / np.bincount(self.codes)[self.codes])
 
     def one_row(self, draws: FloatArray) -> BoolArray:
-        """Draw one row of each unit, the same one in whatever order the rows are.
+        """Draw one row of each unit at random; return which rows are drawn.
 
-        ``draws`` has a hash of each row, by which they are put in order first.
+        ``draws`` has a hash of each row, by which the rows are sorted first. So the same rows are
+        drawn in whatever order they are passed.
         """
         order = np.lexsort((self.codes, draws))
         order = order[np.random.RandomState(0).permutation(len(order))]
@@ -49,9 +54,10 @@ class RowUnits:
         return is_drawn
 
     def parts(self, cells: IntArray, n_cells: int) -> UnitParts:
-        """Return which rows are of the same unit and in the same cell.
+        """Number the parts: a part is the rows of one unit that are in one cell.
 
-        ``cells`` has the cell of each row, or one line of them for each attribute.
+        ``cells`` has the cell of each row, or one line of them for each attribute. Then ``codes``
+        of the result has the rows once for each attribute, line after line.
         """
         of_rows = [cells.ravel(), np.resize(self.codes, cells.size)]
         codes, pairs = number_tuples(of_rows, np.array([n_cells, self.n_units]))
@@ -60,8 +66,8 @@ class RowUnits:
     def typical_rows(self, kinds: IntArray, *keys: NDArray[Any]) -> IntArray:
         """Return one row of each unit, of the kind that most of its rows have.
 
-        If several rows are of that kind, it is the first one when they are sorted by the keys, of
-        which the last counts most.
+        If several rows qualify, it is the first of them when they are sorted by the keys, of which
+        the last is the most important, as in ``numpy.lexsort``.
         """
         parts, pairs = number_tuples([self.codes, kinds], np.array([self.n_units, kinds.max() + 1]))
         n_alike = np.bincount(parts, minlength=len(pairs))[parts]
@@ -69,18 +75,24 @@ class RowUnits:
         return np.sort(order[np.flatnonzero(np.diff(self.codes[order], prepend=-1))])
 
     def of_whole(self, values: NDArray[Any], typical: IntArray) -> NDArray[Any]:
-        """Return for all rows of each unit the value of its typical row."""
+        """Return for each row the value of the typical row of its unit.
+
+        ``typical`` is the result of ``typical_rows``, and ``values`` has an entry for each of
+        these.
+        """
         of_units = np.zeros(self.n_units, values.dtype)
         of_units[self.codes[typical]] = values
         return of_units[self.codes]
 
     def taken(self, rows: IntArray | slice) -> RowUnits:
+        """Return some of the rows; units keep their numbers, and may have no row left."""
         return RowUnits(self.codes[rows], self.n_units)
 
     def resamples(self, rng: np.random.RandomState, most: float = np.inf) -> Iterator[IntArray]:
-        """Draw the units that have rows here with replacement, and return all of their rows.
+        """Yield bootstrap samples without end: units drawn with replacement, with all their rows.
 
-        Of many rows only as many units are drawn as have about ``most`` rows.
+        A sample has about ``most`` rows at most. If units have several rows, fewer units are drawn
+        than there are (``share_of_few``), because few show little of how they vary.
         """
         codes, levels = factorize(self.codes)
         order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
@@ -95,10 +107,14 @@ class RowUnits:
 
 @dataclass(frozen=True, eq=False)
 class UnitParts:
-    """Units that are cut into parts by cells: the rows of a unit in a cell are one of its parts."""
+    """Units that are cut into parts by cells: the rows of a unit in a cell are one of its parts.
 
-    codes: IntArray  # (n_samples,): the part of each row
-    # (n_parts,): of which cell and unit each is
+    Within a table of sums, where no rows are left, ``codes`` has what was last merged: the part
+    that each former part became. :meth:`only` leaves it empty.
+    """
+
+    codes: IntArray  # (n_samples,), times the number of attributes: the part of each row
+    # (n_parts,): the cell and the unit of each part
     cells: IntArray
     units: IntArray
 
@@ -113,57 +129,64 @@ class UnitParts:
         return bool(np.bincount(self.units).max(initial=0) > 1)
 
     def n_units(self, n_cells: int) -> FloatArray:
-        """Count units by cell; one of m cells counts 1/m in each, so that counts add up.
+        """Count units by cell; a unit in m cells counts 1/m in each, so that counts add up.
 
-        For some of the cells, the sum is at most the number of the units that lie there.
+        The sum over some of the cells is at most the number of the units that lie there.
         """
         return np.asarray(np.bincount(self.cells, 1 / self.n_cells_of, n_cells).round(9))
 
     def merged(self, codes: IntArray, n_cells: int) -> UnitParts:
-        """Put cells together; the codes of the result are the new part of each former one."""
+        """Merge cells: cell ``i`` becomes part of ``codes[i]``.
+
+        The ``codes`` of the result have the new part of each former part, so ``sums`` and
+        ``squares`` of it take columns with an entry per former part.
+        """
         codes = np.asarray(codes[self.cells], np.int64)
         if not self.are_split:
             return UnitParts(np.arange(len(codes)), codes, self.units)
         return RowUnits(self.units, int(self.units.max(initial=0)) + 1).parts(codes, n_cells)
 
     def only(self, is_kept: BoolArray) -> UnitParts:
-        """Leave out the cells that are not kept, and number the others anew."""
+        """Leave out the cells that are not kept, and renumber the others; ``codes`` are lost."""
         kept = is_kept[self.cells]
         cells = (np.cumsum(is_kept) - 1)[self.cells[kept]]
         return UnitParts(self.codes[:0], cells, self.units[kept])
 
     def sums(self, columns: FloatArray) -> FloatArray:
-        """Add up over each part what its rows add to several sums, (n_columns, n_parts)."""
+        """Sum columns (n_columns, n_samples) over the rows of each part: (n_columns, n_parts)."""
         columns = np.tile(columns, self.codes.size // max(columns.shape[1], 1))  # by attribute
         return np.array([np.bincount(self.codes, own, len(self.cells)) for own in columns])
 
     def squares(self, sums: FloatArray, n_cells: int, are_merged: bool = False) -> FloatArray:
-        """Add up the products of the sums of parts by cell, (n_columns, n_columns, n_cells).
+        """Add up by cell the products of any two sums of a part: (n_columns, n_columns, n_cells).
 
-        The square of a sum of m numbers is at most m times the sum of their squares. So where cells
-        will be added up, a unit of m cells counts m times in each.
+        ``sums`` is (n_columns, n_parts). Pass ``are_merged`` if the cells will be added up later. A
+        unit in m cells then counts m times in each, because the square of a sum of m numbers is at
+        most m times the sum of their squares.
         """
         own = sums * self.n_cells_of if are_merged else sums
         return np.array([[np.bincount(self.cells, a * b, n_cells) for b in sums] for a in own])
 
 
 def n_people(n_rows: int, units: RowUnits | None) -> int:
-    """Return how many people rows are of: each of its own, if nothing else is known."""
+    """Return how many people the rows are of; without units, each row is another person."""
     return n_rows if units is None else np.unique(units.codes).size
 
 
 def said_people(n_rows: int, units: RowUnits | None) -> str:
-    """Return the number of people for a message, and that of their rows if there are more."""
+    """Return the number of people for a message, with units also the number of their rows."""
     if units is None:
         return f"{n_rows} people"
     return f"{n_people(n_rows, units):,} people ({n_rows:,} rows)"
 
 
 def share_of_few(units: Any, informative: Any) -> FloatArray:
-    """Return the part of some units that has as much to say as they have: all of many.
+    """Return the share of the units that says as much with a known variance as all of them do.
 
-    The variance among few is too small by one of them, and not well known. Both together are those
-    of an interval by Student's quantiles with as many degrees of freedom as units are informative.
+    It is ((n - 1) / n) (z / t)^2. The first factor is there because the variance among n units,
+    divided by n, is too small. In the second, z is the 97.5% quantile of the normal distribution,
+    and t that of Student with ``informative`` - 1 degrees of freedom, because the variance among
+    few is not well known. The share is near 1 for many units, and 0 for a single one.
     """
     freedom = np.maximum(informative - 1, 0.5)
     shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
@@ -171,14 +194,14 @@ def share_of_few(units: Any, informative: Any) -> FloatArray:
 
 
 def said_rows(n_rows: int, n_people: int | None, n_without_group: int) -> str:
-    """Return the number of rows for a summary, of their people, and of rows without a group."""
+    """Word the numbers of rows for a summary; ``n_people`` is None without units."""
     people = "" if n_people is None else f" of {n_people} people"
     without = f" ({n_without_group} without a group)" if n_without_group else ""
     return f"rows {n_rows}{people}{without}"
 
 
 def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | None:
-    """Return which rows belong together; None if no two of them do, or nothing says it.
+    """Return which rows belong together; None if ``units`` is None or no two rows share one.
 
     Examples
     --------
@@ -195,7 +218,8 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
 def unit_numbers(levels: list[Any]) -> list[float]:
     """Return a number in [0, 1) for each unit, by its text, that is the same in every process.
 
-    Two of a million units have the same one with a probability of 1e-4.
+    A monitor stores these in the place of the units. The probability that any two of a million
+    units have the same number is 1e-4.
     """
     whole = [int(u) if isinstance(u, float) and u.is_integer() else u for u in levels]
     numbers: list[float] = row_draws(list(map(str, whole)), None, 0).tolist()
@@ -203,7 +227,7 @@ def unit_numbers(levels: list[Any]) -> list[float]:
 
 
 def unit_codes(units: Any, n_samples: int, name: str = "units") -> Factorized:
-    """Return the units, and the number of that of each row; raise unless every row has one."""
+    """Encode the unit of each row; raise if a row has none."""
     if is_lazy(units):
         raise TypeError(
             f"{name}= says which rows belong together, and is read in memory, got a Dask "
