@@ -1,8 +1,16 @@
-"""The arguments of ``fit`` and of prediction, checked: rows, groups, weights and strata.
+"""Read and check the arguments of ``fit`` and of prediction: rows, groups, weights and strata.
 
-An estimator has the parameter ``sensitive``. :func:`read_rows` returns the rows of a fit, and in
-``reading`` what later rows are read by, which the fit stores: ``groups_``, ``model_features_``, and
-scikit-learn's ``n_features_in_`` and ``feature_names_in_``.
+Estimators with the parameter ``sensitive`` call these functions:
+
+- :func:`read_rows` in ``fit``. It returns the rows, and in ``reading`` what later rows are read by,
+  which the fit stores in the estimator: ``groups_``, ``model_features_``, scikit-learn's
+  ``n_features_in_`` and ``feature_names_in_``, and private attributes.
+- :func:`read_features` for the X of new rows, and :func:`read_groups` for their groups.
+- :func:`read_part` and :func:`read_part_groups` in ``partial_fit``, for later parts of a stream.
+
+In this file the *model* is what learns from X: its columns are those of X without the sensitive
+ones, unless ``Sensitive(keep=True)``. The second half of ``read_rows`` warns of columns that a user
+would hardly pass on purpose (``_warn_of_columns``).
 """
 
 from __future__ import annotations
@@ -57,17 +65,19 @@ from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import is_unwanted, warn_user
 
-# Fewer rows than this may have the same values in two columns by chance (a millionth for 20 draws
-# of two values). If there are more rows, this many are compared before all of them are.
+# Fits of fewer rows get no warnings about columns: the same values in two columns may be chance
+# (its probability is a millionth for 20 draws of two values). In larger fits the first rows, as
+# many as this, are compared before all of them are.
 _FEWEST_COMPARED = 20
-# Names of columns that say who somebody is: Person, patient_nbr, customerID; not income_per_person.
+# Names of columns that identify people: Person, patient_nbr, customerID; not income_per_person.
 _IS_ID = re.compile(
     r"(^|(?<!per)[\W_\d]|(?<=[a-z])(?=[A-Z]))"
     r"(?i:(id|person|patient|customer|applicant|household)([\W_]?(nbr|no|number))?)$"
 )
-# With as many values or fewer, such a column may say of what kind somebody is.
+# A column with as many values or fewer may say of what kind people are, and does not identify them.
 _MOST_LEVELS = 50
-# What the rows of estimators that fit a model of their own must be.
+# The check_params with which estimators that fit a model of their own call read_rows and
+# read_features.
 ROW_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -76,7 +86,11 @@ ROW_CHECKS: dict[str, Any] = {
 
 
 class _Columns(NamedTuple):
-    """The arguments of ``fit`` that have an entry for each row; None for those not passed."""
+    """The arguments of ``fit`` that have an entry for each row; None for those not passed.
+
+    :func:`read_rows` makes one of what was passed. ``_read_in_memory`` or ``_read_partitions``
+    replaces X by the columns of the model, and adds groups and strata that are columns of X.
+    """
 
     X: Any
     y: Any
@@ -95,16 +109,17 @@ def read_rows(
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,  # which rows belong together
-    supervised: bool = True,
+    supervised: bool = True,  # whether y is checked, and compared with the columns
     needs_groups: bool = True,  # whether a fit without sensitive features is warned of
-    **check_params: Any,  # of scikit-learn's checks of X and y
+    **check_params: Any,  # of scikit-learn's checks of X and y, such as ROW_CHECKS
 ) -> TrainingData:
-    """Return everything that ``fit`` got, checked: rows in memory, or in partitions.
+    """Return all rows that ``fit`` got, checked: in memory, or in partitions if X is in Dask.
 
-    With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
+    With ``skip_check_array=True`` X and y are only checked to have as many rows: an estimator
+    inside this one will check them.
     """
     passed = _Columns(X, y, sensitive_features, control_features, sample_weight, units)
-    is_parted = is_lazy(*passed[:-1])  # units= are read in memory
+    is_parted = is_lazy(*passed[:-1])  # all but units, which are refused if they are lazy
     _refuse_clashes(estimator, passed, is_parted)
     read = _read_partitions if estimator._takes_partitions and is_parted else _read_in_memory
     used, rows = read(estimator, passed, supervised, check_params)
@@ -149,7 +164,11 @@ def _read_in_memory(
     supervised: bool,
     check_params: dict[str, Any],  # of scikit-learn's checks of X and y
 ) -> tuple[dict[str, Any], _Columns]:
-    """Return which columns of X the model uses, and the rows: these columns, and those beside X."""
+    """Return the columns that the model uses, see ``columns_of_model``, and the rows, checked.
+
+    The rows have these columns as X. Groups and strata among the columns of X have their own
+    places.
+    """
     X, asked = passed.X, estimator._sensitive
     refuse_lazy(estimator, *passed)
     check_aligned(**{name: own for name, own in passed._asdict().items() if name != "y"})
@@ -170,7 +189,10 @@ def _read_partitions(
     supervised: bool,
     check_params: dict[str, Any],  # of scikit-learn's checks of X
 ) -> tuple[dict[str, Any], _Columns]:
-    """Return which columns of X the model uses, these where they are, and the others here."""
+    """Do the same as ``_read_in_memory`` for Dask collections.
+
+    X stays in its partitions, as :class:`PartitionedRows`. All other columns come to this process.
+    """
     X, columns = passed.X, passed._asdict()
     del columns["X"], columns["units"]
     if not is_lazy(X):
@@ -182,6 +204,7 @@ def _read_partitions(
     used = columns_of_model(meta, asked, _get_feature_names(meta))
     inside = {"sensitive_features": asked.columns, "control_features": asked.control_features}
     names, positions = used["model_features_"], used["_model_positions"]
+    # Probabilities are in memory already, and stay as they are.
     read = {k: own for k, own in columns.items() if isinstance(own, GroupProbabilities)}
     aligned = align(X=X, **{k: own for k, own in columns.items() if k not in read})
     checked = aligned.then(_check_block, positions, inside, names, check_params).hold()
@@ -205,7 +228,11 @@ def _check_block(
     names: Any,
     check_params: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
-    """Check X of a partition, and return what lies beside it or is among its columns."""
+    """Check the X of a partition; return it, and the other columns by name.
+
+    ``positions`` are the columns that the model uses, None for all, and ``names`` their names.
+    ``inside`` has the columns of X that hold groups and strata, None if they were passed instead.
+    """
     X, beside = block["X"], {name: own for name, own in block.items() if name != "X"}
     for name, own in inside.items():
         if own is not None:
@@ -217,13 +244,13 @@ def _check_block(
 
 
 def _narrow(part: tuple[Any, dict[str, Any]]) -> tuple[int, Any, dict[str, Any]]:
-    """Return all of a checked partition but X: of that its number of rows and its type."""
+    """Return what a checked partition sends here: its number of rows, dtype, and other columns."""
     X, beside = part
     return X.shape[0], getattr(X, "dtype", object), beside
 
 
 def _stacked(parts: list[Any]) -> Any:
-    """Put what lies beside the partitions together, unless it is None."""
+    """Concatenate a column of all partitions, or a dict of columns; None if it was not passed."""
     first = parts[0]
     if first is None:
         return None
@@ -242,7 +269,11 @@ def _warn_of_columns(
     names: NDArray[Any],  # of the columns of X
     groups: GroupEncoding | GroupProbabilities,
 ) -> None:
-    """Warn if columns tell the target or the group, or if people seem to have several rows."""
+    """Warn if columns tell the target or the group, or if people seem to have several rows.
+
+    Columns that tell the group matter only to models that may not use it, and repeated people only
+    to certificates, which take each row for another person.
+    """
     y, is_certified = np.asarray(rows.y), getattr(estimator, "certificate", None) is not None
     _warn_of_target(y, rows.X, names, groups)
     is_aware = estimator._sensitive.keep or getattr(estimator, "group_aware", False)
@@ -255,11 +286,16 @@ def _warn_of_columns(
 def _warn_of_target(
     y: NDArray[Any], rows: Any, names: NDArray[Any], groups: GroupEncoding | GroupProbabilities
 ) -> None:
-    """Warn if the groups, or a column of X, are the target itself."""
+    """Warn if the groups, or a column of X, are the target itself.
+
+    Values may have other names: columns agree if equal values of one have equal values in the
+    other, in the same order of levels.
+    """
     head, columns = y[:_FEWEST_COMPARED], []
     if hasattr(rows, "columns"):
         columns = [(name, rows[name]) for name in rows.columns]
     elif isinstance(rows, np.ndarray) and rows.ndim == 2:
+        # Only columns whose first numbers are those of y: models of many columns stay fast.
         is_near = (rows[: head.size] == head[:, None]).all(axis=0)
         columns = [(names[j], rows[:, j]) for j in np.flatnonzero(is_near)]
     said = [
@@ -280,7 +316,10 @@ def _warn_of_target(
 def _read_units(
     estimator: SensitiveFeaturesMixin, units: ColumnLike, n_samples: int
 ) -> RowUnits | None:
-    """Return which rows belong together; raise if neither a certificate nor folds would read it."""
+    """Return which rows belong together; raise if the fit has neither certificate nor folds.
+
+    Nothing else would read units, so the user would believe in an effect that they do not have.
+    """
     is_certified = getattr(estimator, "certificate", None) is not None
     if not (is_certified or getattr(estimator, "_has_folds", False)):
         raise ValueError(
@@ -298,17 +337,23 @@ def _warn_of_repeats(
     groups: GroupEncoding | GroupProbabilities,
     sensitive_features: ColumnsLike | None,
 ) -> None:
-    """Warn if people seem to have several rows, of whom a certificate would be too sure."""
+    """Warn if people seem to have several rows, because a certificate would then be too sure.
+
+    There are three signs: a column whose name identifies people has repeated values; a column of X
+    has repeated values, and rows with the same value are always of the same group
+    (``names_people``); or most rows have a twin in X, y and group.
+    """
     if isinstance(rows, PartitionedRows) or is_unwanted(RepeatedRowsWarning):
         return
     n_rows, seen, columns = len(y), [], []
-    with suppress(TypeError, ValueError):  # groups that were read before, or by probability
+    with suppress(TypeError, ValueError):  # an encoding, or probabilities, have no columns
         columns = [] if sensitive_features is None else read_columns(sensitive_features)
     n_attributes = len(columns)
     if not sparse.issparse(rows):
         columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
-    # Among these rows eight pairs are expected to have the same value if people have two rows.
+    # Columns of floats are mostly measurements, without repeats. To see it fast, a sample is looked
+    # at: if each person had two rows, about eight pairs of it would have the same value.
     some = np.unique(np.random.RandomState(0).randint(0, n_rows, int(4 * n_rows**0.5)))
     for place, (name, values) in enumerate(columns):
         if getattr(getattr(values, "dtype", None), "kind", "O") == "f":
@@ -324,7 +369,7 @@ def _warn_of_repeats(
                 seen.append(said)
             elif place >= n_attributes and names_people(codes, known):
                 seen.append(f"{said}, and rows of the same value are of the same group")
-    # The sums of the hashes differ if the rows do.
+    # The sum of three hashes (of X, y and groups) is the same for twins, and others differ.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
     _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
     n_repeated = int(counts[counts > 1].sum())
@@ -340,9 +385,11 @@ def _warn_of_repeats(
 
 
 def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
-    """Return whether one column alone has a value of its own for most rows that differ.
+    """Return whether a single column can tell most rows apart, so that twins are no chance.
 
-    Where none has, columns are coarse, and two people may well have the same values in all of them.
+    ``chosen`` has one row of each set of twins. If no column has different values in at least half
+    of these rows, all columns are coarse, and two people may well have the same values in all of
+    them. For sparse rows, and lists of texts, the answer is True without a look.
     """
     if sparse.issparse(rows) or getattr(rows, "ndim", 1) != 2:
         return True
@@ -356,7 +403,13 @@ def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
 def columns_of_model(
     table: MatrixLike, asked: Sensitive, names: NDArray[Any] | None
 ) -> dict[str, Any]:
-    """Return the columns of a table, and those that the model uses: all but the sensitive ones."""
+    """Return the columns of a table, and those that the model uses: all but the sensitive ones.
+
+    The result is stored in the estimator: ``feature_names_in_`` (not there if ``names`` is None),
+    ``n_features_in_`` (not there if X has no columns), ``model_features_``, the names or positions
+    that the model uses, and ``_model_positions``, which is None if the model uses all columns
+    because no sensitive ones are in X.
+    """
     used: dict[str, Any] = {} if names is None else {"feature_names_in_": names}
     with suppress(TypeError, LookupError):  # texts have no columns, and empty lists no first row
         used["n_features_in_"] = _num_features(table)
@@ -382,7 +435,7 @@ def _check_rows(
     supervised: bool,
     check_params: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """Return the columns that the model uses, checked, and y, which is checked if it is needed."""
+    """Return X, the columns that the model uses, and y, checked; y only if ``supervised``."""
     if check_params.get("skip_check_array"):
         check_consistent_length(X, y)
         return X, y
@@ -395,7 +448,10 @@ def _check_rows(
 def _encode_groups(
     estimator: SensitiveFeaturesMixin, n_samples: int, passed: ColumnsLike | None
 ) -> GroupEncoding | GroupProbabilities:
-    """Return the groups; without any, all rows are one group."""
+    """Return the groups that were passed; if ``passed`` is None, all rows are one group.
+
+    With ``Sensitive(missing="loss")``, rows without a value of each attribute have no group.
+    """
     asked = estimator._sensitive
     if passed is None:
         return one_group(n_samples)
@@ -415,7 +471,7 @@ def _encode_groups(
 
 
 def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
-    """Raise for Dask collections: reading them here would gather all their rows."""
+    """Raise for Dask collections, if this step reads rows in memory only."""
     if is_lazy(*collections):
         raise TypeError(
             f"{type(estimator).__name__} does not read Dask collections here. Pass rows in memory: "
@@ -426,7 +482,7 @@ def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
 def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_params: Any) -> Any:
     """Return the columns of new rows that the model uses, checked.
 
-    A table may lack the sensitive columns, which the people who ask may not have.
+    A table may lack the sensitive columns, since people who predict may not have them.
     """
     refuse_lazy(estimator, X)
     X = from_arrow(X)
@@ -482,7 +538,8 @@ def read_groups(
     """Return the group numbers of new rows, or None if their groups are not known.
 
     The groups come from ``sensitive_features``, else from ``sensitive``, columns of X. Unseen and
-    missing groups raise, or get the number -1. ``Sensitive(missing=)`` allows missing ones, too.
+    missing groups raise; with ``allow_unseen`` they get the number -1. With
+    ``Sensitive(missing="loss")`` missing ones always do.
     """
     if sensitive_features is None:
         columns = estimator._sensitive.columns

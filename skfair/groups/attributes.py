@@ -324,8 +324,8 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     somebody else, and nobody would notice. Three cases do not raise:
 
     - The lengths differ, which other checks report.
-    - One index just counts the rows (0, 1, 2 ...), which says nothing about them. There is a
-      warning if the other one counts from elsewhere or in other steps: ``X.iloc[:200]`` beside
+    - One index just counts the rows (0, 1, 2 ...), which says nothing about them, and the other has
+      other labels. There is a warning if these are evenly spaced integers: ``X.iloc[:200]`` beside
       ``groups.iloc[200:]`` looks like a fresh column beside a part of a table.
     - The indices have no label in common and are of different kinds, such as names and numbers.
     """

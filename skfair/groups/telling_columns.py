@@ -1,9 +1,14 @@
 """Columns of X that tell the group of a row, or the person whose row it is.
 
 A model that may not use the groups uses them all the same if another column has them in other
-words: a number for each group, a column of 0 and 1 for one of them, or the age where groups are
-bands of age. And rows that share a value of a column with many values are mostly rows of the same
-person if they always share the group as well, which rows of different people do by chance only.
+words: a number for each group, a column of 0 and 1 for one of them, or the age if groups are bands
+of age. ``read.py`` and audits warn of such columns by :func:`warn_of_group_columns`. A column tells
+a group if one of its values, or a range of its numbers, occurs in nearly all rows of the group and
+hardly anywhere else.
+
+The second question, :func:`names_people`, is about columns with many repeated values. If rows with
+the same value are always of the same group, they are probably rows of the same person: rows of
+different people share a group by chance only. ``read.py`` asks it before it warns of repeated rows.
 """
 
 from __future__ import annotations
@@ -26,24 +31,26 @@ from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.text import listed_in
 from skfair.utils.warn import is_unwanted, warn_user
 
-# A column tells a group if at least this share of its rows, or of those of all others if they are
-# fewer, is told rightly. A part of the rows may have a few more errors.
+# A column tells a group if it is wrong for at most 1 - _SHARE of the rows of the group (or of the
+# rows outside it, if they are fewer). In the part of the rows that is compared first,
+# _SHARE_OF_PART takes its place, since there may be a few more errors among few rows.
 _SHARE, _SHARE_OF_PART = 0.99, 0.97
-# Few rows are separated by some column by chance.
+# Groups with fewer rows, inside or outside, are not compared: some column separates them by chance.
 _FEWEST_ROWS = 30
-# With more values a column is compared by its ranges. With fewer rows for each value than these,
-# the values differ by group by chance.
+# A column is compared value by value if it has at most _MOST_VALUES values, and at least
+# _ROWS_OF_VALUE rows for each on average. Others are compared by ranges of numbers.
 _MOST_VALUES, _ROWS_OF_VALUE = 50, 10
-# Rows of each group that are compared before all of them are.
+# At most this many rows of each group are compared before all of them are.
 _FIRST = 500
-# Groups have more people than these.
+# A column with fewer values per group than these may hold finer groups, not people.
 _PEOPLE_OF_GROUP = 5
-# Chance must put at least this number of the rows that repeat a value into other groups.
+# There is no answer unless chance alone, if values said nothing about groups, would put at least
+# this many of the rows that repeat a value into another group.
 _ENOUGH = 100
 
 
 def warn_of_group_columns(
-    X: Any,  # columns of the model; those of partitions and texts are not compared
+    X: Any,  # columns of the model; rows in partitions or without columns are not compared
     sensitive_features: ColumnsLike,
     names: NDArray[Any] | None = None,  # of the columns, if X has none
 ) -> None:
@@ -68,9 +75,9 @@ def warn_of_group_columns(
 
 
 def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[str, str]:
-    """Return the names of columns of X that tell a group, and the name of the attribute of each.
+    """Return the columns of X that tell a group: name of the column, name of the attribute.
 
-    ``names`` are those of the columns, ``attributes`` the sensitive columns.
+    ``names`` are the names of the columns of X, and ``attributes`` the sensitive attributes.
     """
     telling: dict[str, str] = {}
     for attribute, values in attributes:
@@ -87,31 +94,34 @@ def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[
 
 
 def names_people(values: IntArray, groups: NDArray[Any]) -> bool:
-    """Whether rows with the same value are of one person, as far as their groups say.
+    """Whether rows with the same value of a column are of one person, as their groups suggest.
 
-    ``values`` are the numbers of the values of a column, in their order, and ``groups`` has the
-    groups of each row.
+    ``values`` are codes of the column that number its sorted values (-1 if missing), and ``groups``
+    has a row for each row, with its group in each attribute. Pairs of rows with the same value must
+    be of different groups (*kinds*) at most 1 - _SHARE times as often as chance would make them.
     """
     is_known = values >= 0
     values, groups = values[is_known], groups[is_known]
     kinds = np.unique(groups, axis=0, return_inverse=True)[1].ravel()
     n_values, n_kinds = int(values.max()) + 1, int(kinds.max()) + 1
-    if n_values < _PEOPLE_OF_GROUP * n_kinds:  # they may be finer groups
+    if n_values < _PEOPLE_OF_GROUP * n_kinds:
         return False
     pairs, counts = np.unique(values * n_kinds + kinds, return_counts=True)
     sizes = np.bincount(values, minlength=n_values)
     by_chance = 1 - float(np.sum((np.bincount(kinds) / kinds.size) ** 2))
-    n_differ = float(np.sum(sizes**2) - np.sum(counts**2))  # pairs of rows, of one value
+    # Ordered pairs of rows with the same value and different kinds, and how many chance would make.
+    n_differ = float(np.sum(sizes**2) - np.sum(counts**2))
     expected = by_chance * float(np.sum(sizes * (sizes - 1)))
     if by_chance * (values.size - n_values) < _ENOUGH or n_differ > (1 - _SHARE) * expected:
         return False
-    # The next person may be of another group. The next age is not, where groups are bands of age.
+    # If values name people, the next value is often of another kind. If groups are bands of age and
+    # the values are ages, it hardly ever is.
     first = pairs[np.flatnonzero(np.diff(pairs // n_kinds, prepend=-1))] % n_kinds
     return bool(np.count_nonzero(np.diff(first)) > by_chance * first.size / 2)
 
 
 def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
-    """Yield the columns that tell a group of some of the rows."""
+    """Yield the columns that tell a group of these rows; all rows are compared afterwards."""
     if is_sparse(X):
         is_entry, is_near = X[rows] != 0, []
         total = np.asarray(is_entry.sum(axis=0)).ravel()
@@ -131,9 +141,10 @@ def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
 
 
 def _promising(X: NDArray[Any], codes: IntArray) -> Iterable[int]:
-    """Return the columns of numbers that have few values, or a range for each group.
+    """Return the columns that have few values, or disjoint ranges of numbers in the groups.
 
-    All columns are compared at once: one at a time doubles the time of a fit of 1,000 rows.
+    Others cannot tell a group. All columns are looked at together, because one at a time doubles
+    the time of a fit of 1,000 rows.
     """
     n_values = 1 + np.count_nonzero(np.diff(np.sort(X, axis=0), axis=0), axis=0)
     has_few = n_values <= min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE)
@@ -142,19 +153,25 @@ def _promising(X: NDArray[Any], codes: IntArray) -> Iterable[int]:
     lowest, highest = (end.reduceat(X[order], starts) for end in (np.minimum, np.maximum))
     by_size = np.argsort(lowest, axis=0)
     lowest, highest = (np.take_along_axis(end, by_size, axis=0) for end in (lowest, highest))
-    # Missing values compare with nothing, so columns that have some are looked at.
+    # Comparisons with NaN are false, so a column with missing values counts as apart and is kept.
     is_apart = ~(lowest[1:] <= highest[:-1]).any(axis=0)
     return np.flatnonzero(has_few | is_apart).tolist()
 
 
 def _column(X: Any, j: int) -> Any:
+    """Return a column of X as a dense 1-d array or Series."""
     if is_sparse(X):
         return X[:, [j]].toarray().ravel()
     return _safe_indexing(X, j, axis=1)
 
 
 def _tells(values: Any, codes: IntArray, share: float) -> bool:
-    """Whether the values of a column tell a group of this share of the rows, of a known group."""
+    """Whether the values of a column tell a group with at most ``1 - share`` errors.
+
+    Rows without a group (code -1) are left out. The column says that a row is in a group if most
+    rows with the same value are. Errors are the rows of the group that it misses, and the rows of
+    others that it claims.
+    """
     known = np.flatnonzero(codes >= 0)
     if known.size < codes.size:
         values, codes = _safe_indexing(values, known), codes[known]
@@ -162,7 +179,7 @@ def _tells(values: Any, codes: IntArray, share: float) -> bool:
     n_values = len(levels.levels)
     if n_values > min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE):
         return sizes.min() >= _FEWEST_ROWS and _are_apart(np.asarray(values, np.float64), codes)
-    counts = np.zeros((n_values + 1, sizes.size))  # missing values are one more
+    counts = np.zeros((n_values + 1, sizes.size))  # the last line is for missing values, code -1
     np.add.at(counts, (levels.codes, codes), 1)
     is_mostly = counts > counts.sum(axis=1, keepdims=True) / 2
     rightly, claimed = (counts * is_mostly).sum(axis=0), counts.sum(axis=1) @ is_mostly

@@ -1,4 +1,8 @@
-"""The arguments of ``fit``, validated."""
+"""The arguments of ``fit``, validated: what :func:`skfair.read.read_rows` returns.
+
+If groups are known by probability, each row is repeated once for each group that it may belong to.
+:class:`TrainingData` has the repeated rows, and :class:`PassedRows` those that the user passed.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +24,24 @@ from skfair.utils.validation import weight_range
 
 
 class PassedRows(NamedTuple):
-    """The rows that were passed, if a fit reads each once for each group that it may be in."""
+    """The rows as the user passed them, if the fit has repeated them, see the module."""
 
     X: Any
     y: Any
     sample_weight: FloatArray | None
-    owners: IntArray  # of each of the many rows that are read, the row behind it; ascending
+    owners: IntArray  # of each repeated row, the passed row that it is of; ascending
     units: RowUnits | None
 
     @property
     def first(self) -> IntArray:
+        """The first of the repeated rows of each passed row."""
         return np.flatnonzero(np.diff(self.owners, prepend=-1))
 
     def spread(self, splits: Iterable[tuple[IntArray, IntArray]]) -> list[Any]:
-        """Return the folds of the many rows: all rows of a person are on the same side."""
+        """Turn folds of the passed rows into folds of the repeated ones.
+
+        All repeats of a row are on the same side of a split.
+        """
         return [
             tuple(np.flatnonzero(np.isin(self.owners, part)) for part in split) for split in splits
         ]
@@ -65,11 +73,11 @@ class TrainingData:
         strata: Strata | None,
         units: RowUnits | None = None,
     ) -> TrainingData:
-        """Return rows once for each group that they may belong to."""
+        """Return the rows; if groups are probabilities, once for each group with a positive one."""
         if isinstance(groups, GroupEncoding):
             return cls(X, y, sample_weight, groups, strata, units)
         owners, weights, encoding = groups.spread(sample_weight)
-        if owners.size == len(groups):
+        if owners.size == len(groups):  # all probabilities are 0 or 1: nothing is repeated
             return cls(X, y, sample_weight, encoding, strata, units)
         passed = PassedRows(X, y, sample_weight, owners, units)
         y = None if y is None else _safe_indexing(y, owners)
@@ -80,7 +88,7 @@ class TrainingData:
 
     @property
     def first_rows(self) -> IntArray | slice:
-        """The first row of each person: all rows, unless groups are known by probability."""
+        """The first of the repeated rows of each passed row; all rows if none are repeated."""
         return slice(None) if self.passed is None else self.passed.first
 
     @property
@@ -100,9 +108,10 @@ class TrainingData:
         return self.weight_range[1] != 1 or float(self.sample_weight.sum()) != self.n_samples
 
     def counted(self) -> TrainingData:
-        """Return the rows that have a weight: the others say nothing but by rounding.
+        """Return the rows with a positive weight: others could change the fit by rounding only.
 
-        Rows of strata stay as they are. If all others weigh 1, there are no weights.
+        All rows are returned if there are strata. If the rows that are left weigh 1 each, the
+        result has no weights.
         """
         weights = self.sample_weight
         if weights is None or weights.all() or self.strata is not None:
