@@ -4,6 +4,10 @@ A docstring describes the parameters that are its own. ``@documented`` adds the 
 signature, in its order: from a base class that describes them, from the paragraphs of a vocabulary,
 or from another method of the class. A class also inherits what its bases say of fitted attributes.
 ``help`` and the reference pages then show complete sections.
+
+:func:`documenter` makes the decorator from a vocabulary. ``documented`` at the end of the file is
+the one of estimators, whose vocabulary ``PARAGRAPHS`` is read from two functions that exist for
+their docstrings only.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Any, TypeVar
 
 _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 
-# Methods whose paragraphs begin with "new.", if there are such.
+# Methods that read new rows: a paragraph "new.X" takes the place of "X" for them.
 _OF_NEW_ROWS = {"decision_function", "predict", "predict_proba", "predict_log_proba", "score"}
 
 
@@ -75,13 +79,17 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
 
 
 def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
+    """Return the shared sections that end a docstring: those of this function's name, or of all."""
     name, owner = function.__name__, function.__qualname__.split(".")[0]
     ends = {end: shared.get(f"{name}.{end}", shared.get(end)) for end in ("Returns", "Raises")}
     return {end: body.replace("{owner}", owner) for end, body in ends.items() if body}
 
 
 def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> None:
-    """Add what the docstring of a function or class does not say itself."""
+    """Complete a docstring: parameters from ``known``, sections from ``ends``.
+
+    What the docstring says itself is kept.
+    """
     if not thing.__doc__:  # python -OO strips docstrings
         return
     sections, own = _sections(thing.__doc__), described(thing)

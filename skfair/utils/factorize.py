@@ -1,10 +1,15 @@
 """Turn any one-dimensional array of labels into integer codes, fast and exactly.
 
-``pandas.factorize`` hashes every value; that is the right tool for objects, floats and extension
-arrays. Two common kinds can be read without hashing objects: integers of a small range (a table
-look-up) and fixed-width numpy strings (a table look-up by one or two characters if these tell few
-levels apart, else a few 64-bit words each, compared as numbers). The levels come back sorted, so
-the codes do not depend on the order of the rows.
+:func:`factorize` reads labels, groups and units for the whole package. ``pandas.factorize`` hashes
+every value, which is right for objects, floats and extension arrays. Two common kinds are read
+faster:
+
+- integers of a small range, by a look-up table (``_factorize_integers``),
+- fixed-width numpy strings. If there are few different ones and one or two characters tell them
+  apart, these characters are looked up in a table (``_look_up_texts``). Otherwise each string is
+  read as a few 64-bit words, which are hashed as integers (``_factorize_fixed_width``).
+
+The levels come back sorted, so the codes do not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -24,14 +29,15 @@ _MAX_TABLE = 1 << 16
 # Fixed-width strings up to this many 8-byte words are compared word by word; wider ones go
 # through Python objects. 16 words are 32 unicode characters.
 _MAX_WORDS = 16
-# Strings of this many rows stay in the cache of the processor (with blocks of four times the size,
-# 100,000 rows took twice the time), and say which strings are likely in a longer array.
+# Rows per block of _look_up_texts: strings of this many rows stay in the cache of the processor
+# (with blocks of four times the size, 100,000 rows took twice the time). About as many rows are
+# read first to see which strings occur.
 _FEW = 1 << 14
-# A table of strings has at most 2 to this power places: room for 63 strings.
+# A table of _look_up_texts has at most 2 to this power places: room for 63 strings.
 _MOST_BITS = 12
-# Numbers that spread characters over the places of the table.
+# Odd numbers that spread one or two characters over the places of the table.
 _FACTORS = np.array([2654435761, 2246822519], np.uint32)
-_WHAT = "The group or label"
+_WHAT = "The group or label"  # the subject of errors about text that is not valid
 
 
 class Factorized(NamedTuple):
@@ -83,11 +89,11 @@ def _factorize_integers(array: NDArray[Any]) -> Factorized | None:
     if width > _MAX_TABLE:
         return None
     codes, least = np.empty(values.size, np.int64), values.dtype.type(lowest)
-    # 127 - (-128) does not fit in int8; unsigned integers wrap around, differences do not.
+    # Differences are computed as int64: 127 - (-128) does not fit into int8.
     kept: Any = {"dtype": np.int64, "casting": "unsafe"}
     over_blocks(lambda i, j: np.subtract(values[i:j], least, out=codes[i:j], **kept), values.size)
     occurs = np.zeros(width, bool)
-    occurs[[0, -1]] = True
+    occurs[[0, -1]] = True  # the lowest and the highest value
     for start in range(0, values.size, BLOCK):
         if occurs.all():  # mostly all are in the first rows
             break
@@ -114,7 +120,7 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
         return _sorted_levels(codes, list(uniques))
     if values.size > 4 * _FEW and (looked := _look_up_texts(values)) is not None:
         return looked
-    # A byte a character, if that will do.
+    # Each character is an integer of 4 bytes, or of one byte if no character needs more.
     characters = np.ascontiguousarray(values).view(
         np.uint32 if values.dtype.kind == "U" else np.uint8
     )
@@ -138,11 +144,13 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
 
 
 def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
-    """Encode fixed-width strings by a table of those in some rows; None if that does not do.
+    """Encode long arrays of few different fixed-width strings; None if this fails.
 
-    A hash of one or two characters says which string of the table a row may have, and the whole
-    string is compared with that one. A million rows take half as long as if all of their words
-    were hashed.
+    The strings of evenly spaced rows are taken for all that there are (``known``). A hash of one or
+    two characters (``place``) gives each of them a place of its own in a table. A row may have only
+    the string at its place, with which it is compared as a whole. The function fails if there are
+    too many strings, if no one or two characters tell them apart, or if a row has another string. A
+    million rows take half as long as with ``_factorize_fixed_width``.
     """
     values = np.ascontiguousarray(values)
     levels = _factorize_fixed_width(values[:: values.size // _FEW + 1]).levels
@@ -150,11 +158,13 @@ def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
         np.array(levels, values.dtype),
         np.uint32 if values.dtype.kind == "U" else np.uint8,
     )
-    n_bits = 2 * known.size.bit_length()  # the square of the number, so that few collide
+    # The table has about as many places as the square of the number of strings: few collide.
+    n_bits = 2 * known.size.bit_length()
     if n_bits > _MOST_BITS:
         return None
 
     def place(strings: NDArray[Any], chosen: tuple[int, ...]) -> NDArray[np.uint32]:
+        """Hash the chosen characters: the top bits of the sum of character times factor."""
         characters = strings.view(kind).reshape(strings.size, -1)
         terms = (characters[:, j] * factor for j, factor in zip(chosen, _FACTORS, strict=False))
         return np.asarray(sum(terms, np.uint32(0)) >> np.uint32(32 - n_bits))
@@ -171,6 +181,7 @@ def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
     def of_block(start: int, stop: int) -> bool:
         own, places = values[start:stop], place(values[start:stop], chosen)
         np.take(code_of_place, places, out=codes[start:stop], mode="clip")
+        # Places without a string have the code 0, so their rows are compared with the first string.
         return np.array_equal(string_of_place.take(places).view(kind), own.view(kind))
 
     return Factorized(codes, levels) if all(over_blocks(of_block, values.size, _FEW)) else None
@@ -223,5 +234,5 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
 
 
 def in_order(levels: list[Any]) -> list[Any]:
-    """Sort levels as those of rows are sorted."""
+    """Sort levels as :func:`factorize` sorts them, for tables that merge levels."""
     return _sorted_levels(np.arange(len(levels)), levels).levels

@@ -1,4 +1,9 @@
-"""Errors about arguments that a class or a function does not have, with the name that is meant."""
+"""Errors about arguments that a class or a function does not have, with the name that is meant.
+
+:func:`refuse_unknown` raises them: for ``__init__`` in the base class :class:`NamedArguments`, for
+``fit`` in ``base.py``. :func:`groups_by_name` is for metrics, whose error is about arguments that
+were passed without a name.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +22,10 @@ def refuse_unknown(
     owner: str,  # of the arguments, such as "FairKMeans" or "FairKMeans.fit"
     passed: Iterable[str],
     parameters: Mapping[str, Parameter],
-    remedies: Mapping[str, str] | None = None,  # a sentence for some names that are not there
+    # By an unknown name, the sentence that its error ends with in the place of a guess
+    remedies: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise for the first name that is none of the parameters, unless these take any name."""
+    """Raise for the first name in ``passed`` that is no parameter, unless there is ``**kwargs``."""
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in passed:
@@ -34,7 +40,7 @@ def refuse_unknown(
 class NamedArguments:
     """The base of classes whose errors about unknown arguments name the one that is meant."""
 
-    # A sentence for names that belong elsewhere.
+    # The ``remedies`` of refuse_unknown, for names that belong to another object.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -44,7 +50,7 @@ class NamedArguments:
         return super().__new__(cls)
 
 
-# What errors about arguments that a ``fit`` does not have say of some of them.
+# The ``remedies`` of refuse_unknown for ``fit``: names that users of other libraries try.
 OF_GROUPS = {
     "groups": "Sensitive attributes are passed as sensitive_features=, and the person of each row "
     "as units=.",
@@ -56,7 +62,7 @@ OF_GROUPS = {
 
 
 def groups_by_name(metric: Function) -> Function:
-    """Decorate a metric: the error about a third argument without a name says which one it is.
+    """Decorate a metric: passing the groups without a name raises an error that says how to.
 
     Audits, and methods that read labels and groups, are decorated in the same way.
     """

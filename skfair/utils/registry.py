@@ -1,7 +1,8 @@
 """Components that can be chosen by name: solvers, constraints, losses, score models.
 
-A component's file registers it with a decorator; parameter validation, documentation and the
-contract tests read the registry, so adding a component touches one file.
+A component's file registers it with a decorator. Parameter validation, documentation and the
+contract tests read the registry, so adding a component touches one file. Files are imported when a
+name is asked for that is not registered yet.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from skfair.utils.wings import names_of_wings
 
 T = TypeVar("T")
 
-# Algorithms of papers are wings, and register themselves when they are imported. This is the only
-# place that imports them.
+# Algorithms of papers are wings, and register themselves when they are imported. Registries that
+# have this name among their packages import them, and nothing else does.
 PAPERS = "skfair.papers"
 
 
@@ -40,10 +41,9 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,  # what the components are, for error messages ("solver")
-        # The packages (or single modules) whose files register them, the usual ones first, perhaps
-        # ``PAPERS``. They are imported when a name is asked for that those before do not have, so a
-        # file that is added there is found without an import elsewhere. So are the files of names
-        # that wings add to a package
+        # The packages (or single modules) whose files register them, perhaps PAPERS. The files of a
+        # package, and those that wings add to it, are imported if a name is asked for that is not
+        # registered by the packages before
         *packages: str,
     ) -> None:
         self._kind = kind
@@ -60,7 +60,7 @@ class Registry(Generic[T]):
 
         def add(component: T) -> T:
             earlier = self._components.get(name, component)
-            if str(earlier) != str(component):  # the module and the name of a class
+            if str(earlier) != str(component):  # they differ in module or name
                 raise ValueError(
                     f"There are two {self._kind}s named {name!r}: {earlier} and {component}. "
                     "Give the second one another name."
@@ -94,9 +94,10 @@ class Registry(Generic[T]):
         return iter(sorted(self._components))
 
     def _load(self, name: object = None) -> None:
-        """Import the packages until one of them has registered the name; all without one.
+        """Import packages until the name is registered; all of them if the name is None.
 
-        Python lets a thread wait for what another one is importing.
+        A package is taken off the list only after its import, so that another thread that asks in
+        between imports it too; Python makes it wait for the first one.
         """
         for package in tuple(self._to_import):
             if name in self._components:

@@ -1,7 +1,9 @@
 """Ask a fitted estimator for predictions, handing it the groups if it takes them.
 
 scikit-learn's own scorers cannot route metadata to ``predict``. A group-aware model that needs the
-groups at prediction would fail in them. All code of skfair that calls a model goes through here.
+groups at prediction would fail in them. Scorers, displays and audits, which call any model that a
+user passes, therefore call it by :func:`get_response`. If scikit-learn's code must call the model,
+:class:`GroupsInHand` wraps it. :func:`takes_groups` decides whether groups are handed over.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ _RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
+    """Return the first of the wanted methods that an estimator has; raise if it has none."""
     if not isinstance(wanted, Sequence):
         raise TypeError(f"response_method must be a name or a list of names, got {wanted!r}.")
     names = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -37,8 +40,11 @@ def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
 
 
 def _reads_from_columns(estimator: object, param: str) -> bool:
-    """Whether an estimator finds its groups, or strata, in columns of X."""
-    sensitive = getattr(estimator, "sensitive", None)  # names, or an object that has them
+    """Whether an estimator finds its groups, or strata, in columns of X.
+
+    ``param`` is "sensitive_features" or "control_features".
+    """
+    sensitive = getattr(estimator, "sensitive", None)  # names of columns, or a Sensitive
     name, other = {"sensitive_features": ("columns", sensitive)}.get(
         param, ("control_features", None)
     )
@@ -48,8 +54,9 @@ def _reads_from_columns(estimator: object, param: str) -> bool:
 def takes_groups(estimator: object, method: str, param: str = "sensitive_features") -> bool:
     """Whether a prediction method of the estimator is to be handed the groups, or the strata.
 
-    With metadata routing on, meta-estimators answer for the estimators inside them; without it the
-    signature decides, for a pipeline that of its last step.
+    ``param`` is the argument that would get them. The signature of the method decides, or that of
+    the last step of a pipeline. With metadata routing on, other meta-estimators answer for the
+    estimators inside them.
     """
     # The predict of a fitted search takes X alone; it only calls that of its best estimator.
     estimator = getattr(estimator, "best_estimator_", estimator)
@@ -71,7 +78,10 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
 
 
 def layers(estimator: object) -> list[Any]:
-    """List an estimator and what it wraps, from the outside to the inside."""
+    """List an estimator and those inside it, from the outside to the inside.
+
+    Only fitted searches (``best_estimator_``) and pipelines (last step) are opened.
+    """
     estimators = [estimator]
     while True:
         inner = getattr(estimators[-1], "best_estimator_", None)
@@ -83,9 +93,10 @@ def layers(estimator: object) -> list[Any]:
 
 
 def positive_class(estimator: object, pos_label: ClassLabel = None) -> Any:
-    """Return the class that was asked for, else the positive one of a fitted classifier.
+    """Return ``pos_label`` if it is not None, else the positive class of a fitted classifier.
 
-    That is its ``pos_label_``, or else the second of two classes. None unless there are two.
+    The latter is its ``pos_label_`` or, if it has none, the second of its two classes. It is None
+    if the classifier does not have two classes.
     """
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     if pos_label is not None or len(classes) != 2:
@@ -102,7 +113,13 @@ def get_response(
     control_features: ColumnsLike | None = None,  # the same
     pos_label: ClassLabel = None,  # the positive class of a classifier; None for its own
 ) -> Any:
-    """Return labels, or 1-d scores that are larger for the positive class, for X."""
+    """Return predictions for X: what ``predict`` returns, or 1-d scores.
+
+    Scores of classifiers are larger for the positive class: the column of that class, or the
+    decision function, with its sign changed if the positive class is the first one. A classifier of
+    more than two classes has no such scores and raises. Other estimators' scores are returned as
+    they are.
+    """
     estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
     columns = {"sensitive_features": sensitive_features, "control_features": control_features}
@@ -116,7 +133,7 @@ def get_response(
         return response
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
-        k = classes.index(pos_label) if pos_label in classes else 0
+        k = classes.index(pos_label) if pos_label in classes else 0  # the example of the error
         raise ValueError(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
             f"{len(classes)} classes {classes}. Compare one of them with the rest, by true labels "
@@ -137,7 +154,10 @@ def get_response(
 
 
 class GroupsInHand:
-    """A fitted model that can be asked with X alone, as scikit-learn's scorers do."""
+    """A fitted model with the groups of some rows, for code that calls ``predict(X)`` alone.
+
+    The groups are handed to the methods that take them, and must be those of the rows of X.
+    """
 
     def __init__(self, model: object, groups: Any) -> None:
         self._model, self._groups = model, groups

@@ -2,6 +2,9 @@
 
 With metadata routing on, the estimator inside gets what it has requested. Without it, it gets the
 weights if its fit takes them, and whatever else was passed to the fit of the meta-estimator.
+
+Meta-estimators call :func:`fit_arguments` in ``fit`` for each estimator inside, return
+:func:`router_to` from ``get_metadata_routing``, and call :func:`refuse_misspelt` before.
 """
 
 from __future__ import annotations
@@ -27,8 +30,12 @@ def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
 
 
 def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None:
-    """Raise if a parameter for the estimator inside is a misspelt argument of ``fit`` itself."""
-    own = list(signature(owner.fit).parameters)[2:]
+    """Raise if a name in ``metadata`` seems to be a misspelt argument of the owner's ``fit``.
+
+    Nothing is raised for an argument that the estimator inside takes, or for names of parameters
+    of pipeline steps (``step__name``).
+    """
+    own = list(signature(owner.fit).parameters)[2:]  # all but X and y
     for name in metadata:
         hint = f" {OF_GROUPS[name]}" if name in OF_GROUPS else did_you_mean(name, own)
         if hint and "__" not in name and not has_fit_parameter(inside, name):
@@ -41,11 +48,12 @@ def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None
 def fit_arguments(
     owner: object,
     inside: object,
-    # Weights of the rows; handed on unless the estimator does not take or want them
+    # Weights of the rows, handed on if the estimator takes them and has not refused them
     sample_weight: ColumnLike | None,
-    # What else was passed to the fit of the meta-estimator, for the estimator inside
+    # Further arguments of the meta-estimator's fit, meant for the estimator inside
     metadata: Mapping[str, Any],
-    # What the meta-estimator reads itself, and hands on only if it is requested
+    # Arguments that the meta-estimator reads itself. They are handed on only if metadata routing is
+    # on and the estimator has requested them
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the metadata with which an estimator inside another is fitted."""
@@ -63,7 +71,8 @@ def fit_arguments(
     fit_params = dict(
         router.route_params(caller="fit", params={**routed, **metadata})["inside"]["fit"]
     )
-    # Weights that nothing was said of are handed on, as without routing.
+    # If the estimator inside neither requests nor refuses weights (its request is None), they are
+    # handed on, as without routing.
     is_refused = getattr(request, "fit", None) is not None and (
         request.fit.requests.get("sample_weight") is not None
     )

@@ -1,8 +1,15 @@
-"""A number between 0 and 1 for each row that depends on its values only.
+"""A number between 0 and 1 for each row that depends on its values only: :func:`row_draws`.
+
+It is used in the place of random draws (to assign rows at random, in the same way at every
+prediction), to sort rows whatever their order, and to find equal rows.
 
 It is the same in any batch, process and order of columns, and for values that compare equal, of
 whatever type: 1, 1.0 and True; 0.0 and -0.0; a category and its text; NaN, None and other missing
 values. Numbers count in single precision, so a table that was stored in it gives the same.
+
+Each value becomes a 64-bit *word*: the bits of a number, or a hash of a text. The word of the
+number 0 is 0. The hash of a row is the sum over its columns of the mixed (value word XOR name
+word), and zeros are left out, so that sparse rows need only their entries.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray
 
-# Multipliers and shifts of the finaliser of SplitMix64, which turns each bit into all others.
+# Shifts and multipliers of the finaliser of SplitMix64, which makes each bit depend on all others.
 _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST_SHIFT = np.uint64(31)
 _WORDS = NDArray[np.uint64]
@@ -42,7 +49,7 @@ def row_draws(rows: Any, names: Sequence[Any] | None, key: int) -> FloatArray:
     Returns
     -------
     draws : ndarray of shape (n_samples,)
-        About as if drawn at random.
+        The numbers, which look like independent uniform draws. Equal rows have equal numbers.
     """
     total = np.zeros(_num_samples(rows), np.uint64)
     if sparse.issparse(rows):
@@ -61,6 +68,11 @@ def row_draws(rows: Any, names: Sequence[Any] | None, key: int) -> FloatArray:
 
 
 def _columns(rows: Any, names: Sequence[Any] | None) -> Iterator[tuple[Any, Any, _WORDS]]:
+    """Yield for each column of dense rows its name, the rows that are not 0, and their words.
+
+    Columns of texts are a single column, and dicts have a column for each key. An array of more
+    than two dimensions is flattened to two.
+    """
     if hasattr(rows, "columns"):
         for j, name in enumerate(rows.columns):
             yield j if names is None else name, *_not_zero(_safe_indexing(rows, j, axis=1))
@@ -85,7 +97,10 @@ def _columns(rows: Any, names: Sequence[Any] | None) -> Iterator[tuple[Any, Any,
 
 
 def _not_zero(column: Any, rows: Any = None) -> tuple[Any, _WORDS]:
-    """Return the rows that are not 0, as absent entries of sparse rows are, and their words."""
+    """Return the rows with a word that is not 0, and the words.
+
+    ``rows`` are the rows of the values in the column; if None, it has a value for every row.
+    """
     words = _words(column)
     if rows is None and words.all():
         return slice(None), words
@@ -114,6 +129,7 @@ def _words(column: Any) -> _WORDS:
 
 
 def _word_of_value(value: Any) -> np.uint64:
+    """Return the word of a single value of any type."""
     if isinstance(value, Real):
         return np.uint64(_word_of_numbers(np.array([value], dtype=np.float64))[0])
     return _word_of_text(str(value))
@@ -124,11 +140,12 @@ def _word_of_numbers(values: FloatArray) -> _WORDS:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     single += 0.0  # -0.0 becomes 0.0
-    single[np.isnan(single)] = np.nan  # of all the bits that mean it, the usual ones
+    single[np.isnan(single)] = np.nan  # NaN has many bit patterns: take one
     return np.asarray(single.view(np.uint32), dtype=np.uint64)
 
 
 def _word_of_text(text: str) -> np.uint64:
+    """Return 64 bits of a hash of a text that is the same in every process."""
     from hashlib import blake2b
 
     return np.uint64(int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little"))

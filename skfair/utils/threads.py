@@ -4,6 +4,13 @@ Passes are cut into blocks of rows whose size does not depend on the number of t
 takes the next block, and the results are put together in the order of the blocks. So results are
 the same bits with any number of threads, and a thread that another program holds up delays no more
 than its block.
+
+Code that passes over rows calls :func:`over_blocks`, or one of its short forms :func:`added`,
+:func:`for_groups` and :func:`looked_up`. Methods that fit are decorated: by
+:func:`one_blas_thread` if they make many small products, by :func:`one_thread_if_few` if they fit
+models of other packages, by :func:`one_thread` if their result must not depend on threads. A
+decorated function is a *scope* (``_Scope``): libraries are limited while it runs, and the threads
+that help with its passes are started once and end with it.
 """
 
 from __future__ import annotations
@@ -34,29 +41,35 @@ T = TypeVar("T")
 D = TypeVar("D", bound=np.generic)
 Number = TypeVar("Number", float, NDArray[Any])
 
-# Rows per block, if a row takes about a nanosecond or ten.
+# Rows per block, for passes that take from about one to ten nanoseconds per row.
 BLOCK = 1 << 16
-# Other people's models are fitted to this many values with one thread of linear algebra, too.
+# Up to this many values in X, one_thread_if_few limits linear algebra to one thread.
 FEW_VALUES = 4_000_000
-# And to so few with one thread at all.
+# Up to this many, it limits all libraries.
 FEWER_VALUES = 100_000
-# Seconds after which a thread that waits for others looks by itself; they wake it before.
+# Seconds after which a thread that waits for a sign of others checks by itself if they are done.
 _LONGEST_WAIT = 0.05
-# How many threads were allowed before the library was limited to one, in the thread that limits it.
+# How many threads a pass in this thread may use: set in a scope, before it limits the libraries,
+# and to 1 in threads that help. None outside of scopes, where allowed_threads asks.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
-# The outermost scope, whose threads help with the passes inside.
+# The outermost scope that this thread is in, whose pool helps with all passes; None outside.
 _helpers: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("helpers", default=None)
-# What went wrong elsewhere in the pass that this thread helps with.
+# The errors of the pass that this thread helps with, shared by all threads of the pass.
 _errors: contextvars.ContextVar[list[BaseException]] = contextvars.ContextVar("errors")
 
 
 def _controller() -> ThreadpoolController:
+    """Return the libraries with threads of their own that are loaded now."""
     return _controller_of("sklearn.utils._openmp_helpers" in sys.modules)
 
 
 @functools.cache
 def _controller_of(has_openmp: bool) -> ThreadpoolController:
-    """Find the libraries, once, and again with those of scikit-learn: it takes milliseconds."""
+    """Find the libraries, which takes milliseconds.
+
+    The argument is only the key of the cache: they are found again when scikit-learn has loaded
+    OpenMP.
+    """
     return ThreadpoolController()
 
 
@@ -69,14 +82,14 @@ def _n_processors() -> int:
 def allowed_threads() -> int:
     """Return how many threads a pass may use.
 
-    As many as ``OMP_NUM_THREADS``, ``NUMBA_NUM_THREADS``, threadpoolctl and the processors allow;
-    one inside the workers of joblib, and wherever the caller is a thread of its own, as with Dask:
+    As many as ``OMP_NUM_THREADS``, ``NUMBA_NUM_THREADS``, threadpoolctl and the processors allow.
+    One inside the workers of joblib, and in any thread but the main one, such as those of Dask:
     their number was chosen to fill the processors.
     """
     if threading.current_thread() is not threading.main_thread():
         return 1
     n_threads = _allowed.get()
-    if n_threads is not None:  # whoever set it has asked joblib: to ask takes 0.02 ms
+    if n_threads is not None:  # the scope that set it has asked joblib, which takes 0.02 ms
         return n_threads
     if joblib.parallel.get_active_backend()[0].nesting_level:
         return 1
@@ -90,8 +103,8 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     """Return ``function(start, stop)`` for each block of rows, in their order, made by threads.
 
     The function should spend its time where Python lets other threads run: in kernels, products and
-    numpy's operations on arrays, and a block should take more than 0.1 ms: to wake a thread takes a
-    few hundredths. Inside it nothing uses more than one thread.
+    numpy's operations on arrays. A block should take more than 0.1 ms, because to wake a thread
+    takes a few hundredths. Passes inside the function use one thread.
 
     Examples
     --------
@@ -101,7 +114,7 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     >>> over_blocks(lambda start, stop: float(values[start:stop].sum()), 10, block=4)
     [6.0, 22.0, 17.0]
     """
-    if _errors.get(()):
+    if _errors.get(()):  # this is a pass within a pass that has failed: end it as well
         raise _AbandonedError
     if 0 < n_rows <= block:
         return [function(0, n_rows)]
@@ -129,7 +142,9 @@ def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> 
 
 
 def for_groups(function: Callable[[T], R], items: Sequence[T], n_rows: int) -> list[R]:
-    """Return a function of each item, all of which have this many rows; threads share them if many.
+    """Return ``function(item)`` for each item; threads share the items if rows are many.
+
+    An item stands for a group, or other work on all ``n_rows`` rows.
 
     Examples
     --------
@@ -143,7 +158,7 @@ def for_groups(function: Callable[[T], R], items: Sequence[T], n_rows: int) -> l
 
 
 def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
-    """Return ``table[codes]`` for codes from 0 on.
+    """Return ``table[codes]``, computed by threads. Codes must not be negative or too large.
 
     Examples
     --------
@@ -163,14 +178,14 @@ def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
 
 
 class _AbandonedError(BaseException):
-    """Ends what a thread does for a pass of which another part failed, or was interrupted."""
+    """Raised in a thread that helps with a pass, if another block failed or was interrupted."""
 
 
 def _set_threads(library: Any, number: int) -> None:
     """Set the threads of a library, from any thread of Python.
 
     threadpoolctl 3.8 lets only the first thread that sets them do so, as long as it lives. Here the
-    one that comes last has to put back what the first one set.
+    thread that releases the limit last puts it back, which may be another one.
     """
     getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
@@ -184,8 +199,9 @@ class _BlasLimit:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._holders: dict[object, int] = {}  # and their threads
-        self._before: dict[str, tuple[Any, int]] = {}  # limits of libraries, by their files
+        self._holders: dict[object, int] = {}  # scopes, and the thread that each runs in
+        # Each limited library, by its file, and its number of threads before; empty if none is
+        self._before: dict[str, tuple[Any, int]] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._lock.acquire,
@@ -194,7 +210,7 @@ class _BlasLimit:
             )
 
     def n_threads(self, library: Any) -> int:
-        """Return the threads that a library may use when nobody limits it here."""
+        """Return how many threads a library would use if nobody limited it here."""
         known = self._before.get(library.filepath)
         return int(library.num_threads if known is None else known[1])
 
@@ -210,20 +226,21 @@ class _BlasLimit:
                     _set_threads(library, 1)
 
     def release(self, holder: object) -> None:
-        """Put limits back if nobody else holds them; once more does no harm."""
+        """Put limits back if nobody else holds them. It may be called twice."""
         with self._lock:
             self._holders.pop(holder, None)
             if not self._holders:
                 self._restore()
 
     def _restore(self) -> None:
+        """Put back the threads of each library; an interrupt in between loses none."""
         while self._before:
             path, (library, number) = next(iter(self._before.items()))
             _set_threads(library, number)
             del self._before[path]
 
     def _stay_alone(self) -> None:
-        """Forget holders that are threads of the parent process."""
+        """In a forked child, forget holders of other threads: only this one lives on here."""
         me = threading.get_ident()
         self._holders = {holder: thread for holder, thread in self._holders.items() if thread == me}
         if not self._holders:
@@ -235,15 +252,16 @@ _BLAS = _BlasLimit()
 
 
 class _Scope:
-    """Settings that hold while a function runs, and the earlier ones.
+    """Limits that hold while a decorated function runs, and the earlier settings to restore.
 
-    Libraries use one thread, of which OpenMP keeps the number by thread; one set of threads helps
-    with all passes inside. To start a thread takes 0.1 ms: with 16 that were started anew every
-    pass took 1.5 ms longer, to wake 16 takes 0.06. They wait without using a processor, and none is
-    left at the end.
+    BLAS is limited by ``_BLAS``, for the whole process. OpenMP keeps its number of threads for each
+    thread of Python, so it is set and restored here. The outermost scope has a pool of threads that
+    help with all passes inside. To start a thread takes 0.1 ms: if 16 were started for every pass,
+    each took 1.5 ms longer, while to wake 16 takes 0.06. They wait without using a processor, and
+    none is left at the end.
     """
 
-    def __init__(self, of: str | None) -> None:
+    def __init__(self, of: str | None) -> None:  # "blas", or None for all libraries
         self._allowed, self._helpers = _allowed.get(), _helpers.get()
         self._pool: ThreadPoolExecutor | None = None
         self._others: list[tuple[Any, int]] = []
@@ -265,7 +283,7 @@ class _Scope:
         _BLAS.hold(self)
 
     def leave(self) -> None:
-        """Restore all of it, and let the threads end; once more does no harm."""
+        """Restore all settings, and let the threads end. It may be called twice."""
         _BLAS.release(self)
         for library, number in self._others:
             library.set_num_threads(number)
@@ -275,7 +293,7 @@ class _Scope:
         _allowed.set(self._allowed)
 
     def ask(self, tasks: list[Callable[[], None]]) -> None:
-        """Give each task to a thread; nobody waits for one that does not begin in time."""
+        """Give tasks to the pool. A task may begin late, or never if the scope ends before."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_allowed.get())  # it starts them when they are needed
         for task in tasks:
@@ -285,19 +303,21 @@ class _Scope:
 def _made_by_threads(
     function: Callable[[int, int], R], starts: range, n_rows: int, n_threads: int
 ) -> list[R]:
-    """Let this thread and others take blocks until none is left; raise what one of them raised.
+    """Let this thread and helpers take blocks until none is left; raise the first error of any.
 
-    A thread that never begins, as in a fork, where there are no others, has taken no block.
+    This thread does not wait for helpers, but for blocks that helpers have begun. So a helper that
+    never begins, as after a fork, where other threads do not live on, delays nothing.
     """
     made: dict[int, R] = {}
     errors: list[BaseException] = []
     waiting, lock = iter(starts), threading.Lock()
-    # Blocks that others have begun, and those that they have ended, with a sign for each of these.
+    # Blocks that helpers have begun and ended; they put a sign into the queue for each that ended.
     begun: list[int] = []
     ended: list[int] = []
     signs: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def next_block(taken: list[int]) -> int | None:
+        """Take a block, and note it in a list; None if none is left or one has failed."""
         with lock:
             start = None if errors else next(waiting, None)
             if start is not None:
@@ -311,6 +331,7 @@ def _made_by_threads(
             errors.append(error)
 
     def help_out() -> None:
+        """Take blocks in a thread of the pool."""
         _allowed.set(1)
         _errors.set(errors)
         while (start := next_block(begun)) is not None:
@@ -319,16 +340,18 @@ def _made_by_threads(
             signs.put(None)
 
     def work() -> None:
+        """Take blocks in this thread. Nobody waits for them, so they are not noted."""
         _allowed.set(1)
         while (start := next_block([])) is not None:
             make(start)
 
     def wait() -> None:
+        """Wait until all blocks that helpers have begun are ended."""
         while len(ended) < len(begun):
             with contextlib.suppress(queue.Empty):
                 signs.get(timeout=_LONGEST_WAIT)
 
-    # Each thread gets the settings of numpy's errors that hold here.
+    # Each thread gets a copy of the context variables here, such as numpy's settings of errors.
     own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
     helpers = _helpers.get()
     assert helpers is not None  # of the scope
@@ -380,7 +403,7 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
-    """Limit some libraries, or all of them, while the function runs; passes keep their threads."""
+    """Limit libraries (``of`` as in ``_Scope``) while the function runs; passes keep threads."""
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -391,7 +414,7 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
         finally:
             try:
                 scope.leave()
-            except BaseException:  # an interrupt comes while it is left
+            except BaseException:  # an interrupt came while settings were restored: do it again
                 scope.leave()
                 raise
 
@@ -401,12 +424,14 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
 def one_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
     """Decorate the ``fit`` of an estimator around another one: a small table gets one thread.
 
-    The models inside make as many products as their makers like. On two idle cores, one thread of
-    linear algebra was never slower up to 10 million values (logistic regressions by L-BFGS and
-    Newton, networks, discriminants), and up to 4 times faster; beside two spinning processes it was
-    up to 20 times faster. Boosted trees and k-means have threads of their own: of 100,000 values
-    and fewer, two took up to 1.5 times as long as one, and beside other programs 3 to 10 times.
-    Larger tables get the threads that the user allows.
+    If X has at most ``FEWER_VALUES`` values, all libraries use one thread. If it has at most
+    ``FEW_VALUES``, linear algebra does. If it has more, or its size is not known, the threads are
+    those that the user allows. The models inside are from other packages, and may make many small
+    products. On two idle cores, one thread of linear algebra was never slower up to 10 million
+    values (logistic regressions by L-BFGS and Newton, networks, discriminants), and up to 4 times
+    faster. Beside two spinning processes it was up to 20 times faster. Boosted trees and k-means
+    have threads of their own: with 100,000 values and fewer, two threads took up to 1.5 times as
+    long as one, and beside other programs 3 to 10 times.
     """
     limited, more_limited = (_on_one_thread(fit, of) for of in ("blas", None))
 
@@ -416,7 +441,8 @@ def one_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
         # Tables that are read in blocks may not know their number of rows.
         is_known = isinstance(shape, tuple) and all(isinstance(n, Integral) for n in shape)
         size = math.prod(shape) if is_known else math.inf
-        few = limited if size > FEWER_VALUES else more_limited
-        return (fit if size > FEW_VALUES else few)(*args, **kwargs)
+        if size > FEW_VALUES:
+            return fit(*args, **kwargs)
+        return (limited if size > FEWER_VALUES else more_limited)(*args, **kwargs)
 
     return either

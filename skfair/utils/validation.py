@@ -1,6 +1,9 @@
 """Checks of labels, scores and weights that metrics and estimators share.
 
-Each returns a plain numpy array, or raises an error that names the argument.
+Checks of columns (``one_dimensional``, ``check_labels``, ``check_positive``, ``check_scores``,
+``check_weights``) return the values in a form that the rest computes with. Checks of options
+(``check_number``, ``check_limit`` and others) mostly return nothing. All raise an error that names
+the argument.
 """
 
 from __future__ import annotations
@@ -17,20 +20,25 @@ from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.warn import warn_user
 
-# Labels that say themselves which class is positive: 1, which True equals. This is the rule of all
-# metrics, estimators, audits and monitors: others, such as 1 and 2 or text, need a pos_label.
+# If all labels are in one of these sets, 1 is the positive class (True equals 1). All metrics,
+# estimators, audits and monitors have this rule. Other labels, such as 1 and 2 or text, need a
+# pos_label.
 CLEAR_LABELS = ({0, 1}, {-1, 1})
-# A limit on a difference of rates that is larger than this is rather meant as a ratio. The usual
+# A limit on a difference of rates that is larger than this was probably meant as a ratio. The usual
 # ratios are 0.8 and 0.9, and the usual limits on a difference are at most 0.2.
 LOOSE = 0.5
-# Weights that are all smaller have sums of which 1 / sum may overflow.
+# If all weights are smaller than this, 1 / (their sum) may overflow.
 _SMALLEST = 1e-290
 
 
 def one_dimensional(
     values: Any, name: str, n_samples: int | None = None, *, may_be_empty: bool = False
 ) -> Any:
-    """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes."""
+    """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes.
+
+    A table with one column is taken. ``name`` is what errors call the values, and with
+    ``n_samples`` another number of rows raises.
+    """
     if values is None:
         raise ValueError(f"{name} is None. Pass one value per row.")
     try:
@@ -65,7 +73,10 @@ def one_dimensional(
 
 
 def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factorized:
-    """Encode class or cluster labels; missing labels and wrong lengths raise."""
+    """Encode class or cluster labels; missing labels and wrong lengths raise.
+
+    Returns the code of each row, and the sorted labels that the codes number.
+    """
     array = one_dimensional(values, name, n_samples)
     factorized = factorize(array)
     if factorized.codes.min(initial=0) < 0:
@@ -79,7 +90,11 @@ def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factor
 def check_clusters(
     labels: ColumnLike, n_clusters: int | None = None, n_samples: int | None = None
 ) -> tuple[IntArray, int]:
-    """Encode the labels; with ``n_clusters`` they are the codes themselves."""
+    """Return the cluster of each row as a code, and the number of clusters.
+
+    If ``n_clusters`` is None, any labels are read, and only clusters with rows count. Otherwise the
+    labels must be integers in ``range(n_clusters)`` and are the codes; clusters may be empty.
+    """
     codes, levels = check_labels(labels, "labels", n_samples)
     if n_clusters is None:
         return codes, len(levels)
@@ -106,9 +121,10 @@ def positive_codes(
 ) -> IntArray:
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
-    Without a ``pos_label`` the labels must say which class is positive. A ``pos_label`` must occur
-    here or among ``other_levels`` (those of the true labels, when predictions are read); a
-    constant sample may lack it.
+    If ``pos_label`` is None, the labels must be in a set of ``CLEAR_LABELS``. Otherwise it must
+    occur among these labels or ``other_levels``, the labels that they are compared with (the true
+    ones if these are predicted, and the other way round). It may be missing if all rows have the
+    same label.
     """
     codes, levels = factorized
     if not isinstance(pos_label, Hashable):
@@ -119,7 +135,7 @@ def positive_codes(
         _check_known(name, levels, pos_label, other_levels)
     pos_label = 1 if pos_label is None else pos_label
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
-    if len(levels) == 2 and is_positive[1] and not is_positive[0]:
+    if len(levels) == 2 and is_positive[1] and not is_positive[0]:  # codes are right as they are
         return codes
     return is_positive[codes]
 
@@ -127,7 +143,10 @@ def positive_codes(
 def _check_known(
     name: str, levels: Sequence[Any], pos_label: ClassLabel, other_levels: Sequence[Any]
 ) -> None:
-    """Raise for labels without a positive class, and for a positive class that is no label."""
+    """Raise if labels do not show a positive class, or if ``pos_label`` is none of them.
+
+    Only :func:`positive_codes` calls it, when it cannot tell at once that all is well.
+    """
     between = [level for level in levels if isinstance(level, float) and level % 1]
     if len(levels) > 2 and between:
         raise ValueError(
@@ -155,7 +174,11 @@ def _check_known(
 
 
 def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
-    """Raise if no label is among those that it is compared with; a single one may be another."""
+    """Raise if true and predicted labels have none in common.
+
+    Nothing is raised if one of the two is constant and both are text, or both are not: predictions
+    may all be of a class that did not occur.
+    """
     kinds = {isinstance(level, str) for level in (*levels, *other_levels)}
     is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
     if levels and other_levels and set(levels).isdisjoint(other_levels) and not is_constant:
@@ -179,9 +202,10 @@ def check_scores(values: Any, name: str = "y_score", n_samples: int | None = Non
 
 
 def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> FloatArray | None:
-    """Return sample weights as float64, or None for no weights; negative or all-zero raise.
+    """Return sample weights as float64, or None for None; negative or all-zero weights raise.
 
-    Some of the weights (``are_all=False``) may all be 0.
+    A caller that has only some of the weights, such as those of a block, passes
+    ``are_all=False``: these may all be 0.
     """
     if values is None:
         return None
@@ -230,8 +254,8 @@ def check_limit(
     text: str,  # the limit as the user wrote it
     most: float = 1.0,  # the largest disparity that there can be
     *,
-    # How a smallest ratio is asked for; empty if it cannot be; None if this is no limit on a
-    # difference
+    # Advice of how to limit a ratio instead, "" if there is no way to; None if the limit is not on
+    # a difference of rates, so that no warning is needed
     ratio: str | None = None,
 ) -> None:
     """Raise if a limit is above all disparities; warn if it limits next to nothing.
@@ -263,7 +287,7 @@ def check_probability(value: object, name: str) -> None:
 
 
 def is_strict(zero_division: object) -> bool:
-    """Whether an undefined rate is an error; the other choice is NaN."""
+    """Whether an undefined rate raises: true for "raise", false for NaN; raise for others."""
     if isinstance(zero_division, str) and zero_division == "raise":
         return True
     if isinstance(zero_division, Real) and np.isnan(float(zero_division)):
@@ -280,14 +304,17 @@ def check_numbers(values: Any, name: str) -> FloatArray:
 
 
 def check_names(values: Any, name: str) -> list[str]:
-    """Return a list of names as text; the name of a function is its own."""
+    """Return a list of names as text; functions are given by their ``__name__``."""
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise TypeError(f"{name} must be a list of names, got {values!r}.")
     return [str(getattr(value, "__name__", value)) for value in values]
 
 
 def check_layers(sizes: Sequence[int], what: str) -> tuple[int, ...]:
-    """Return the sizes of the hidden layers of a network, of which there may be none."""
+    """Return the sizes of the hidden layers of a network as a tuple; it may be empty.
+
+    ``what`` is what the error calls them.
+    """
     layers = np.atleast_1d(np.asarray(sizes))
     if layers.size and (layers.dtype.kind not in "iu" or layers.ndim > 1 or layers.min() < 1):
         raise ValueError(f"{what} must be positive integers, got {sizes!r}.")

@@ -1,4 +1,8 @@
-"""Warnings that point at the line of the user, however many layers lie in between."""
+"""Warnings that point at the line of the user, however many layers lie in between.
+
+All warnings of the package are given by :func:`warn_user`. Inside ``with unwanted(...)`` it gives
+none of some kinds. ``with hidden(...)`` is for warnings of other packages.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,21 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
-# Frames in the folders of these packages are not the user's. None is imported here: what calls us
-# is loaded, and kernels, which warn too, load in a third of the time without scikit-learn.
+# Frames in the folders of these packages are not the user's. The packages are not imported here: if
+# one calls us it is loaded, and kernels, which warn too, load in a third of the time without
+# scikit-learn.
 _PACKAGES = ("skfair", "sklearn", "joblib")
 
-# Code of functions whose caller is the user, even where what they call is not in these folders.
+# Code of functions decorated by `entrance`: their caller is the user, although frames further in
+# may lie outside these folders.
 _ENTRANCES: set[CodeType] = set()
 
 # The kinds of warnings that :func:`warn_user` does not give, in this thread.
 _unwanted: contextvars.ContextVar[tuple[type[Warning], ...]] = contextvars.ContextVar(
     "unwanted", default=()
 )
-# How many threads hide warnings of other packages by each filter, and the lists that it was put
-# into; the lock guards both.
+# For each filter of `hidden`, the number of threads that need it now, and the lists of filters that
+# it was put into. The lock guards both.
 _hiding: Counter[tuple[Any, ...]] = Counter()
 _lists: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
 _LOCK = threading.Lock()
@@ -62,13 +68,13 @@ def warn_user(
 
 
 def is_unwanted(category: type[Warning]) -> bool:
-    """Whether warnings of this package and of a kind are not given here."""
+    """Whether this thread is inside ``unwanted`` of this kind; saves work for a warning."""
     return issubclass(category, _unwanted.get())
 
 
 @contextmanager
 def unwanted(*categories: type[Warning]) -> Iterator[None]:
-    """Give no warnings of this package and of some kinds: what other threads do is warned of.
+    """Give no warnings of this package of these kinds, in this thread only.
 
     Examples
     --------
@@ -87,9 +93,9 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
 def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """Hide warnings of other packages that begin with a message, in any number of threads.
 
-    Filters belong to the whole process. Where ``warnings.catch_warnings`` overlaps in two threads,
-    the filters of one stay behind; here the last thread takes away what the first has added, also
-    from a list that code of others has set aside meanwhile.
+    Filters belong to the whole process. If ``warnings.catch_warnings`` of two threads overlap, the
+    filters of one stay behind. Here the first thread adds the filter and the last one removes it,
+    also from a list of filters that other code has put aside in between.
 
     Examples
     --------
@@ -100,7 +106,8 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """
     entry = ("ignore", re.compile(message, re.IGNORECASE), category, None, 0)
     with _LOCK:
-        is_ours = bool(_hiding[entry]) or entry not in warnings.filters  # or else the user's
+        # A filter that was there before is the user's and must stay.
+        is_ours = bool(_hiding[entry]) or entry not in warnings.filters
         if is_ours:
             _hiding[entry] += 1
             warnings.filterwarnings("ignore", message, category)
@@ -117,9 +124,9 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:
-    """Return the code of a frame, of its caller, and so on, without those of an import.
+    """Return the code of a frame, of its caller, and so on, without frames of the import system.
 
-    ``warnings.warn`` does not count these either.
+    ``warnings.warn`` does not count those for its ``stacklevel`` either.
     """
     codes = []
     while frame is not None:

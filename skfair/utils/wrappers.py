@@ -1,6 +1,8 @@
 """Checks for meta-estimators that discard decisions or pass on only some columns to an estimator.
 
-scikit-learn does not tell an estimator what it is inside of, so the call stack is asked.
+scikit-learn does not tell an estimator which meta-estimator calls it, so the call stack is read.
+``predict_proba`` and ``decision_function`` of classifiers call :func:`warn_of_decider`, and cloning
+an estimator calls :func:`refuse_positions`.
 """
 
 from __future__ import annotations
@@ -18,20 +20,21 @@ from skfair.utils.warn import warn_user
 _THRESHOLD = "sklearn.model_selection._classification_threshold"
 _BAGGING = "sklearn.ensemble._bagging"
 _MULTICLASS = "sklearn.multiclass"
-# Modules that ask for probabilities and decide by them, and how a warning names who asks.
+# Modules that decide by probabilities of the classifiers inside, and what a warning calls them.
 _DECIDERS = {
     _THRESHOLD: "A classifier with a threshold",
     "sklego.meta.thresholder": "A classifier with a threshold",
     "sklearn.ensemble._voting": "Soft voting",
     _BAGGING: "Bagging",
 }
-# Modules whose ``predict`` compares scores of any kind with each other, or with a number but 0.
+# Modules whose ``predict`` compares scores with each other or with a number other than 0, by which
+# the limits of the classifier are lost whatever the scores are.
 _RECUTTERS = {
     _THRESHOLD: "A classifier with a threshold",
     _MULTICLASS: "A classifier of several classes made of binary ones",
     "sklearn.calibration": "A calibrated classifier",
 }
-# Modules that only pass a call on: who asks is further up the stack.
+# Modules that only pass a call on. The one that asks is further up the stack.
 _BETWEEN = (
     "skfair.",
     "functools",
@@ -43,7 +46,7 @@ _BETWEEN = (
     "sklearn.pipeline",
     "sklearn.utils.",
 )
-# Modules that fit clones on some of the columns, and how an error names them.
+# Modules that fit clones on some of the columns, and what an error calls them.
 _DROPPERS = {
     "sklearn.feature_selection._rfe": "Recursive feature elimination",
     "sklearn.feature_selection._sequential": "Sequential feature selection",
@@ -54,8 +57,8 @@ _DROPPERS = {
 def warn_of_decider(estimator: object, scores: str) -> None:
     """Warn if a meta-estimator decides by scores of the estimator and discards its decisions.
 
-    ``scores`` says which: "probabilities", which are those without limits, or "scores", which keep
-    the limits if they are compared with 0.
+    ``scores`` says what the meta-estimator asks for: "probabilities", which are those without
+    limits, or "scores", of which the sign is the decision within the limits.
     """
     frame: Any = sys._getframe(1)
     while (name := _module(frame)).startswith(_BETWEEN) and frame.f_back:
@@ -65,6 +68,8 @@ def warn_of_decider(estimator: object, scores: str) -> None:
         while _module(frame) == name and frame.f_code.co_name != "predict":
             frame = frame.f_back
         owner = frame.f_locals.get("self") if _module(frame) == name else None
+        # The limits are kept if the call is not from ``predict`` of the module, or if the sign of
+        # the score decides: one-vs-rest with two classes, a threshold left at "auto".
         is_binary = name == _MULTICLASS and len(getattr(owner, "classes_", ())) == 2
         is_kept = owner is None or is_binary or getattr(owner, "threshold", None) == "auto"
         who = None if is_kept else _RECUTTERS[name]
@@ -79,7 +84,10 @@ def warn_of_decider(estimator: object, scores: str) -> None:
 
 
 def refuse_positions(owner: str, columns: Iterable[Any]) -> None:
-    """Raise if columns are given by position inside what fits clones on some columns only."""
+    """Raise if columns are given by position, and a meta-estimator on the stack drops columns.
+
+    The positions would then mean other columns. ``owner`` is what the error calls the estimator.
+    """
     flat = (column for some in columns for column in np.ravel(np.asarray(some, dtype=object)))
     positions = [column for column in flat if isinstance(column, Integral)]
     frame: Any = sys._getframe(1) if positions else None
