@@ -3,7 +3,10 @@
 ``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
 leaves the estimator as it was if the fit fails or is interrupted. :func:`report_iterations` makes
 the function that a solver calls after each iteration out of the estimator's callback context, so
-``ProgressBar`` and ``ScoringMonitor`` follow every solver. :mod:`skfair.read` reads the rows.
+scikit-learn's ``ProgressBar`` and ``ScoringMonitor`` follow every solver.
+:class:`SensitiveFeaturesMixin` is the base class of all estimators with the parameter
+``sensitive``: it stores what :mod:`skfair.read` has read, makes ``summary_``, and handles cloning
+and pickling.
 """
 
 from __future__ import annotations
@@ -68,12 +71,12 @@ def fit_method(method: Method) -> Method:
     @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_unknown(f"{type(self).__name__}.{method.__name__}", kwargs, parameters, OF_GROUPS)
-        before = vars(self).copy()
+        before = vars(self).copy()  # restored if the fit fails
         args = tuple(map(from_arrow, args))
         kwargs = {name: from_arrow(value) for name, value in kwargs.items()}
         try:
             _refuse_truth_values(self)
-            with config_context(array_api_dispatch=False):  # tensors are converted
+            with config_context(array_api_dispatch=False):  # scikit-learn converts tensors to numpy
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
             passed = dict(zip(parameters, (self, *args), strict=False)) | kwargs
@@ -107,8 +110,11 @@ def _refuse_truth_values(estimator: Any) -> None:
 
 
 def _left_out(estimator: Any, X: Any) -> list[Any]:
-    """Return the names of the columns of a table that are kept out of the model."""
-    with suppress(AttributeError, TypeError, ValueError):  # the error says what is wrong with them
+    """Return the names of the columns of a table that are kept out of the model, for an error.
+
+    The list is empty if X or ``sensitive`` is wrong: the error of the fit says so.
+    """
+    with suppress(AttributeError, TypeError, ValueError):
         asked = estimator._sensitive
         if asked.columns is not None and not asked.keep:
             return [X.columns[j] for j in column_positions(X, asked.columns)]
@@ -131,12 +137,15 @@ def report_iterations(
 ) -> Iterator[Callback]:
     """Open the fit task of an estimator and yield the callback for its solver.
 
-    The solver calls ``callback(state) -> stop`` once after each iteration.
+    The solver calls ``callback(state)`` once after each iteration, and stops if it returns True.
+    Each iteration is a task of its own for scikit-learn's callbacks. It must begin before the
+    iteration: the first one begins here, each next one at the end of the one before, and there are
+    at most ``max_iter``.
     """
     context = estimator._init_callback_context(max_subtasks=max_iter)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    open_task: Any = None
-    n_begun = 0
+    open_task: Any = None  # the task of the iteration that runs now
+    n_begun = 0  # number of iterations that have begun
 
     def begin() -> None:
         nonlocal open_task, n_begun
@@ -214,13 +223,14 @@ class SensitiveFeaturesMixin(NamedArguments):
     n_features_in_: int
     model_features_: NDArray[Any]
     groups_: NDArray[Any]
-    is_group_aware_: bool  # where decisions may use the groups
-    _group_levels: GroupLevels
-    _model_positions: IntArray | None
+    is_group_aware_: bool  # only of estimators whose decisions may use the groups
+    _group_levels: GroupLevels  # names of the groups, to encode new rows
+    _model_positions: IntArray | None  # columns of X that the model uses; None for all
 
-    if not TYPE_CHECKING:  # types of attributes are known
+    if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
+            """Raise NotFittedError for a fitted attribute before the fit."""
             is_fitted = any(own.endswith("_") for own in vars(self))
             is_made_by_fit = name.endswith("_") and not name.startswith("_")
             if is_fitted or not is_made_by_fit or hasattr(type(self), name):
@@ -232,6 +242,7 @@ class SensitiveFeaturesMixin(NamedArguments):
 
     @property
     def _sensitive(self) -> Sensitive:
+        """The parameter ``sensitive`` as an object, whichever form the user passed."""
         asked = self.sensitive
         return asked if isinstance(asked, Sensitive) else Sensitive(asked)
 
@@ -252,7 +263,10 @@ class SensitiveFeaturesMixin(NamedArguments):
         return ", ".join(filter(None, parts))
 
     def _keep(self, reading: Mapping[str, Any]) -> None:
-        """Store what later rows are read by, and nothing of the columns of an earlier fit."""
+        """Store ``TrainingData.reading``: what :mod:`skfair.read` needs to read later rows.
+
+        The names of an earlier fit are removed, since the columns of this fit may have none.
+        """
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(reading)

@@ -2,8 +2,11 @@
 
 A loss sees scores and targets only, never parameters or groups. Targets of classifiers are -1 and
 1. Margins are their product with the score. Every loss here is differentiable: those with a kink
-(hinge, absolute error) are smoothed over a stated width, and :meth:`Loss.exact` gives the value
-without smoothing, which is what is reported.
+(hinge, absolute error) are smoothed over a stated width. Solvers minimise the ``value`` that
+:meth:`Loss.parts` returns; limits and metrics read :meth:`Loss.exact`, without smoothing.
+
+Estimators get a loss by :func:`make_loss`, which checks a user's loss at a few points.
+:func:`check_loss` is the thorough check that users run themselves.
 """
 
 from __future__ import annotations
@@ -28,10 +31,11 @@ __all__ = [
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
 
-# Half the distance of the scores whose values are compared, and the error that this and rounding
-# may make. Smooth losses of scores around 1 have errors of 1e-9, and a wrong factor one of about 1.
+# Derivatives are compared with (f(s + _STEP) - f(s - _STEP)) / (2 _STEP), and may differ from it by
+# _CLOSE. Smooth losses of scores around 1 differ by 1e-9, losses with a wrong factor by about 1.
 _STEP, _CLOSE = 1e-5, 1e-4
-# Points of a check, and how many of them may lie that close to a kink of the loss.
+# check_loss tries this many points. At _AT_KINKS of them the derivative may be wrong, because a
+# kink of the loss may lie within _STEP.
 _POINTS, _AT_KINKS = 60, 2
 
 
@@ -62,16 +66,17 @@ class Loss(ABC):
     """A loss of one row."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"classification"})  # where the loss makes sense
-    # Power of the unit of the targets that is the unit of the loss; 0 if it has none
+    # If targets are measured in a unit, the loss is in this power of it: 2 for squared errors, 0 if
+    # the loss has no unit
     degree: ClassVar[int] = 0
-    # Whether scores are log-odds of the positive class: the mean loss of rows of which a
-    # share p is positive is least at log(p / (1 - p))
+    # Whether scores are log-odds of the positive class: if a share p of rows is positive, their
+    # mean loss is smallest at the score log(p / (1 - p))
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
     # What limits and metrics multiply the value by: squared errors are minimised halved, as in
     # Ridge, and limited and measured as they are
     reported: ClassVar[float] = 1.0
-    # No second derivative is larger. Tests compare it with the curvature; no solver reads it
+    # An upper bound on the curvature. Tests and check_loss compare it; no solver reads it
     max_curvature: float
 
     @abstractmethod
@@ -175,10 +180,12 @@ class AbsoluteError(Loss):
 
 
 class SmoothErrors(Loss):
-    """Wrong decisions, as a steep sigmoid of the margin: nearly what accuracy counts.
+    """Wrong decisions, counted by a steep sigmoid of the margin: nearly 1 - accuracy.
 
-    Not convex, and smaller for larger scores without end: a parabola, ``anchor / 2`` at scores of
-    the size ``unit``, holds them where they are.
+    The value is sigmoid(-steepness margin / unit) + anchor (score / unit)^2 / 2. The loss is not
+    convex. The sigmoid alone would shrink for ever as scores grow, so the parabola keeps scores
+    near the size ``unit``. It is used where a model is refined (``enforcement/erm``) and has no
+    name in the registry.
     """
 
     is_convex = False
@@ -209,6 +216,7 @@ class SmoothErrors(Loss):
 
 
 def _checked_width(smoothing: float) -> float:
+    """Return the width over which a kink is smoothed; raise unless it is positive."""
     if not smoothing > 0:
         raise ValueError(f"smoothing must be > 0, got {smoothing!r}.")
     return smoothing
@@ -231,14 +239,19 @@ def make_loss(loss: Any, task: str) -> Loss:
     if task not in made.tasks:
         fitting = [name for name in LOSSES if task in LOSSES[name].tasks]
         raise ValueError(f"loss={loss!r} is not for {task}. Choose one of {', '.join(fitting)}.")
-    if not type(made).__module__.startswith("skfair."):  # targets of numbers may be out of range
+    # A user's loss is checked. For regression its values need not be finite, since the targets of
+    # the check may be out of its range.
+    if not type(made).__module__.startswith("skfair."):
         _check_parts(made, is_finite=task == "classification")
     return made
 
 
 def _check_parts(loss: Loss, *, is_finite: bool) -> None:
-    """Raise if a loss does not return what solvers read: they would end in an error of numpy."""
-    # Scores of many digits, where no loss has a kink.
+    """Raise if a loss does not return what solvers read, before they fail with an error of numpy.
+
+    ``is_finite`` says that all numbers must be finite.
+    """
+    # Scores with many digits, at which a loss hardly has a kink.
     scores = np.array([-0.7134, 0.4271, 2.1937, -2.6413, 0.7718, -0.4629, 2.3174, -2.7351])
     targets = np.array([-1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
     name = type(loss).__name__
@@ -274,7 +287,10 @@ def _wrong_derivative(
     targets: FloatArray,
     n_allowed: int = _AT_KINKS,  # points at which they may differ
 ) -> str:
-    """Return how one of the parts differs from the derivative of another, or nothing."""
+    """Return a sentence on how a part differs from the derivative of another; "" if it agrees.
+
+    ``name`` is the part that is differentiated, and ``derivative`` what should be its derivative.
+    """
     with np.errstate(all="ignore"):
         ahead, behind = (
             getattr(loss.parts(scores + sign * _STEP, targets), name) for sign in (1, -1)
@@ -282,7 +298,8 @@ def _wrong_derivative(
         differences = (np.asarray(ahead) - behind) / (2 * _STEP)
         claimed = np.asarray(getattr(loss.parts(scores.copy(), targets.copy()), derivative))
         is_far = abs(differences - claimed) > _CLOSE * np.maximum(1, abs(differences))
-    places = np.flatnonzero(is_far)  # not where numbers are infinite: differences are NaN there
+    # Where values are infinite the differences are NaN, and comparisons with NaN are false.
+    places = np.flatnonzero(is_far)
     if places.size <= n_allowed:
         return ""
     i = places[0]
@@ -346,6 +363,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
 def _check_rows(
     loss: Loss, scores: FloatArray, targets: FloatArray, *, must_be_finite: bool
 ) -> None:
+    """Do the checks of :func:`check_loss` on some rows."""
     arguments = scores.copy(), targets.copy()
     with np.errstate(all="ignore"):
         parts = loss.parts(*arguments)

@@ -1,9 +1,12 @@
 """The decision memo: the limit that a committee chose, as audits and monitors read it.
 
-The page of a path of limits writes the memo as JSON. Its ``limits`` hold one number for each
-attribute, or one number by the name "" if all groups have a common limit. Its ``checksum`` covers
-all that the page computed, so an edit by hand is noticed. It is no signature: who wants to forge a
-memo can compute it as well.
+The page of ``FairnessPath.to_html`` writes the memo as JSON. Its ``limits`` hold one number for
+each attribute, or one number by the name "" if all groups have a common limit; null stands for no
+limit. Its ``checksum`` covers all that the page computed, so an edit by hand is noticed. It is no
+signature: anybody who wants to forge a memo can compute it as well.
+
+:func:`read_memo` is :func:`open_memo`, which checks the file, followed by :func:`chosen_limits`,
+which returns its limits.
 """
 
 from __future__ import annotations
@@ -33,14 +36,14 @@ _FAILED = {
 Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 
-# What the committee writes itself, in addition to what the page computed, and the checksum of that.
+# The keys that the checksum does not cover: what the committee writes itself, and the checksum.
 _NOT_COVERED = ("date", "names", "reasons", "label", "checksum")
 
 
 def checksum(memo: Mapping[str, Any]) -> str:
     """Return the SHA-256 of all that the page computed for a memo.
 
-    JavaScript writes 1.0 as 1, so whole numbers are taken for integers.
+    The page computes it in JavaScript, which writes 1.0 as 1, so whole floats become integers here.
     """
 
     def plain(value: Any) -> Any:
@@ -79,7 +82,7 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
 
 
 def open_memo(memo: Memo) -> tuple[str, Mapping[str, Any]]:
-    """Return what a memo is called and its keys; raise unless it is as the page wrote it."""
+    """Return what errors call the memo, and its content; raise unless the page wrote it so."""
     name, read = "The dict", memo
     if not isinstance(memo, Mapping):
         name = repr(os.fspath(memo))

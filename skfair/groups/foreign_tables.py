@@ -1,4 +1,4 @@
-"""Data that numpy cannot read: tables of pyarrow become pandas, a polars LazyFrame is refused."""
+"""Tables that numpy cannot read: those of pyarrow become pandas, lazy frames are refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def refuse_lazy_frame(table: object, argument: str) -> None:
-    """Raise if the argument is a frame of Dask or polars that holds a query and no rows."""
+    """Raise if the argument is a lazy frame or Series of Dask or polars, which has no rows yet."""
     if hasattr(table, "__dask_graph__") and hasattr(table, "index"):
         raise TypeError(
             f"{argument} is a Dask collection, and rows are read in memory here. compute() it if "

@@ -1,7 +1,9 @@
 """Percentile intervals of groups: the user's argument, and how much of them a rank covers.
 
 The *rank* of a score is the share of its group above it, so ranks count from the top. An interval
-is a pair (low, high), a union of pairs, or either of them per group.
+is a pair (low, high), a union of pairs, or either of them per group. The metrics and models of
+partial parity compare scores whose rank lies in it. The *share* of a rank is the part of the
+interval below the rank: 0 before the interval begins, 1 after its end.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Intervals:
         self.lengths = np.array([(pairs[:, 1] - pairs[:, 0]).sum() for pairs in self.bounds])
 
     def overlap(self, rank: FloatArray, group: int) -> FloatArray:
+        """Return the length of a group's interval below each rank."""
         return sum(
             (np.minimum(np.maximum(rank, low), high) - low for low, high in self.bounds[group]),
             start=np.zeros(np.shape(rank)),
@@ -52,23 +55,26 @@ class Intervals:
         return inside
 
     def share(self, rank: FloatArray, group: int) -> FloatArray:
+        """Return the length of a group's interval below each rank, over its whole length."""
         return np.asarray(self.overlap(rank, group) / self.lengths[group])
 
     def lowest_rank(self, share: FloatArray | float, group: int) -> FloatArray:
-        """Smallest rank that covers at least this share: 0 for a share of 0 or less."""
+        """Return the smallest rank with at least this share; 0 for a share of 0 or less."""
         return self._rank_at(share, group, side="left")
 
     def highest_rank(self, share: FloatArray | float, group: int) -> FloatArray:
-        """Largest rank that covers at most this share: 1 for a share of 1 or more."""
+        """Return the largest rank with at most this share; 1 for a share of 1 or more."""
         return self._rank_at(share, group, side="right")
 
     def _rank_at(
         self, share: FloatArray | float, group: int, side: Literal["left", "right"]
     ) -> FloatArray:
+        """Invert ``share``; the side matters in a gap of the interval, where shares are equal."""
         pairs = self.bounds[group]
-        ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
+        ends = np.cumsum(pairs[:, 1] - pairs[:, 0])  # lengths up to the end of each pair
         wanted = np.asarray(share, dtype=np.float64) * self.lengths[group]
-        # Lengths add up with rounding; what is meant to end a piece must not fall into the next.
+        # A length that misses 0, or the end of a pair, only by rounding is set to it, so that it
+        # does not fall into the next pair.
         near = np.abs(wanted[..., None] - ends)
         nearest = near.argmin(axis=-1)
         wanted = np.where(near.min(axis=-1) < ROUNDING, ends[nearest], wanted)
@@ -81,7 +87,7 @@ class Intervals:
         return np.where(piece >= ends.size, 1.0, np.where(wanted < 0, 0.0, rank))
 
     def widened(self, margin: float) -> Intervals:
-        """Return the intervals of all groups together, each longer by a margin on both sides."""
+        """Return the union of all groups' intervals, longer by a margin at each end, for each."""
         pairs = np.unique(np.concatenate(self.bounds), axis=0)
         merged: list[list[float]] = []
         for low, high in np.clip(pairs + np.array([-margin, margin]), 0.0, 1.0).tolist():
@@ -92,9 +98,11 @@ class Intervals:
         return Intervals._of([np.array(merged)] * len(self.bounds))
 
     def of_groups(self, first: int, stop: int) -> Intervals:
+        """Return the intervals of the groups ``first`` to ``stop - 1``."""
         return Intervals._of(self.bounds[first:stop])
 
     def take(self, groups: IntArray) -> Intervals:
+        """Return the intervals of these groups, in this order; a group may repeat."""
         return Intervals._of([self.bounds[g] for g in groups.tolist()])
 
     @classmethod

@@ -1,7 +1,9 @@
-"""Limits on disparities: one for all attributes or for each, the limits in force, their effects.
+"""Limits on disparities, and what ``summary_`` of an estimator says of them.
 
-An estimator keeps the limits in force as ``_limits``, and what they change as ``changes_``. Its
-``summary_`` is made of them.
+:func:`limits_of_attributes` and :func:`loosest` read ``max_disparity``, which may be one limit for
+all attributes or a dict of a limit for each. At the end of a fit, an estimator stores the limits
+that it enforced (:func:`in_force`) as ``_limits``, and their effects (:func:`change_of`) as
+``changes_``. Its ``summary_`` joins :func:`limits_line` and :func:`changes_line`.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 Limit = float | Mapping[str, float | None]
-# By the name of a limit in force, in its own unit: what the training rows have, without a word, and
-# by words the "limit", and what was "asked" for if that is another limit.
+# The enforced limits by name. Each has a dict of numbers, and the summary prints the key before the
+# number: "" for the value on the training rows, "limit", and "asked" if the user asked for another
+# limit than the one enforced.
 InForce = dict[str, dict[str, float]]
-# Part of the name of a limit on 1 minus a ratio.
+# The name of a limit on 1 minus a ratio contains this. The summary prints such numbers as ratios.
 ONE_MINUS_RATIO = " (1 - ratio)"
 
 
 def limits_of_attributes(limit: Limit, groups: GroupEncoding) -> list[float | None]:
+    """Return the limit of each attribute of the groups; None for an attribute without one."""
     if not isinstance(limit, Mapping):
         return [limit] * groups.n_attributes
     names = groups.levels.attributes
@@ -48,22 +52,22 @@ def limits_of_attributes(limit: Limit, groups: GroupEncoding) -> list[float | No
 
 
 def loosest(limit: Limit) -> float:
-    """Return the largest of the limits, infinity if there is none."""
+    """Return the largest of the limits; infinity if all attributes have None."""
     if not isinstance(limit, Mapping):
         return float(limit)
     return max((float(value) for value in limit.values() if value is not None), default=inf)
 
 
 def in_force(reached: Mapping[str, float], limits: Iterable[float]) -> InForce:
-    """Return limits in force, by their names, with what the training rows have."""
+    """Return the enforced limits by name: ``reached`` has the values on the training rows."""
     pairs = zip(reached.items(), limits, strict=True)
     return {name: {"": value, "limit": limit} for (name, value), limit in pairs}
 
 
 def limits_line(limits: InForce, certified: Mapping[str, float]) -> str:
-    """Return one line of limits in force, each in its own unit: a limit on a ratio is a ratio.
+    """Return one line of the enforced limits, with limits on ratios as ratios.
 
-    ``certified`` holds what is certified for the population, by the names of limits.
+    ``certified`` holds the values that are certified for the population, by the name of the limit.
     """
     parts = []
     for name, known in limits.items():
@@ -75,15 +79,16 @@ def limits_line(limits: InForce, certified: Mapping[str, float]) -> str:
 
 
 def _with_remarks(name: str, text: str, *remarks: str) -> str:
+    """Return "name text (remark, remark)"."""
     return f"{name} {text}" + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 class Stages(NamedTuple):
     """A rate or mean over some training rows at the three stages of a fit."""
 
-    before: float  # by the model itself
-    without_limits: float  # by what is best for the objective if there are no limits
-    after: float  # within the limits
+    before: float  # of the predictions of the model itself
+    without_limits: float  # of the predictions that are best for the objective without limits
+    after: float  # of the predictions within the limits
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,8 @@ class Change:
     without_limits: float
     after: float
     by_group: dict[str, Stages]
-    # Rows that are newly selected, or predicted higher, than by the model itself; None: not known
+    # Number of rows that are newly selected, or whose prediction is higher than that of the model
+    # itself, and of rows for which the opposite holds. None if it is not known
     rows_up: int | None = None
     rows_down: int | None = None
 
@@ -105,12 +111,12 @@ class Change:
 def change_of(
     groups: GroupEncoding, weights: Any, ends: Any, first_rows: IntArray | slice = slice(None)
 ) -> Change:
-    """Return what is changed for all rows, and for those of each group.
+    """Return the change over all rows, and over those of each group.
 
-    ``ends`` holds at each stage if a row is selected, or its prediction: by the model itself,
-    without limits (if that is another stage), and within the limits. ``first_rows`` are those of
-    people that are there once for each group that they may belong to. Rows without a group are left
-    out.
+    ``ends`` has a line for each of the three stages, or for two if there is nothing between the
+    model itself and the limits: for each row its prediction, or whether it is selected. People
+    whose group is known by probability have several rows, of which ``first_rows`` are the first:
+    only these are counted as moved. Rows without a group are left out.
     """
     ends = np.asarray(ends, dtype=np.float64)
     ends = ends if len(ends) == len(Stages._fields) else ends[[0, 0, 1]]
@@ -127,9 +133,10 @@ def change_of(
 
 
 def changes_line(changes: Mapping[str, Change], *, of_groups: bool = True) -> str:
-    """Return one line of changes, by the names of the rates or means.
+    """Return one line of changes, which are given by the name of the rate or mean.
 
-    Without limits is a stage of its own if the objective alone changes the decisions of the model.
+    The stage ``without_limits`` is shown if it differs from ``before``: then the objective alone
+    changes the decisions of the model.
     """
     parts = []
     for name, own in changes.items():

@@ -1,7 +1,9 @@
-"""Take the sensitive columns out of X by name or position.
+"""Take the sensitive columns out of X by name or position, and explain errors about columns.
 
-For those who work without metadata routing: the attributes travel inside X, and estimators,
-scorers and splitters are told where (``sensitive=``).
+Users who work without metadata routing keep the attributes in X, and tell estimators, scorers and
+splitters where (``sensitive=``). :func:`take_columns` returns these columns, :func:`keep_columns`
+the others. The functions ``note_*`` are called by ``fit_method`` in ``base.py`` when a fit has
+failed, and add a note to the error if columns are the likely reason.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive") -> A
 
 
 def keep_columns(X: Any, positions: Iterable[int]) -> Any:
+    """Return the columns of X at these positions, as the same kind of table."""
     positions = list(positions)
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]
@@ -84,9 +87,9 @@ def dropped_columns(estimator: Any) -> list[Any]:
 
 
 def columns_of_blind(estimator: Any, X: Any) -> Any:
-    """Return the columns of X that a fitted model reads without being told the groups.
+    """Return the columns of X that a fitted model uses; None if it may use the groups.
 
-    They are None for a model that may use the groups.
+    Audits look in them for columns that tell the group.
     """
     final = getattr(estimator, "best_estimator_", estimator)
     final = getattr(final, "_final_estimator", final)  # of a pipeline
@@ -103,7 +106,10 @@ def columns_of_blind(estimator: Any, X: Any) -> Any:
 
 
 def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
-    """Say in the error of a model inside that it misses a column that was dropped."""
+    """Add a note if the error of a model inside names a column that skfair dropped.
+
+    An error that was raised in a file of skfair gets none.
+    """
     *_, (frame, _) = walk_tb(error.__traceback__)
     is_ours = frame.f_globals.get("__name__", "").startswith("skfair.")
     missed = [name for name in dropped if repr(name) in str(error)]
@@ -115,7 +121,7 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
 
 
 def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
-    """Say in the error of a model which columns of a DataFrame hold text or dates, or overflow."""
+    """Add a note on columns with text or dates, or with numbers whose squares overflow."""
     _note_overflow(error, X)
     dtypes: Any = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
     if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
@@ -138,7 +144,7 @@ def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
 
 
 def note_shapes(error: BaseException, X: Any, y: Any) -> None:
-    """Say in an error of scikit-learn about X or y what was passed, and what is to be done."""
+    """Add a note to an error of scikit-learn about the shape of X or y: what to do instead."""
     text, n_dimensions = str(error), getattr(y, "ndim", 1)
     has_one = re.search("Expected (2D array, got 1D array|a 2-dimensional container)", text)
     if has_one and n_dimensions == 2:
@@ -157,7 +163,7 @@ def note_shapes(error: BaseException, X: Any, y: Any) -> None:
 
 
 def _note_overflow(error: BaseException, X: Any) -> None:
-    """Say in the error of a model about infinite numbers that squares of X are infinite."""
+    """Add a note to an error about NaN or infinity if squares of numbers in X overflow."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return

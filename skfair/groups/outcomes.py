@@ -1,7 +1,8 @@
 """What a row with labels counts as: its true and predicted class, or a right or wrong prediction.
 
-An *outcome* is twice the true class plus the predicted class, so 0 to 3, and a table of rows by
-outcome gives every rate.
+An *outcome* is twice the true class plus the predicted class: 0 true negative, 1 false positive, 2
+false negative, 3 true positive. A table of rows by outcome gives every rate.
+``Cohort.of_labels`` calls :func:`outcomes_of`, or :func:`right_or_wrong` for metrics of accuracy.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from skfair._typing import IntArray
 from skfair.utils.validation import check_common, check_labels, positive_codes
 
+# Which outcome a metric counts, the argument ``counted`` of ``Cohort.of_labels``:
 # "classes": the true and the predicted class of a row.
 # "predictions": the predicted class. True labels are not looked at, and may be missing.
 # "correct": whether the predicted class is the true one, for any number of classes.
@@ -21,7 +23,7 @@ Counted = Literal["classes", "predictions", "correct", "equal"]
 
 
 def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
-    """Return twice the true class plus the predicted class of each row; None is the class 0."""
+    """Return the outcome of each row; if ``y_true`` is None, all true classes are 0."""
     predicted = check_labels(y_pred, "y_pred")
     if y_true is None:
         return positive_codes(predicted, "y_pred", pos_label)
@@ -32,14 +34,16 @@ def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
 
 
 def right_or_wrong(y_true: Any, y_pred: Any, *, are_numbers: bool) -> IntArray:
-    """Return the outcome of each row, where right predictions are true positives.
+    """Return the outcome 3 for a right prediction and 2 for a wrong one.
 
-    Wrong ones are false negatives, so the accuracy of the table is that of the predictions.
+    All true classes count as positive, so the accuracy of the table is that of the predictions.
+    With ``are_numbers``, true and predicted values may have none in common.
     """
     true = check_labels(y_true, "y_true")
     predicted = check_labels(y_pred, "y_pred", true.codes.size)
     if not are_numbers:
         check_common("y_pred", predicted.levels, true.levels)
     number = {level: i for i, level in enumerate(true.levels)}
+    # The true code of each predicted level, -1 if it is no true one.
     same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
     return np.asarray(2 + (true.codes == same_code[predicted.codes]))

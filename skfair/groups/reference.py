@@ -1,4 +1,8 @@
-"""The group that others are compared with: one reader for metrics, tests and audits."""
+"""The argument ``reference=``: the group that others are compared with.
+
+Metrics and tests know the groups of the rows and call :func:`reference_groups`. Audits know the
+levels of the attributes and call :func:`read_reference`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,8 @@ def reference_groups(reference: Any, groups: GroupLevels) -> BoolArray:
 def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str, str]:
     """Return the reference level of each attribute that has one; raise if there is no such level.
 
-    ``levels`` are those of the sensitive attributes.
+    ``levels`` has the levels of each sensitive attribute. "pairwise" is no group, so the result is
+    empty. A single level must occur in one attribute only.
     """
     if isinstance(reference, str) and reference == "pairwise":
         return {}
@@ -71,4 +76,5 @@ def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str,
 
 
 def _described(known: Mapping[str, list[str]]) -> str:
+    """List the attributes and their groups for an error."""
     return "; ".join(f"{name}: {listed(own_levels)}" for name, own_levels in known.items())

@@ -1,4 +1,4 @@
-"""Levels of an allowed attribute, within each of which groups are compared."""
+"""Strata: the levels of control features, within each of which groups are compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Strata(NamedTuple):
 
     codes: IntArray  # (n_samples,): number of the stratum of each row
     names: tuple[str, ...]  # one readable name per stratum
-    levels: GroupLevels | None = None  # how new rows are encoded; None if nothing asks for it
+    levels: GroupLevels | None = None  # to encode new rows; None if there will be none
 
 
 def read_strata(control_features: ColumnsLike, *, n_samples: int | None = None) -> Strata:
