@@ -1,7 +1,9 @@
 """The command line ``python -m skfair``: its commands, and errors in one line with exit code 2.
 
-It imports nothing heavy. Wings add commands (:mod:`skfair.utils.wings`). What a command does is
-imported when it runs.
+:func:`main` parses the command line and runs a command, and :func:`commands` lists them: two are
+here, and wings add others (:mod:`skfair.utils.wings`). Messages of the library name arguments of
+Python, so ``_with_options`` puts the names of options in their place. The file imports nothing
+heavy: what a command does is imported when it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _WARM_EXAMPLES = """\
 """
 
 
-# Messages name arguments of Python. A command shows these words in their place.
+# Texts in messages of the library, and what a command shows in their place. _NAMES does the same
+# for names of arguments; other arguments are replaced by the option of the same name, if there is
+# one.
 _PHRASES = {
     "pos_label=, or compare them yourself: y == label": "--pos-label",
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
@@ -48,6 +52,8 @@ _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
     "control_features": "control",
     "sensitive_features": "sensitive",
 }
+# What may be the name of an argument, not in quotation marks: with "_" or from this list, perhaps
+# followed by "=".
 _ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
 
@@ -70,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             _say(options.command, text)
         return code
-    except Exception as error:  # 1, with which Python ends, says that a condition holds
+    except Exception as error:  # not Python's own code 1, which says that a condition holds
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
         _say(options.command, text)
@@ -136,7 +142,7 @@ def commands() -> dict[str, Command]:
 
 
 def _warm(options: argparse.Namespace) -> int:
-    """Compile kernels. The folder of the cache must be named before numba is imported."""
+    """Run the command ``warm``. The folder must be set before numba is imported."""
     if options.folder is not None:
         os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(options.folder)
     from skfair.warm import run_warm
@@ -145,7 +151,7 @@ def _warm(options: argparse.Namespace) -> int:
 
 
 def _write_loans(options: argparse.Namespace) -> int:
-    """Write 5,000 simulated loan applications to a CSV file."""
+    """Run the command ``data loans``: write 5,000 simulated loan applications to a CSV file."""
     from skfair.datasets import make_loans
     from skfair.utils.files import replacing
 
@@ -170,6 +176,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser, with a subparser for each command."""
     plain: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     description = "Fairness audits and more."
     parser = _Parser("python -m skfair", description=description, **plain)

@@ -1,12 +1,13 @@
 """Fitted models for other programs: ONNX graphs (extra ``onnx``), and files of skops and MLflow.
 
-skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
-pipelines of both become one graph. A converter gets the inputs and returns the outputs as
-expressions. The table ``KINDS`` says which classes it is for and how the outputs are called, and
-wings add classes to it. The inputs are the columns that the model uses. If it has other models
-inside, the inputs are the outputs of these models: skl2onnx parses these as it parses any model, so
-they may be pipelines, or what a user has registered. Our own operators compute in double precision,
-as predictions do.
+The public functions are :func:`to_onnx` and :func:`trusted_types`, at the end. skl2onnx converts
+scikit-learn's steps, and ``_register`` adds converters of skfair's estimators to it, so that
+pipelines of both become one graph. The table ``KINDS`` has a converter for each class, and wings
+add classes to it. A converter, ``convert(model, inputs, ops)``, gets the inputs as expressions and
+returns the outputs as expressions. The inputs are the columns that the model uses. If it has other
+models inside, the inputs are the outputs of these models: skl2onnx parses these as it parses any
+model, so they may be pipelines, or what a user has registered. The operators added here compute in
+double precision, as predictions do.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from skfair.utils.wings import functions_of_wings
 __all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
-# Numbers of types in ONNX
+# Numbers that ONNX gives the types of single and double precision
 _FLOAT, _DOUBLE = 1, 11
 
 
@@ -64,6 +65,7 @@ class _Ops:
         return self("Cast", values, to=_DOUBLE)
 
     def sums(self, values: Any, n_columns: int) -> Any:
+        """Return the sum of each row of a matrix with this many columns."""
         return self("MatMul", values, np.ones((n_columns, 1)))
 
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
@@ -72,13 +74,14 @@ class _Ops:
 
 
 class _Columns:
-    """The columns of the inputs that a model uses, as one matrix."""
+    """A step before a model: it makes one matrix of the columns of the inputs that it uses."""
 
     def __init__(self, positions: IntArray | None) -> None:
         self.positions = positions  # None for all
 
 
 def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    """Convert a linear model or a network, or the decisions that took its place."""
     refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
         return labelled(model, linear_scores(model, ops.number(inputs[0]), ops), ops)
@@ -90,12 +93,19 @@ def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
-    """Return the decisions with offsets that a certificate has put in the place of a model."""
+    """Return the fair decisions that a certificate has put in the place of a model, or nothing.
+
+    They are then the one model inside, whose margins of both classes are the inputs.
+    """
     return [model.decisions_] if hasattr(model, "decisions_") else []
 
 
 def _decision_models(model: BaseEstimator) -> list[Any]:
-    """Return the models of classes and those of the groups of each attribute, in this order."""
+    """Return the models inside fair decisions; raise for what cannot be converted.
+
+    First come the models of the classes, then those of the groups of each attribute, if offsets
+    depend on the group. ``_decisions`` reads their outputs in this order.
+    """
     hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
     hint += "cv='prefit' and group_aware=True, to_thresholds() has the cuts of its scores"
     refuse_groups(model, model.is_group_aware_, hint)
@@ -125,7 +135,10 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
 
 
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """The decision of largest expected utility minus offset; groups are estimated from the row."""
+    """Convert fair decisions: the class with the largest expected utility minus offset.
+
+    ``inputs`` are the probabilities that the models of ``_decision_models`` return.
+    """
     of_models, decider = iter(inputs), model._decider
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
     margins = ops("MatMul", chances, np.float64(decider.utility))
@@ -138,6 +151,11 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
+    """Return the expected offset of each decision, over the groups and classes of the row.
+
+    ``chances`` are the probabilities of the classes, and ``of_models`` yields the outputs of the
+    group models.
+    """
     offsets, groups = decider.offsets[:, 0], decider.group_models
     if groups is None:  # no offset depends on the group
         of_anybody = offsets[decider.groups.offsets[:-1]].sum(axis=0)
@@ -150,14 +168,19 @@ def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], 
 def _joint_chances(
     groups: GroupModels, number: int, chances: Any, of_models: Iterator[Any], ops: _Ops
 ) -> Any:
-    """Return P(group and class | row) of an attribute, a column a pair, as the offsets lie."""
+    """Return P(group and class | row) for an attribute, with a column for each pair.
+
+    Pairs are in the order of the offsets: all classes of the first group, then of the second.
+    """
     models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
     pairs = _mean_chances(models, groups.labels[number], of_models, ops)
     if size * n_classes > MOST_PAIRS:  # the models are of groups alone
         return ops("Mul", ops("MatMul", pairs, of_group), ops("MatMul", chances, of_class))
-    # The models of pairs say P(group | class), and P(group) of a class they find impossible.
+    # The models predict pairs. P(group | class) is the pair over the sum of the pairs of this
+    # class, which is multiplied by P(class) of the models of classes. The tiny number added to each
+    # pair is a multiple of P(group), which takes the place of P(group | class) if the sum is 0.
     of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
     pairs = ops("Add", pairs, of_groups)
     ratio = ops("Div", chances, ops("MatMul", pairs, of_class.T))
@@ -167,13 +190,16 @@ def _joint_chances(
 def _mean_chances(
     models: list[BaseEstimator], classes: Any, of_models: Iterator[Any], ops: _Ops
 ) -> Any:
-    """Return the mean of the next probabilities of several models, which may each lack classes."""
+    """Return the mean probabilities of several models, whose outputs are next in ``of_models``.
+
+    A model may lack some of the ``classes``, or have them in another order.
+    """
     total = None
     for model in models:
         known = np.asarray(_unwrapped(model).classes_)
         mass = ops.number(next(of_models))
         part = ops("Div", mass, ops.sums(mass, known.size))
-        if not np.array_equal(known, classes):  # some may be lacking, or in another order
+        if not np.array_equal(known, classes):
             part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
         total = part if total is None else ops("Add", total, part)
     return ops("Div", total, np.full(1, float(len(models))))
@@ -213,7 +239,10 @@ def _number_type(inputs: list[Any]) -> Any:
 
 
 def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
-    """Return what the model reads: one matrix, or its inputs of one column each as they are."""
+    """Return what the model reads: one matrix, or its inputs of one column each as they are.
+
+    The latter only if ``as_matrix`` is False, because the model inside chooses columns by itself.
+    """
     positions = model._model_positions
     if len(inputs) > 1 and positions is not None:
         inputs, positions = [inputs[i] for i in positions], None
@@ -234,7 +263,7 @@ def _reads_columns(model: BaseEstimator) -> bool:
 
 
 def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: Any) -> Any:
-    """Return what a model inside another says of rows: its second output."""
+    """Parse a model inside another; return its second output, the probabilities or scores."""
     from skl2onnx._parse import _parse_sklearn
 
     if type(model) not in KINDS:
@@ -244,7 +273,11 @@ def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: 
 
 @cache
 def _register() -> None:
-    """Register the converters with skl2onnx, once."""
+    """Register the converters with skl2onnx, once.
+
+    For each class of ``KINDS`` skl2onnx calls ``parse``, which declares inputs and outputs, then
+    ``shape``, then ``convert``, which writes the operators.
+    """
     import skl2onnx
     from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 

@@ -1,8 +1,9 @@
 """``python -m skfair warm``: compile the kernels now, not in the first fit.
 
-numba compiles a kernel when it is first called and stores it in ``NUMBA_CACHE_DIR``. So kernels are
-called here as fits call them: by a list of small fits which together call every kernel with all
-types that it is called with, and by the metrics.
+numba compiles a kernel when it is first called and stores it in ``NUMBA_CACHE_DIR``. So
+:func:`run_warm` calls kernels as fits call them: by a list of small fits (``TASKS``), which
+together call every kernel with all types that it is called with, and by the metrics. A *task* is a
+function of X and groups that yields fits; wings add tasks of their own.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from skfair.utils.files import is_safe
 from skfair.utils.wings import functions_of_wings
 
 Groups = NDArray[Any]
-Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # models, X, y and groups
+Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # (model, X, y, groups), to be fitted
 Task = Callable[[FloatArray, Groups], Fits]
 
 _N_ROWS = 120
-_MANY_ROWS = 1 << 17  # from here on scores are counted in bins, and rows summed in one pass
+_MANY_ROWS = 1 << 17  # with this many rows, scores are counted in bins and rows summed in one pass
 
 
 def run_warm() -> int:
@@ -66,7 +67,10 @@ def run_warm() -> int:
 
 
 def _make_safe(folder: Path) -> None:
-    """Make a folder for compiled code, or take one away from others that may write to it."""
+    """Make a folder for compiled code, or withdraw the right of others to write to it.
+
+    Raise if another user owns the folder, or a folder for kernels in it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder, *folder.glob("_kernels_*")):
         if not is_safe(place.stat()):
@@ -79,7 +83,7 @@ def _make_safe(folder: Path) -> None:
 
 
 def compiled_by(task: Task) -> set[str]:
-    """Do a task in this process; return the names of the kernels that are stored then."""
+    """Run the fits of a task in this process; return the names of the kernels that are stored."""
     logging.getLogger("skfair.kernels").disabled = True  # that they compile is no news here
     rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
     with warnings.catch_warnings():
@@ -108,7 +112,7 @@ def entry_kernels() -> set[str]:
 
 
 def _kernels() -> Iterator[dict[str, Any]]:
-    """Yield the kernels of each file by name, those of papers as well where they are installed."""
+    """Yield for each file of kernels, also in wings, its kernels by "file.name"."""
     root = Path(__file__).parent
     for file in sorted(root.rglob("_kernels/*.py")):
         module = ".".join(("skfair", *file.relative_to(root).with_suffix("").parts))
@@ -117,6 +121,7 @@ def _kernels() -> Iterator[dict[str, Any]]:
 
 
 def _classes(rows: FloatArray) -> IntArray:
+    """Return two classes, of which the positive one is more frequent in the first group."""
     noise = np.random.RandomState(1).normal(size=_N_ROWS)
     return (rows[:, 0] + np.linspace(0.5, -0.5, _N_ROWS) + noise > 0).astype(np.int64)
 

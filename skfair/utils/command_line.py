@@ -1,4 +1,4 @@
-"""What a command of ``python -m skfair`` is made of."""
+"""The parts of a command of ``python -m skfair``; wings and ``__main__.py`` make them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-# The arguments by the title above them in the help, "" for that of argparse: what the help says of
-# each, and how argparse reads it.
+# The arguments of a command by the title above them in the help ("" for argparse's own title), then
+# by name: the text of the help, and the keywords of ``add_argument``.
 Options: TypeAlias = dict[str, dict[str, tuple[str, dict[str, Any]]]]
 
 
 class Command(NamedTuple):
-    """What the help says of a command, what runs it, and its arguments."""
+    """A command: the texts of its help, its function, and its arguments."""
 
-    text: str
-    examples: str
-    run: Callable[[argparse.Namespace], int]
+    text: str  # what it does, in a few words
+    examples: str  # command lines, the first of which begins the help
+    run: Callable[[argparse.Namespace], int]  # returns the exit code
     options: Options

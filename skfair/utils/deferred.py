@@ -1,4 +1,8 @@
-"""Public names of a sub-package that are imported when one of them is first asked for."""
+"""Public names of a sub-package that are imported when one of them is first asked for.
+
+The ``__init__.py`` of a sub-package lists its names in ``__all__``, and its file ``_all.py``
+imports them. :func:`deferred` makes the functions that import ``_all`` only when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ def deferred(
     package: str,
     takes_wings: bool = False,  # whether wings add names to this package
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names are those of its ``_all``.
+    """Return ``__getattr__`` and ``__dir__`` for the ``__init__.py`` of a package.
 
     Files inside the package can then be imported without all the others: clustering needs two
     of the metrics and a few of the solvers. Names that wings add are imported from the wings.

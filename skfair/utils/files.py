@@ -1,4 +1,8 @@
-"""Files that are written as a whole or not at all, and files that nobody else can have written."""
+"""Files that are written as a whole or not at all, and files that nobody else can have written.
+
+:func:`replacing` writes reports, states of monitors and compiled code. :func:`is_safe` is asked
+before compiled code is loaded from a folder, since whoever can write there can run code here.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
     path : str or path-like
         The file to replace. A device or a pipe is written directly.
     anew : bool, default=False
-        Whether a link is replaced, not followed, and permissions of the old file are not kept.
+        If True, a link is replaced and the file gets new permissions. If False, the file that a
+        link leads to is replaced, and its permissions are kept.
     """
     place = Path(path)
     if place.exists() and not place.is_file():
@@ -38,7 +43,7 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
             shutil.copymode(place, beside)
         os.replace(beside, place)
     except OSError as error:
-        if error.filename == str(beside):
+        if error.filename == str(beside):  # the error should name the user's file
             error.filename = str(path)
         raise
     finally:
@@ -46,16 +51,19 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
 
 
 def is_safe(status: os.stat_result) -> bool:
-    """Return whether only root, the user, and who may change this package can have written it."""
-    if not hasattr(os, "getuid"):  # permissions are other ones, as on Windows
+    """Return whether nobody can have written a file but root, the user, and writers of skfair.
+
+    Whoever may change the files of this package can run code here in any case.
+    """
+    if not hasattr(os, "getuid"):  # Windows has no such permissions
         return True
     return _other_writers(status) <= _other_writers(os.stat(_PACKAGE))
 
 
 def _other_writers(status: os.stat_result) -> set[tuple[str, int]]:
-    """Return who may write, apart from root and the user.
+    """Return who may write, apart from root and the user, as (kind, number of user or group).
 
-    In a folder with the sticky bit only the owner of a file may replace it.
+    In a folder with the sticky bit, such as /tmp, only the owner of a file may replace it.
     """
     mode = status.st_mode
     writers = set() if status.st_uid in (0, os.getuid()) else {("user", status.st_uid)}

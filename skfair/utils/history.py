@@ -1,4 +1,10 @@
-"""The history of a solver: one row per iteration, kept as columns of numbers."""
+"""The history of a solver: one row per iteration, kept as columns of numbers.
+
+A solver makes a :class:`History` and calls ``record`` after each iteration. Two counters, one pair
+per thread, are added to its rows: problems call :func:`count_passes` when they evaluate rows, and
+``partitions.py`` calls :func:`count_bytes`. The counters are never reset; a history subtracts what
+they were before.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
-# Whole passes and a part of one: a sum of both loses its last bits after millions of passes.
+# Whole passes, and the part of the next one. As one number, they would lose their last bits after
+# millions of passes.
 _passes: ContextVar[tuple[int, float]] = ContextVar("passes", default=(0, 0.0))
 
 
@@ -32,16 +39,16 @@ def count_passes(share: float) -> None:
 
 
 def go_on(state: object) -> bool:
-    """Be a callback that never stops."""
+    """The callback of a solver that nobody follows: it never stops the solver."""
     return False
 
 
 class History:
     """Records named numbers per iteration together with the CPU seconds so far.
 
-    Missing values are NaN, so columns that a solver reports only now and then line up. Where rows
-    are counted, ``passes`` is how often all of them were evaluated so far. Where the rows are
-    elsewhere, ``bytes`` counts what was exchanged with them since the row before.
+    A value that is not recorded in an iteration is NaN. Two columns are there only if something was
+    counted: ``passes``, how often all rows were evaluated so far (2.5 is two and a half times), and
+    ``bytes``, what was exchanged with partitions of rows since the iteration before.
 
     Examples
     --------
@@ -63,7 +70,7 @@ class History:
     def record(self, **values: float) -> None:
         """Append one row; ``seconds`` (and ``passes`` and ``bytes``, if any) are added."""
         values["seconds"] = time.process_time() - self._start
-        # The counter never starts anew: rounded, so that earlier fits do not change the last bits.
+        # Rounded, since the counter goes on from earlier fits, which would change the last bits.
         (first, first_part), (whole, part) = self._first_pass, _passes.get()
         if passes := round(whole - first + part - first_part, 9):
             values["passes"] = passes

@@ -1,5 +1,6 @@
 """Other distributions that install a package called skfair, whose files get mixed with this one.
 
+``import skfair`` calls :func:`warn_of_namesakes`, and ``show_versions`` calls :func:`namesakes`.
 Only names of folders are read: :mod:`importlib.metadata` takes longer than the rest of the import.
 """
 
@@ -39,7 +40,7 @@ def warn_of_namesakes() -> None:
 
 
 def _distributions() -> Iterator[str]:
-    """Yield the names and versions of what is installed beside this package."""
+    """Yield "name-version" of each distribution in the folders of packages."""
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = {own, *(folder for folder in sys.path if folder.endswith(_FOLDERS))}
     for folder in sorted(folders):

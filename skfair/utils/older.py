@@ -1,6 +1,7 @@
 """Stand-ins for parts of scikit-learn that only newer versions have.
 
 Callbacks came with 1.9. Before it estimators have no ``set_callbacks``, and fits report nothing.
+The names here are imported in the place of scikit-learn's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What a converter to ONNX is made of (:mod:`skfair.export`)."""
+"""Parts of the converters to ONNX in :mod:`skfair.export` and in the files ``onnx.py`` of wings.
+
+``ops`` is the ``_Ops`` of ``skfair/export.py``: ``ops("Add", a, b)`` applies an operator of ONNX to
+expressions and returns an expression.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-INTEGER = 7  # the number of the type in ONNX
+INTEGER = 7  # the number of the type int64 in ONNX
 
 
 class Kind(NamedTuple):
-    """The function of a converter, the names of its outputs, and the source of its inputs."""
+    """How estimators of one class are converted."""
 
+    # convert(model, inputs, ops): the expressions of the outputs
     convert: Callable[[Any, list[Any], Any], tuple[Any, ...]]
-    outputs: tuple[str, ...]
-    models: Callable[[Any], list[Any]] = lambda model: []  # none: it reads the columns of X
+    outputs: tuple[str, ...]  # names of the outputs
+    # The models inside a fitted model, whose outputs are its inputs; if there are none, the input
+    # is the matrix of the columns that it uses
+    models: Callable[[Any], list[Any]] = lambda model: []
 
 
 def refuse_groups(
@@ -24,6 +31,7 @@ def refuse_groups(
     uses_groups: bool,
     hint: str = "Fit it with group_aware=False",
 ) -> None:
+    """Raise if a model needs the groups of new rows; ``hint`` ends the error."""
     if uses_groups:
         raise ValueError(
             f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
@@ -54,8 +62,12 @@ def one_number(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, 
 
 
 def labelled(model: BaseEstimator, scores: Any, ops: Any) -> tuple[Any, ...]:
-    """Return the classes of scores that are positive, and of others; and the scores."""
-    sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class
+    """Return the predicted classes of scores, and the scores: the second class if positive.
+
+    ``_sign`` is -1 if the first class is the positive one. A score of 0 is never predicted as the
+    positive class, so it then counts as the second one.
+    """
+    sign = getattr(model, "_sign", 1.0)
     compared = "Greater" if sign > 0 else "GreaterOrEqual"
     is_second = ops(compared, scores, np.zeros(1))
     number = ops("Reshape", ops("Cast", is_second, to=INTEGER), np.array([-1], dtype=np.int64))

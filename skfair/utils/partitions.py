@@ -302,7 +302,7 @@ class Partitions:
         message: Sealed,
         each: Sequence[Any] | None,
     ) -> list[Any]:
-        """Return one task per run, whose result is that of :func:`~partition_tasks.visited`.
+        """Return one task per run, whose result is that of ``visited``.
 
         ``call`` makes a task. The lists of a run are a chain of tasks, each of which gets the
         result of the one before. If all lists were ready at once, the scheduler would move some to

@@ -1,4 +1,8 @@
-"""Phrases that repeat in messages: counts, short lists and names that are nearly right."""
+"""Phrases that repeat in messages: counts, short lists and names that are nearly right.
+
+Two functions are about characters: :func:`visible` makes text safe to print in a terminal, and
+:func:`check_text` raises for text that cannot be encoded.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,12 @@ _MAX_LISTED = 5
 
 
 def listed(items: Iterable[Any]) -> str:
-    """List a few items and say how many were left out."""
+    """List the ``repr`` of the first items, and say how many were left out."""
     return listed_in([visible(i) if isinstance(i, str) and "'" in i else repr(i) for i in items])
 
 
 def listed_in(items: list[str]) -> str:
-    """List a few texts as they are, and say how many were left out."""
+    """List the first texts as they are, and say how many were left out."""
     rest = len(items) - _MAX_LISTED
     return ", ".join(items[:_MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -38,7 +42,10 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def settings_repr(settings: Any) -> str:
-    """Return how a dataclass of settings is made: its first field, and what differs."""
+    """Return the ``repr`` of a dataclass: its first field, and others that are not the default.
+
+    The first field that may be passed without a name is shown without it, and left out if None.
+    """
     first = next((field.name for field in fields(settings) if not field.kw_only), None)
     shown: list[str] = []
     for field in fields(settings):

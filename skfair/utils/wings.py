@@ -2,8 +2,10 @@
 
 A wing has a file ``wing.py``, which imports nothing but the standard library until it is asked to.
 There it says which names it adds to public packages, and what else it does for parts that serve all
-families. These parts ask for the wings here, and name none. A wing that is a public package itself
-adds its name to ``skfair``.
+families. Those parts ask here for names (:func:`names_of_wings`) and functions
+(:func:`functions_of_wings`), and never name a wing themselves. A wing that is a public package
+itself adds its name to ``skfair``. "Wings" in ``doc/developer/architecture.rst`` lists what a file
+``wing.py`` may have.
 """
 
 from __future__ import annotations
