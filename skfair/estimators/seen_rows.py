@@ -1,4 +1,7 @@
-"""Whether a model that was passed fitted has been fitted to the rows that it is passed with.
+"""A check whether a model that was passed fitted (``cv="prefit"``) has seen the rows of this fit.
+
+The post-processing estimators call :func:`check_unseen` in ``fit``. It warns, or raises if limits
+are to be certified.
 
 Limits are set on scores of rows that a model has not seen. Scores of its own training rows say how
 well it remembers them, so limits that are set on these do not hold for new people, and nothing can
@@ -36,15 +39,17 @@ from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import TINY
 from skfair.utils.warn import hidden, is_unwanted, warn_user
 
-# Copies are fitted to half of at most this many rows, and not at all to half of very few. With half
-# as many rows one of 20 boosters of 400 rounds is no longer found on COMPAS; twice as many take
-# twice the time.
+# At most _MOST_ROWS rows are looked at, and copies are fitted to one half of these. With fewer than
+# _FEWEST_ROWS nothing is checked. With half of _MOST_ROWS one of 20 boosters of 400 rounds is no
+# longer found on COMPAS; twice as many take twice the time.
 _MOST_ROWS, _FEWEST_ROWS = 4000, 200
-# Copies are fitted to this fraction of a half, too, and the fall of their errors up to the whole
-# half is continued for as many doublings of the rows: the model may have seen 32 times as many.
+# Copies are also fitted to one _PART-th of a half. How much their errors fall from there to the
+# whole half is continued for _DOUBLINGS further doublings of the rows, because the model may have
+# been fitted to up to 32 times as many.
 _PART, _DOUBLINGS = 4, 5
-# Standard errors by which a model is to be nearer to a copy on its own half (3e-5 of the models
-# that are exactly between both are), and to err less than more rows explain (1%).
+# Two tests, in standard errors. A model has to be below the middle of both errors of the copies by
+# _NEARER (a model exactly in the middle is with probability 3e-5), and below the error that more
+# rows explain by _LESS (probability 1%).
 _NEARER, _LESS = 4.0, 2.33
 # Only these packages' fits are run, which do nothing but fit. What others do, and how long it
 # takes, is not known: they may ask a service.
@@ -62,12 +67,13 @@ class _Errors(NamedTuple):
 def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
     """Warn if the estimator inside was fitted to these rows before; raise if limits are certified.
 
-    Partitions are not checked, nor are models of which no copy can be fitted cheaply.
+    Nothing is checked if the estimator inside is not passed fitted, if the rows are in partitions,
+    or if no copy can be fitted cheaply.
     """
     inner, is_certified = estimator._inner(), getattr(estimator, "certificate", None) is not None
     if not estimator._is_prefit or isinstance(data.X, PartitionedRows):
         return
-    if not is_certified and is_unwanted(SeenRowsWarning):  # a step of a fit that was checked
+    if not is_certified and is_unwanted(SeenRowsWarning):  # an outer fit has checked it
         return
     name = check_fitted(inner)
     means = _errors_if_seen(inner, data.passed or data, isinstance(estimator, RegressorMixin))
@@ -97,7 +103,12 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
 def _errors_if_seen(
     inner: Any, rows: TrainingData | PassedRows, is_numeric: bool
 ) -> _Errors | None:
-    """Return the errors that show that a fitted model has seen the rows, or None."""
+    """Prepare copies of a model and the halves of the rows for :func:`_compared`.
+
+    Returns the errors that show that the model has seen the rows. None if they do not show it, or
+    if no copy can be fitted. ``is_numeric`` is for regressors: errors are absolute differences. For
+    classifiers they are squares of probabilities (Brier score), or wrong decisions.
+    """
     unfitted = _cheap_copy(inner)
     if unfitted is None:
         return None
@@ -123,10 +134,10 @@ def _errors_if_seen(
         is_class = y[part][:, None] == classes
         return np.asarray(((chances_of(fitted, X, classes) - is_class) ** 2).sum(axis=1))
 
-    with hidden(".*", Warning):  # those of fits to few rows
+    with hidden(".*", Warning):  # fits to few rows warn
         try:
             return _compared(inner, halves, units, weights, fitted_to, errors)
-        except Exception:  # a copy may need more rows, or what fit does not get here
+        except Exception:  # a copy may need more rows, or arguments of fit that are not known here
             return None
 
 
@@ -138,7 +149,11 @@ def _compared(
     fitted_to: Callable[[IntArray], Any],  # returns a copy
     errors: Callable[[Any, IntArray], FloatArray],  # of a fitted model on some rows
 ) -> _Errors | None:
-    """Return mean errors if they show that the model has seen the rows, or None."""
+    """Return mean errors if they show that the model has seen the rows, or None.
+
+    A copy is fitted to each half. If the model errs less than the middle of what copies do on the
+    other half and on their own, the second question is whether it was merely fitted to more rows.
+    """
     of_model, of_other, of_own = [], [], []
     for half, other in (halves, halves[::-1]):
         copy = fitted_to(half)
@@ -146,9 +161,12 @@ def _compared(
         of_other.append(errors(copy, other))
         of_own.append(errors(copy, half))
         mean_of_own = np.average(of_own[-1], weights=weights[half])
-        lead = 2 * of_model[-1] - of_other[-1] - mean_of_own
-        if weights[other] @ lead >= 0:  # most models that are new to the rows end here
+        # Twice the error of the model above the middle of both errors of the copy. For most models
+        # that are new to the rows it is positive, and one copy is enough to see that.
+        above_middle = 2 * of_model[-1] - of_other[-1] - mean_of_own
+        if weights[other] @ above_middle >= 0:
             return None
+    # The lists hold the rows of the second half first; of_own is turned round to have them so, too.
     order = np.concatenate(halves[::-1])
     total = weights[order].sum()
     people = np.unique(units[order], return_inverse=True)[1]
@@ -157,7 +175,7 @@ def _compared(
         return float(weights[order] @ column / total)
 
     def margin(column: FloatArray) -> float:
-        """Return by how many standard errors a mean is below 0."""
+        """Return by how many standard errors a mean over people is below 0."""
         sums = np.bincount(people, weights[order] * (column - mean(column)))
         error = float(np.sqrt(sums @ sums) / total)
         return -mean(column) / max(error, TINY)
@@ -165,7 +183,8 @@ def _compared(
     on_model, on_other, on_own = map(np.concatenate, (of_model, of_other, of_own[::-1]))
     means = _Errors(mean(on_model), mean(on_other), mean(on_own))
     is_nearer = margin(on_model - (on_other + on_own) / 2) > _NEARER
-    # A copy that learns nothing from few rows errs on both halves: the model may just be better.
+    # A copy that learns little from few rows errs alike on both halves. If the model is better by
+    # more than twice that difference, it is another cause than having seen the rows.
     gain, gain_by_seeing = means.other_half - means.model, means.other_half - means.own_half
     if not is_nearer or gain > 2 * gain_by_seeing:
         return None
@@ -175,17 +194,23 @@ def _compared(
         parts = half[:size], half[size : 2 * size]
         of_part.append(np.mean([errors(fitted_to(part), other) for part in parts], axis=0))
     on_part = np.concatenate(of_part)
-    # The least error that more rows explain is other * (other / part) ** steps. It is compared as a
-    # sum over rows that has the same mean and derivatives, so that its standard error is known.
+    # With o and p for the mean errors of copies of a half and of a part of it on other rows, the
+    # error falls by the factor o / p for _PART times the rows. So the least error that more rows
+    # explain is o (o / p)^steps. To have its standard error it is written as a mean over rows: the
+    # linear terms in o and p, whose derivatives are (steps + 1) fall^steps and
+    # -steps fall^(steps + 1).
     steps = _DOUBLINGS / np.log2(_PART)
     fall = min(means.other_half / mean(on_part), 1.0)
     least = fall**steps * ((steps + 1) * on_other - steps * fall * on_part)
-    least += fall**steps * means.other_half - mean(least)
+    least += fall**steps * means.other_half - mean(least)  # the mean differs if fall was cut to 1
     return means if margin(on_model - least) > _LESS else None
 
 
 def _halves(units: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return two halves of some rows that have a weight, with all rows of a person in one."""
+    """Return two halves of at most ``_MOST_ROWS`` random rows, each person wholly in one of them.
+
+    Rows of weight 0 are left out.
+    """
     counted = np.flatnonzero(weights)
     place = np.random.RandomState(0).permutation(int(units.max()) + 1)[units[counted]]
     order = np.argsort(place, kind="stable")[:_MOST_ROWS]
@@ -194,13 +219,16 @@ def _halves(units: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _cheap_copy(inner: Any) -> Any:
-    """Return an unfitted copy whose fit is known, cheap and always the same; None if it is not."""
+    """Return an unfitted copy, with fixed seeds, that :data:`_PACKAGES` fit; None if others do.
+
+    Copies of searches are copies of the model that they found, because a search fits many models.
+    """
     if isinstance(inner, FrozenEstimator):
         inner = inner.estimator
-    inner = getattr(inner, "best_estimator_", inner)  # what a search has found, without the search
+    inner = getattr(inner, "best_estimator_", inner)
     try:
         copy = clone(inner)
-    except (TypeError, RuntimeError):  # it has no parameters, or others than it was made with
+    except (TypeError, RuntimeError):  # no get_params, or an __init__ that changes parameters
         return None
     for name, value in copy.get_params().items():
         if isinstance(value, FrozenEstimator):

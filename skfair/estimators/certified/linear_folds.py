@@ -1,20 +1,20 @@
-"""Certified means: linear regressions on folds, under rising limits.
+"""Linear regressions that are fitted on folds under rising limits, and their mean.
 
-All rows judge, and none is lost for the fit. The mean of the models of the folds is returned. Its
-mean prediction for a group is the mean of the models' mean predictions, so evidence about the
-models on average is evidence about the mean. (Decisions have no such law: the rates of a mean of
-models are not the mean of their rates.) The mean of linear models is one, too.
+:mod:`skfair.regression.certifying` calls :func:`linear_refits` once for each fold, and steps
+through all folds together: the models of one step, one for each fold, are judged on the rows of
+their own folds. If the limits of a step can be certified, :func:`mean_model` makes the returned
+model of them. So every row is used for fits and for the judgement.
 
-Limits only move the bounds of a problem. So each fold has one problem, and a solve under the next
-limit starts on the line through the last two solutions: for squared errors solutions lie on it,
-except where another pair of groups reaches its limit.
+The evidence is about the models of the folds, and holds for their mean, too: its mean prediction
+for a group is the mean of the models' mean predictions. (The rates of decisions have no such
+property.) The mean of linear models is itself linear.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -37,7 +37,7 @@ from skfair.solvers.erm.elastic_step import elastic_step, inverse_factor
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """A linear regression."""
+    """A linear regression with given weights, which are named as in scikit-learn."""
 
     coef_: FloatArray  # (1, n_features)
     intercept_: FloatArray  # (1,)
@@ -49,11 +49,14 @@ class LinearFit:
 def linear_refits(
     settings: Settings,  # of a linear regressor
     data: TrainingData,
-    whole: ConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
-    spread: float,
+    whole: ConstrainedERM,  # the problem of all rows, of which only the constraints are read
+    spread: float,  # the limits of ``whole`` are in this many units of y
     rows: IntArray,  # the rows to fit on: the models learn nothing from the others
 ) -> Iterator[LinearFit]:
-    """Yield a model of some rows for each share of the limits."""
+    """Yield one model for each share of the limits in ``SHARES``, from small shares to 1.
+
+    Other limits only move the bounds of a problem, so there is one problem for all shares.
+    """
     task = regression_task(data.y[rows], None, settings)
     problem = LinearConstrainedERM(
         LinearScore(data.X[rows], fit_intercept=settings.fit_intercept),
@@ -63,62 +66,104 @@ def linear_refits(
         alpha=penalty_of(task),
     )
     solver = choose_solver(settings.solver, problem)
-    sizes = [share * spread / task.scale.spread for share in SHARES]
-    is_quadratic = isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton)
-    if is_quadratic and "products" not in problem.offers:
-        solutions = _of_squares(problem, sizes)
+    # Factors on the bounds: the targets of these rows have a unit of their own.
+    factors = [share * spread / task.scale.spread for share in SHARES]
+    # A problem that offers products has so many columns that its Hessian is not written out.
+    has_hessian = "products" not in problem.offers
+    if isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton) and has_hessian:
+        solutions = _solved_exactly(problem, factors)
     else:
-        solutions = _of_solver(problem, sizes, settings, solver)
+        solutions = _solved_by(solver, problem, factors, settings)
     for theta in solutions:
         model = model_attributes(problem, task, theta)
         yield LinearFit(model["coef_"], model["intercept_"])
 
 
-def _of_squares(problem: ConstrainedERM, sizes: Sequence[float]) -> Iterator[FloatArray]:
-    """Yield the solutions of squared errors, of which one evaluation says all.
+def _solved_exactly(problem: ConstrainedERM, factors: Sequence[float]) -> Iterator[FloatArray]:
+    """Yield the weights w that minimise squared errors, for each factor on the bounds.
 
-    What is measured from a centre is compared pair by pair, for nothing says what a centre costs.
+    The objective is quadratic in w and the constraints are linear, so their values and derivatives
+    at w = 0 describe the whole problem. The centres are left out: the objective does not depend on
+    them, so the Hessian with them would be singular. See :class:`_LinearSides`.
     """
-    p, centers = problem.model.n_parameters, problem.constraint_rows.centers
+    p = problem.model.n_parameters  # the centres are the parameters after these
     at = problem.evaluate(np.zeros(problem.n_parameters))
-    gradient, slopes, values = at.gradient()[:p], at.jacobian()[:, :p], at.constraints
     hessian = at.hessian(np.zeros(problem.n_constraints))[:p, :p]
+    # A ridge that is tiny next to the Hessian, so that it has a Cholesky factor in any case.
     hessian[np.diag_indices(p)] += 1e-12 * float(np.trace(hessian))
     back = inverse_factor(hessian)
-    alone = np.flatnonzero(centers < 0)
-    high, low = np.nonzero(
-        (centers == centers[:, None]) & (centers >= 0) & ~np.eye(values.size, dtype=bool)
-    )
-    sides = np.vstack([slopes[alone], -slopes[alone], slopes[low] - slopes[high]])
-    for size in sizes:
-        lower, upper = size * problem.lower, size * problem.upper
+    sides = _LinearSides.of(problem.constraint_rows.centers, at.constraints, at.jacobian()[:, :p])
+    for factor in factors:
+        least = sides.least(factor * problem.lower, factor * problem.upper)
+        # Infinite, because the same prediction for all rows satisfies every limit on means: no
+        # constraint has to be missed.
+        step = elastic_step(
+            hessian, at.gradient()[:p], sides.slopes, least, elastic=np.inf, back=back
+        )
+        yield step.d
+
+
+class _LinearSides(NamedTuple):
+    """The constraints as one-sided rows ``slopes @ w >= least`` for the weights w, without centres.
+
+    A row r without a centre has the value v_r + J_r w and gives two sides, one for each bound. A
+    row with a centre c keeps its value minus c between its bounds l_r and u_r. Some c does that for
+    all rows of the centre if and only if for any two of them, h and k, the values are no more than
+    u_h - l_k apart. So each ordered pair (h, k) gives one side.
+    """
+
+    alone: IntArray  # rows without a centre
+    high: IntArray  # h of each pair
+    low: IntArray  # k of each pair
+    values: FloatArray  # (n_constraints,): v
+    slopes: FloatArray  # (n_sides, p): lower bounds of ``alone``, their upper bounds, the pairs
+
+    @classmethod
+    def of(cls, centers: IntArray, values: FloatArray, jacobian: FloatArray) -> _LinearSides:
+        """Return the sides; ``centers`` is -1 for rows without a centre."""
+        alone = np.flatnonzero(centers < 0)
+        high, low = np.nonzero(
+            (centers == centers[:, None]) & (centers >= 0) & ~np.eye(values.size, dtype=bool)
+        )
+        slopes = np.vstack([jacobian[alone], -jacobian[alone], jacobian[low] - jacobian[high]])
+        return cls(alone, high, low, values, slopes)
+
+    def least(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Return the right-hand sides under given bounds of the rows."""
+        alone, high, low, values = self.alone, self.high, self.low, self.values
         below, above = lower[alone] - values[alone], values[alone] - upper[alone]
         apart = values[high] - values[low] - (upper[high] - lower[low])
-        least = np.concatenate([below, above, apart])
-        yield elastic_step(hessian, gradient, sides, least, elastic=np.inf, back=back).d
+        return np.concatenate([below, above, apart])
 
 
-def _of_solver(
-    problem: ConstrainedERM, sizes: Sequence[float], settings: Settings, solver: Solver
+def _solved_by(
+    solver: Solver, problem: ConstrainedERM, factors: Sequence[float], settings: Settings
 ) -> Iterator[FloatArray]:
+    """Yield the parameters (weights and centres) that a solver finds for each factor.
+
+    Parameters theta and multipliers lam start on the line through the last two solutions, as soon
+    as there are two. For squared errors the solutions lie on it, until another pair of groups
+    reaches its limit.
+    """
     rng = check_random_state(settings.random_state)
     options: Any = {"tol": settings.tol, "max_iter": settings.max_iter, "random_state": rng}
+    # Factor, parameters and multipliers of the last two solutions; 0 stands for no solution yet.
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
-    for size in sizes:
-        (s0, theta0, lam0), (s1, theta1, lam1) = before, last
-        ahead = (size - s1) / (s1 - s0) if s1 > s0 > 0 else 0.0
+    for factor in factors:
+        (f0, theta0, lam0), (f1, theta1, lam1) = before, last
+        ahead = (factor - f1) / (f1 - f0) if f1 > f0 > 0 else 0.0
         result = solver.solve(
-            problem.bounded(size * problem.lower, size * problem.upper),
+            problem.bounded(factor * problem.lower, factor * problem.upper),
             theta1 + ahead * (theta1 - theta0),
             lam1 + ahead * (lam1 - lam0),
             **options,
         )
-        before, last = last, (size, result.theta, result.multipliers)
+        before, last = last, (factor, result.theta, result.multipliers)
         yield result.theta
 
 
 def mean_model(models: Sequence[Any]) -> Any:
-    """Return what predicts for all rows: the model, or the mean of linear ones."""
+    """Return the model that predicts for new rows: the only one, or the mean of linear ones."""
     if len(models) == 1:
         return models[0]
     coefs, intercepts = ([getattr(m, name) for m in models] for name in ("coef_", "intercept_"))

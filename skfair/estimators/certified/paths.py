@@ -1,27 +1,38 @@
-"""Certified decisions, the first way: a path of multipliers for each fold, tested on its rows.
+"""Certified decisions of a classifier: a path of offsets for each fold, tested on its rows.
+
+:class:`skfair.classification.FairDecisionClassifier` calls :func:`certify` in place of
+:func:`skfair.estimators.decisions.solve.search` if limits are to be certified for the population.
+(:mod:`skfair.estimators.certified.refits` is for models that are trained under limits.)
+
+The models of the folds are fitted once and stay. A *path* is a sequence of steps, from certainly
+fair decisions to free ones, and a step holds the offsets of all features. A *feature* is a cell of
+group, stratum and true class, and a row gets the class of the largest expected utility minus
+offset (:mod:`skfair.enforcement.decisions.shares`).
 
 The path of a fold is found on the other folds. Step j of all paths together is judged on the
 decisions of every row, by the model and the path of its fold. So no row is judged by a model that
-was fitted on it, or by a path that was found on it. The other folds are scored by models that have
-seen this one. A model for each pair of folds would avoid that for three times as many fits.
-Failures stay within 5% without.
+was fitted on it, or by a path that was found on it. One dependence is left: while the path of a
+fold is found, the rows of the other folds are scored by models that have seen this fold. A model
+for each pair of folds would avoid that for three times as many fits. Failures stay within 5%
+without.
 
 With two classes the paths come from :mod:`skfair.enforcement.certified.offset_path`. With several
 classes, each against the rest, a step satisfies a rising share of the limits on the rows that it
-was found on. (With two classes that loses 1.5 points: 120 fits, n=3,000.)
+was found on. (With two classes that loses 1.5 points of accuracy: 120 fits, n=3,000.)
 
-The test speaks of each model with its path; predictions come from their mean. These may differ:
-each model of boosted trees is certain of other people, and if few are selected the mean selects
-fewer (Adult, n=5000: .4% of the people in place of .9%, and a gap of .06 in place of .01).
-Elsewhere its gaps are larger by half a standard error. So the last certified step is taken at which
-the rates of the folds satisfy the limits with what the mean changes. That is measured on the
-training rows, of which each was seen by all models but one, but what the models disagree on there
-is nearly what they disagree on elsewhere (measured and true changes have a correlation of .9: 40
-samples, n=20,000). Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114
-with it (trees, half positive, n=20,000).
+The test is about each model with its path, but predictions come from the mean of the models and
+the mean of the paths. These may differ: boosted trees of different folds are certain of different
+people, and if few people are selected the mean selects fewer (Adult, n=5000: 0.4% of the people in
+place of 0.9%, and a gap of 0.06 in place of 0.01). Elsewhere its gaps are larger by half a standard
+error. So the last certified step is taken at which the rates of the folds, plus what the mean
+changes in them, satisfy the limits. The change is measured on the training rows, each of which was
+seen by all models but one. What the models disagree on there is nearly what they disagree on
+elsewhere (measured and true changes have a correlation of 0.9: 40 samples, n=20,000). Equalized
+odds 0.05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it (trees, half of the
+rows positive, n=20,000).
 
 Decisions that are nearly the same for everybody are no solution, whether the models of the folds
-make them, of rows that they have not seen, or their mean does.
+or their mean make them.
 """
 
 from __future__ import annotations
@@ -81,7 +92,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Models of folds, what they say of rows that they have not seen, and what is limited."""
+    """Models of folds, their out-of-fold probabilities of the training rows, and the limits."""
 
     X: Any
     rows: LabelledRows  # groups and classes
@@ -93,14 +104,19 @@ class Folds:
     strict: StrictEvaluation  # the constraints, and the utility of decisions
     rates: RowRates  # of the constraints
     confidence: float
-    wanted: tuple[float, float] | None  # smallest and largest share of selected rows
-    room: float  # how far off that share may be where many rows have the same score
+    # Smallest and largest share of selected rows; None if it is free. Two classes only
+    wanted: tuple[float, float] | None
+    # How far outside of ``wanted`` the share may be: 0, or a standard error for "as before"
+    room: float
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
-        """Yield chances and shares of some rows by each model, then by their mean."""
+        """Yield probabilities and shares of some rows by each model, then by the mean of models.
+
+        The order is the one of the paths, with the mean path last.
+        """
         X = _safe_indexing(self.X, part)
         chances = [chances_of(model, X, self.rows.classes) for model in self.models]
-        if len(chances) < len(self.splits):  # one model that was fitted before
+        if len(chances) < len(self.splits):  # one model, passed fitted, serves all folds
             chances *= len(self.splits)
         chances.append(np.mean(chances, axis=0))
         joints: Iterable[FloatArray | None] = [None] * len(chances)
@@ -111,10 +127,10 @@ class Folds:
             yield of_model, self.rows.shares(of_model, joint, part)
 
     def decide(self, chances: FloatArray, shares: Shares, path: FloatArray) -> NDArray[Any]:
-        """Return decisions at every step of a path (n_steps, n_features, n_classes).
+        """Return the decisions of rows at every step of a path, (n_rows, n_steps).
 
-        They have the shape (n_rows, n_steps). With two classes they say whether the second one is
-        chosen.
+        The path has the shape (n_steps, n_features, n_classes). The decisions are booleans with two
+        classes (the second one is chosen), and numbers of classes with more.
         """
         if self.strict.n_classes == 2:
             selected = np.empty((len(chances), len(path)), bool)
@@ -129,12 +145,20 @@ class Folds:
         return labels
 
     def margins(self, chances: FloatArray, shares: Shares, path: FloatArray) -> FloatArray:
-        """Return by how much the second of two classes is ahead, (n_rows, n_steps)."""
+        """Return utility minus offset of the second of two classes, minus that of the first one.
+
+        The shape is (n_rows, n_steps). The first class has no offsets on paths of two classes.
+        """
         gains = chances @ (self.strict.utility[:, 1] - self.strict.utility[:, 0])
         return np.asarray(gains[:, None] - np.asarray(shares @ path[..., 1].T))
 
     def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
-        """Return paths on which the second of two classes costs all rows as much more."""
+        """Return paths (..., n_steps, n_features, 2) with higher thresholds, one for each step.
+
+        The margin of every row falls by the threshold of the step. It is added to the offsets of
+        all features of one attribute, because the shares of a row in these add up to 1.
+        """
+        # Features are numbered group by group, so those of the first attribute come first.
         everyone = np.arange(paths.shape[-2]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
         return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
@@ -144,9 +168,12 @@ def certify(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    draws: Callable[[Any], FloatArray],
+    draws: Callable[[Any], FloatArray],  # only stored with the decider: no thresholds are mixed
 ) -> dict[str, Any]:
-    """Search decisions whose limits are certified for the population; return fitted attributes."""
+    """Find decisions whose limits are certified for the population; return fitted attributes.
+
+    ``bind`` has refused floors, and budgets of several classes.
+    """
     rows, goal, spec, splits = problem.rows, problem.goal, problem.spec, fits.splits()
     certificate = spec.certificate
     assert certificate is not None
@@ -154,8 +181,9 @@ def certify(
     strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
     rates = row_rates(strict.rates.constraints, rows.codes, rows.weights, data.units)
     rates = rates.against(certificate.shift)
-    # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
-    # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
+    # The test takes paths as given, but they vary with the rows, too. Each has seen K - 1 of K
+    # folds, so in the test a row counts as (K - 1) / K rows. With whole rows 8 of 100 fits failed
+    # on Adult (n=5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     groups = joint = None
     if not spec.group_aware:
@@ -163,7 +191,8 @@ def certify(
     shares, weights = rows.shares(fits.chances, joint), rows.weights
     free = decided(fits.chances @ goal.utility)
     share, room = kept_rate(spec.selection_rate, fits.own == 1, weights), 0.0
-    if isinstance(spec.selection_rate, str):  # another sample would differ by as much
+    # "as before" is an estimate from these rows. A standard error more or less is as good.
+    if isinstance(spec.selection_rate, str):
         room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
     wanted = None if share is None else selection_range(share, float(weights.max()))
     models, chances, confidence = fits.models, fits.chances, certificate.confidence
@@ -191,8 +220,10 @@ def _last_certified(
 ) -> tuple[dict[str, Any], FloatArray, IntArray]:
     """Choose the last certified step; return attributes, the offsets, and decisions of the rows.
 
-    The decisions are by models and paths that have not seen the rows. All steps up to the last one
-    that passes are certified together, so any of them may be taken.
+    The offsets are those of the mean path, for new rows. The decisions of the training rows are
+    made by models and paths that have not seen them. All steps up to the last one that passes are
+    certified together, so any of them may be taken. If none can be, the status is "no_solution",
+    and the step is the fairest one that decides all rows.
     """
     strict, rates, is_pair = folds.strict, folds.rates, folds.strict.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
@@ -202,13 +233,14 @@ def _last_certified(
     for path, (_, test) in zip(paths, folds.splits, strict=True):
         decisions[test] = folds.decide(folds.chances[test], shares[test], path)
     walked = walk(rates, decisions, confidence)
-    n_passed = walked.step + 1
+    n_passed = walked.step + 1  # ``walked.step`` is -1 if the first step fails
+    # chosen: the last step of those at which the mean satisfies the limits, too; -1 if none does.
     mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
-    # One step after the other: the decisions of all as numbers are larger than the rows.
+    # One step at a time, because decisions of all steps as 64-bit numbers take more memory than X.
     utility = np.array([strict.utility_of(labels.astype(np.int64)) for labels in decisions.T])
     selected = np.array([weights @ labels for labels in decisions.T])
-    constant = float((weights @ strict.values).max())
+    constant = float((weights @ strict.values).max())  # utility of the best constant decision
     actual, by_folds = (
         np.bincount(labels.astype(np.int64), weights, strict.n_classes).astype(np.float64)
         for labels in (codes, decisions[:, chosen])
@@ -246,7 +278,12 @@ def _last_certified(
 
 @one_blas_thread
 def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
-    """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
+    """Return the paths of two classes, (n_folds, n_steps, n_features, 2).
+
+    The offsets of the first class are 0. If a share of selected rows is asked for, the paths are
+    found around the threshold that selects it, and then every step gets its own threshold on the
+    out-of-fold margins, so that it selects that share.
+    """
     rates, codes, utility = folds.rates, folds.rows.codes, folds.strict.utility
     of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
     values, wanted, threshold = folds.chances @ utility, folds.wanted, 0.0
@@ -296,16 +333,21 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
 def _thresholds(
     margins: FloatArray, weights: FloatArray, low: FloatArray | float, high: FloatArray | float
 ) -> FloatArray:
-    """Return the thresholds that select a share from low to high, or one next to it, (n_steps,).
+    """Return for each step the threshold on margins at which a share from low to high is selected.
 
-    They see groups and true classes of no row, so what is tested at them is hardly fairer there
-    than elsewhere: rates of samples are off at all thresholds nearby by nearly the same.
+    If tied rows make that impossible, the nearest share is selected. Of several thresholds, the one
+    that changes the number of selected rows least is taken.
+
+    The thresholds are chosen on the rows that are tested later, but without their groups and true
+    classes. Errors of rates are nearly the same at all thresholds nearby, so the choice hardly
+    makes the tested rates look fairer than they are.
     """
     thresholds, now = np.zeros(margins.shape[1]), weights @ (margins > 0)
     lows, highs = np.broadcast_to(low, now.shape), np.broadcast_to(high, now.shape)
     for step, of_step in enumerate(margins.T):
         order = np.argsort(-of_step, kind="stable")
-        last = np.flatnonzero(np.diff(of_step[order], append=-np.inf))  # tied rows stay together
+        # Places after which a threshold may lie: tied rows stay together.
+        last = np.flatnonzero(np.diff(of_step[order], append=-np.inf))
         selected = np.cumsum(weights[order])[last]
         missed = np.maximum(np.maximum(lows[step] - selected, selected - highs[step]), 0.0)
         at = np.lexsort((np.abs(selected - now[step]), missed))[0]
@@ -345,7 +387,8 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
             shares[fitted_on],
             check_random_state(seed),
         )
-        # From small offsets to large ones: nearest to the free decisions.
+        # From the whole limits to small shares, so that each search starts from the offsets of the
+        # one before and stays near the free decisions.
         for step, share in reversed(list(enumerate(SHARES))):
             search = search.under(replace(whole, rates=whole.rates.scaled(share)))
             path[step] = search.search().offsets
@@ -354,11 +397,14 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
 
 @one_blas_thread
 def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Compare the decisions of the mean of models and paths with those of each fold.
+    """Compare the decisions of the mean model and mean path with those of each fold.
 
-    Returned are the mean of the paths, whose decisions select as many rows as those of the folds
-    if that is asked for; by how much rates are larger by it, (n_rates, n_steps); and the shares of
-    the rows that it decides for each class, (n_classes, n_steps).
+    Returns three things:
+
+    - the mean path; if a share of selected rows is asked for, with the thresholds at which it
+      selects as many rows as the folds do on average,
+    - how much larger each rate is under the mean than under the folds, (n_rates, n_steps),
+    - the share of the rows that get each class from the mean, (n_classes, n_steps).
     """
     rates, n, mean = folds.rates, folds.rows.codes.size, paths.mean(axis=0)
     rows: IntArray | slice = slice(None)
@@ -368,7 +414,7 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
     by_folds: list[NDArray[Any]] = []
     for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
-        if len(by_folds) == len(paths) and folds.wanted is not None:
+        if len(by_folds) == len(paths) and folds.wanted is not None:  # the turn of the mean
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
             margins = folds.margins(chances, shares, mean)
             path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
@@ -382,7 +428,11 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
 
 
 def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool) -> str:
-    """Say why nothing was certified, and how many more people it would take; return the reason."""
+    """Warn that nothing was certified, why, and how many more people it takes; return the reason.
+
+    ``is_within`` says whether the mean satisfies the limits at some certified step: such steps were
+    refused for another reason.
+    """
     n, rates = n_people(decisions.size, folds.rates.units), folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})

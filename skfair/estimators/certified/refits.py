@@ -1,13 +1,19 @@
-"""Certified decisions, scores and means, the second way: models refitted under rising limits.
+"""Certificates of models that are refitted under rising limits, for decisions, scores and means.
 
-A constraint that is trained into the weights cannot be priced afterwards. So the estimator itself
-is fitted under a limit that is far below the one asked for, then under larger ones, and each model
-is judged on rows that it has not seen. As the order is fixed beforehand, each may be tested at the
-full level. The last one before the first failure is taken.
+This is the second of two ways. The first one (:mod:`skfair.estimators.certified.paths`) changes
+only the offsets of decisions, and keeps the model. A constraint that is trained into the weights
+cannot be changed afterwards, so here the estimator itself is fitted under a limit far below the one
+that is asked for, then under larger ones. Each model is judged on rows that it has not seen. The
+order is fixed beforehand, so each test may use the full level, and the last model before the first
+failure is taken.
 
-What a model is judged by is up to its family, which brings ``judge(models) -> Judgement``. Mostly
-one part of the rows is for the fit, and the other one judges. Linear regressors are fitted on folds
-(:mod:`skfair.estimators.certified.linear_folds`), so that all rows judge.
+A family calls, in this order:
+
+1. :func:`in_parts` or :func:`in_folds` to split the rows into those of the fit and those that
+   judge, which :class:`HeldOut` holds. Linear regressors use folds, so that all rows judge.
+2. :func:`refits` for the models, one after the other. (Folds of linear regressors have
+   :func:`skfair.estimators.certified.linear_folds.linear_refits`.)
+3. :func:`certified_refit`, with its own ``judge(models) -> Judgement``, for the fitted attributes.
 """
 
 from __future__ import annotations
@@ -31,15 +37,16 @@ from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
 from skfair.utils.warn import unwanted, warn_user
 
-# A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
+# How many times its margin (bound minus disparity) a limit has to be for a proof that mostly
+# succeeds. With this factor :func:`_warn` estimates how many more people are needed.
 _FOR_POWER = 1.7
 
 
 class Judgement(NamedTuple):
     """The evidence of the rows that judge a model."""
 
-    p_value: float  # of "the disparity is the limit or more"
-    disparity: float  # that was measured
+    p_value: float  # of the hypothesis that the disparity is the limit or more
+    disparity: float  # measured on these rows
     bound: float  # the smallest limit that can be shown
     quality: float  # the score of the model
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
@@ -49,7 +56,7 @@ class Judgement(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Rows in one or several splits into those of a fit and those that judge it."""
+    """Rows, and one or several splits of them: a pair (rows of a fit, rows that judge it) each."""
 
     X: Any
     y: Any
@@ -58,6 +65,7 @@ class HeldOut(NamedTuple):
 
     @property
     def judging(self) -> IntArray:
+        """Numbers of the rows that judge, split after split."""
         return np.concatenate([judging for _, judging in self.splits])
 
     @property
@@ -65,7 +73,7 @@ class HeldOut(NamedTuple):
         return None if self.units is None else self.units.taken(self.judging)
 
     def predictions(self, models: Sequence[Any]) -> NDArray[Any]:
-        """Return predictions for the rows that judge, each by the model that has not seen it."""
+        """Return predictions for :attr:`judging`; ``models`` holds one model for each split."""
         take = np.take if isinstance(self.X, np.ndarray) else _safe_indexing
         parts = [
             np.asarray(model.predict(take(self.X, rows, axis=0)))
@@ -75,9 +83,10 @@ class HeldOut(NamedTuple):
 
 
 def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None = None) -> Split:
-    """Divide rows so that a share of each kind judges; raise if it leaves one empty.
+    """Divide rows into (fit, judge) so that a share of each kind judges, such as group and class.
 
-    Rows that belong together are in the same part, and count as one of the commonest kind.
+    Raises if all rows of a kind would be in one part; a kind with a single row may be. Rows of one
+    unit (person) are in the same part, and count as a single row of their commonest kind.
     """
     if units is not None:
         typical = units.typical_rows(kinds)
@@ -85,6 +94,7 @@ def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None =
         fitted, judging = (np.isin(units.codes, units.codes[typical[part]]) for part in parts)
         return np.flatnonzero(fitted), np.flatnonzero(judging)
     rng, sizes = check_random_state(seed), np.bincount(kinds)
+    # Each kind gets its share, rounded up or down so that the sum over the kinds is right, too.
     n_judging = np.diff(np.floor(share * np.cumsum(sizes) + rng.random()).astype(int), prepend=0)
     n_both = np.minimum(n_judging, sizes - n_judging)
     if (n_both[sizes > 1] == 0).any():
@@ -94,7 +104,7 @@ def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None =
             f"class with {least} rows: each needs one to fit on and one to judge by. Pass a value "
             f"from {1 / least:.2g} to {1 - 1 / least:.2g}, or merge small groups."
         )
-    order = rng.permutation(kinds.size)
+    order = rng.permutation(kinds.size)  # then sorted by kind, so in each kind by chance
     order = order[np.argsort(kinds[order], kind="stable")]
     rank = np.arange(kinds.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_judging = rank < n_judging[kinds[order]]
@@ -102,7 +112,10 @@ def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None =
 
 
 def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
-    """Divide rows by chance, with as many of each group in each fold as there can be."""
+    """Return pairs (fit, judge) of rows for folds in which all groups are spread evenly.
+
+    Each row judges in exactly one fold. Rows whose group is not known do not judge.
+    """
     kinds, key = data.groups.cells().codes, int(check_random_state(seed).randint(2**31))
     n = n_people(kinds.size, data.units)
     wanted = FOLDS_OF_FEW if n < FEW_ROWS else FOLDS
@@ -116,17 +129,21 @@ def refits(
     rows: HeldOut,  # in one split
     metadata: Mapping[str, Any],  # what else ``fit`` takes: groups, strata, weights
 ) -> Iterator[list[Any]]:
-    """Yield a model for each share of the limits; the shares rise up to 1."""
+    """Yield a list with one fitted clone of the estimator for each share of the limits.
+
+    The shares rise up to 1. A list, because :func:`certified_refit` takes a model for each split.
+    """
     fitted, _ = rows.splits[0]
     X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
     own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
+    # Parameters that hold limits. max_disparity is not read if all constraints have their own.
     names = (
         ["constraint"] if have_own_limits(estimator.constraint) else ["constraint", "max_disparity"]
     )
     for share in SHARES:
         scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
         model = clone(estimator)
-        # Not set_params, which knows the parameters of a subclass only.
+        # Not set_params: a subclass may have an __init__ without these parameters.
         vars(model).update(certificate=None, **scaled)
         with unwanted(UserWarning):  # about limits that are missed on these rows
             model.fit(X, y, **own)
@@ -134,7 +151,11 @@ def refits(
 
 
 def scaled_limits(value: Any, share: float) -> Any:
-    """Return limits times a share: a number, one for each attribute, constraints with their own."""
+    """Return ``constraint`` or ``max_disparity`` with all limits in it multiplied by a share.
+
+    A number is a limit, a dict holds one for each attribute, and constraints have limits of their
+    own. None (no limit) and names of constraints stay.
+    """
     if isinstance(value, Constraint):
         own = {
             name: scaled_limits(limit, share)
@@ -152,14 +173,20 @@ def scaled_limits(value: Any, share: float) -> Any:
 def certified_refit(
     estimator: Certified,
     rows: HeldOut,
-    path: Iterable[list[Any]],  # models of each split, under rising limits
-    judge: Callable[[list[Any]], Judgement],  # by the rows that judge
-    limits: Mapping[str, float],  # by constraint; "" for the only one
-    quality: str = "accuracy",  # name of the score in ``path_``
-    # What predicts for all rows, of the models of each split: the model, if there is one split
+    path: Iterable[list[Any]],  # for each step the models of all splits, under rising limits
+    judge: Callable[[list[Any]], Judgement],  # judges the models of a step
+    # The limit of each constraint by its name. The key "" is for callers with a single limit, which
+    # then holds whatever the constraint is called
+    limits: Mapping[str, float],
+    quality: str = "accuracy",  # the key of ``path_`` that ``Judgement.quality`` gets
+    # Makes the model that predicts for new rows of the models of a step
     deployed: Callable[[list[Any]], Any] = itemgetter(0),
 ) -> dict[str, Any]:
-    """Return the fitted attributes of the last model before the first that is not certified."""
+    """Walk the path to its first failure, and return the fitted attributes of the step before it.
+
+    If the first step fails, its attributes are returned with the status "no_solution", after a
+    warning. Later steps of the path are never fitted.
+    """
     confidence, steps = estimator._certificate().confidence, []
     for models in path:
         steps.append((models, judge(models)))
@@ -171,14 +198,15 @@ def certified_refit(
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
     smallest = min(limits.values())
     reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
-    # Parameters stay, also those that get_params of a subclass does not know, and so does the
-    # number of all rows.
+    # Only fitted attributes are taken over (they begin or end with _), no parameters: those of the
+    # estimator stay, and so does its number of rows, which counts the rows that judge, too.
     fitted = {
         name: value
         for name, value in vars(deployed(models)).items()
         if (name[0] == "_" or name[-1] == "_") and name != "_n_rows"
     }
-    reached = fitted.get("_limits", {})  # under a share of the limits
+    # The model was fitted under a share of the limits. What is reported is the limit asked for.
+    reached = fitted.get("_limits", {})
     return fitted | {
         "_limits": {k: {"": of[""], "limit": limits.get(k, smallest)} for k, of in reached.items()},
         "_reason": reason,
@@ -198,10 +226,11 @@ def certified_refit(
 
 
 def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) -> str:
-    """Say why nothing was certified, and what may help; return the reason."""
+    """Warn that nothing was certified, why, and what may help; return the reason."""
     n, people = n_people(len(rows.y), rows.units), said_people(len(rows.y), rows.units)
     n_judging = n_people(rows.judging.size, rows.judging_units)
     judges = f", {n_judging} of them to judge by" if n_judging < n else ""
+    # Margins fall with the root of the number of people.
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     reason = "what can be shown of the fairest one exceeds a limit"
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
