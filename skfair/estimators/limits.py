@@ -1,7 +1,18 @@
-"""The limits that a user sets: one for all attributes or one for each, floors and budgets.
+"""What users limit, as constraints that are bound to rows: disparities, floors and budgets.
 
-All of them become constraints that are bound to rows, so that what satisfies constraints satisfies
-floors and budgets, too.
+A *floor* is ``min_rate=``, a smallest rate of every group. A *budget* is ``selection_rate=``, the
+share of all rows that are selected. Both become constraints (with ``is_fairness=False``), so every
+solver that satisfies constraints satisfies floors and budgets, too. The bind steps of the
+classifiers and regressors (``bind.py`` of ``estimators/decisions`` and ``estimators/erm``) call
+these functions, in this order:
+
+- :func:`tightest`, :func:`prepare_constraint`, :func:`unique_names` for the disparities,
+- :func:`floors` and :func:`budget`, with :func:`kept_rate`, :func:`selection_range` and
+  :func:`of_everybody` as their parts.
+
+The solve steps call :func:`nearest_rate`, which lets a budget be missed if it contradicts the other
+limits. The reports call the rest: what is close to one person or to the same decision for
+everybody, :func:`warn_of_changes` and :func:`disparity_attributes`.
 """
 
 from __future__ import annotations
@@ -30,17 +41,18 @@ from skfair.utils.text import rounded_up
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
-# The other classes are predicted for less than this share of the rows that have them: no use for
-# anybody.
+# Decisions are nearly constant if they are for another class than the most frequent one in less
+# than this part of the rows that truly have another class.
 NEARLY_CONSTANT = 0.05
-# A selection rate that limits, or the default objective, change by more is warned of.
+# A warning is given if the limits, or the default objective, change a selection rate by more.
 MUCH_MOVED, DEFAULT_OBJECTIVE = 0.1, "accuracy"
-# Parameters of a constraint that say its limit, and on what that is, which compared() says.
+# Parameters that do not tell constraints apart: the limits, and the comparison, which is read from
+# ``compared()`` instead.
 _OF_LIMIT = ("max_disparity", "min_ratio", "comparison")
 
 
 class SelectionFloor(Constraint):
-    """Bound the rejection rate of every group: the floor is 1 minus that."""
+    """Bound the rejection rate of every group by 1 minus the floor on its selection rate."""
 
     comparison = "bounded"
 
@@ -52,7 +64,11 @@ class SelectionFloor(Constraint):
 
 
 def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint]:
-    """Return the constraints; of those that differ in their limits only, the tightest one."""
+    """Return the constraints without those that a tighter one of the same kind makes redundant.
+
+    ``limit`` stands for the limit of constraints without their own. Limits that are dicts cannot be
+    ordered, so only equal ones are taken together.
+    """
     kept: dict[str, tuple[Limit, Constraint]] = {}
     for constraint in constraints:
         own: Any = limit if constraint.own_limit is None else constraint.own_limit
@@ -71,7 +87,10 @@ def prepare_constraint(
     rows: TrainingRows,
     limit: Limit,  # one limit, or one for each attribute by its name; an attribute may have None
 ) -> list[BoundConstraint]:
-    """Bind a constraint to rows: once, or once for each attribute that has a limit of its own."""
+    """Bind a constraint to rows: once, or if the limit is a dict, once for each attribute.
+
+    Attributes whose limit is None are left out.
+    """
     own: Any = constraint.own_limit
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
@@ -92,7 +111,7 @@ def prepare_constraint(
 
 
 def unique_names(constraints: Sequence[BoundConstraint]) -> list[BoundConstraint]:
-    """Number constraints of the same name."""
+    """Return the constraints, with numbers behind names that occur more than once."""
     names = [constraint.name for constraint in constraints]
     return [
         constraint
@@ -105,7 +124,11 @@ def unique_names(constraints: Sequence[BoundConstraint]) -> list[BoundConstraint
 
 
 def floor_constraint(constraints: Sequence[Constraint]) -> Constraint:
-    """Return what a floor is on: true positive rates if a constraint is on the positives."""
+    """Return the constraint behind ``min_rate``, whose limit is 1 minus the floor.
+
+    The floor is on true positive rates if a constraint is on the positives, else on selection
+    rates.
+    """
     on_positives = any(constraint.subset in ("positive", "class") for constraint in constraints)
     return BoundedFalseNegativeRate() if on_positives else SelectionFloor()
 
@@ -113,8 +136,8 @@ def floor_constraint(constraints: Sequence[Constraint]) -> Constraint:
 def floors(
     constraints: Sequence[Constraint],
     rows: TrainingRows,
-    min_rate: Any,  # a number, or "as before" for the rate of each group if these are selected
-    selected: BoolArray,
+    min_rate: Any,  # a number, or "as before" for the rate that each group has in ``selected``
+    selected: BoolArray,  # (n_samples,): who is selected without limits; read for "as before" only
 ) -> list[BoundConstraint]:
     """Return constraints that keep the rate of each group at or above ``min_rate``."""
     constraint = floor_constraint(constraints)
@@ -125,6 +148,7 @@ def floors(
     if min_rate != "as before":
         raise ValueError(f"min_rate must be a number or 'as before', got {min_rate!r}.")
     bound = replace(constraint.prepare(rows, 1.0), is_fairness=False)
+    # bound.rates are rates of being refused, or missed: 1 minus these are the rates to keep.
     means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
     smallest = np.maximum(1.0 - bound.rates @ means, 0.0).tolist()
     return [
@@ -135,11 +159,11 @@ def floors(
 
 def budget(
     rows: TrainingRows,
-    selection_rate: Any,  # a number, two, or "as before" for the rate if these are selected
-    selected: BoolArray,
-    heaviest: float,  # share of the weight of the heaviest row: a number is kept to half of it
+    selection_rate: Any,  # a number, two, or "as before" for the rate of ``selected``
+    selected: BoolArray,  # (n_samples,): who is selected without limits; read for "as before" only
+    heaviest: float,  # share of the heaviest row in all weights; a number is kept to half of it
 ) -> list[BoundConstraint]:
-    """Return constraints that keep the selection rate of all rows at a number, or between two."""
+    """Return the constraints on the selection rate of all rows: at most two, none from 0 to 1."""
     wanted = kept_rate(selection_rate, selected, rows.sample_weight)
     low, high = selection_range(wanted, heaviest)
     bound = []
@@ -150,18 +174,19 @@ def budget(
     return bound
 
 
-# Shares of the rows by which a selection rate may be missed where the limits leave no other way.
+# Shares of the rows by which nearest_rate() lets a selection rate be missed, from all downwards.
 _ROOMS = tuple(0.5**k for k in range(10))
-_BUDGET = "selection_rate"  # in the names of these constraints
+_BUDGET = "selection_rate"  # the names of the constraints of budget() contain this
 Answer = TypeVar("Answer")
 
 
 def is_budget(bound: BoundConstraint) -> bool:
+    """Whether a constraint was made by :func:`budget`."""
     return not bound.is_fairness and _BUDGET in bound.name
 
 
 def widened(bound: BoundConstraint, room: float) -> BoundConstraint:
-    """Return a constraint; one on the selection rate of all rows may be missed by some room."""
+    """Return a constraint as it is, or a budget with ``room`` added to what it allows."""
     if not is_budget(bound):
         return bound
     return replace(bound, max_disparity=bound.max_disparity + room)
@@ -187,10 +212,13 @@ def said_if_rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence
 def nearest_rate(
     first: Answer, search: Callable[[float], Answer], missed: Callable[[Answer], float]
 ) -> Answer:
-    """Return what keeps the limits and misses the selection rate least, or the first answer.
+    """Return the answer that keeps all other limits and misses the selection rate least.
 
-    ``search`` takes the share of the rows by which the rate may be missed, and ``missed`` is
-    :func:`rate_missed` of an answer. Bisection finds the least share up to a factor of 2.
+    ``first`` is the answer under all limits, which was not feasible; it is returned if no answer
+    keeps the other limits. ``search`` returns the best answer if the rate may be missed by a share
+    of the rows, and ``missed`` is :func:`rate_missed` of an answer: infinite if another limit is
+    exceeded. Bisection over ``_ROOMS`` finds the least share up to a factor of 2. A room that is no
+    smaller than what an answer already misses is not searched.
     """
     answers = [first, search(_ROOMS[0])]
     wide, narrow = 0, len(_ROOMS)
@@ -208,7 +236,7 @@ def nearest_rate(
 def kept_rate(
     selection_rate: Any, selected: NDArray[np.bool_], weights: NDArray[Any] | None
 ) -> Any:
-    """Return what is asked for: for "as before" the rate of rows that the model itself selects."""
+    """Return ``selection_rate``, or for "as before" the rate of the rows in ``selected``."""
     if isinstance(selection_rate, str) and selection_rate == "as before":
         return float(np.average(selected, weights=weights))
     return selection_rate
@@ -217,7 +245,8 @@ def kept_rate(
 def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
     """Return the smallest and the largest share that may be selected.
 
-    A number is kept to within half a row: half the share ``largest`` of the heaviest one.
+    A number can be met to within half a row only, so the range around it has half the share
+    ``largest`` of the heaviest row on both sides, and a little more for rounding.
     """
     pair = selection_rate
     if isinstance(selection_rate, Real):
@@ -243,22 +272,26 @@ def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
 def of_everybody(
     constraint: Constraint, rows: TrainingRows, limit: float, name: str
 ) -> BoundConstraint:
-    """Bind a constraint on the rates of groups to all rows as one group."""
+    """Bind a constraint to all rows as one group; its ``rate_groups`` are -1, for no group."""
     everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
     bound = constraint.prepare(everybody, limit)
     return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)
 
 
 def is_nearly_constant(predicted: FloatArray, actual: FloatArray) -> BoolArray:
-    """Whether nearly all rows get the same answer, given shares of classes, (n_classes, ...)."""
+    """Whether nearly all rows get the same class, see ``NEARLY_CONSTANT``.
+
+    ``predicted`` (n_classes, ...) holds the shares of the classes in decisions, one set of
+    decisions in each column, and ``actual`` (n_classes,) their true shares.
+    """
     usual = predicted.argmax(axis=0)
     return np.asarray(1 - predicted.max(axis=0) < NEARLY_CONSTANT * (1 - actual[usual]))
 
 
 def below_one_person(bounds: Sequence[BoundConstraint]) -> float:
-    """Return what one person changes in a compared rate if a limit is smaller; 0 otherwise.
+    """Return the least change of a compared rate by one person, if the smallest limit is below it.
 
-    That is a person of the largest group, or of its largest class.
+    Otherwise 0. It is the change by a person of the largest group, or of its largest class.
     """
     steps = [
         float(bound.row_weights[bound.row_weights > 0].min(initial=inf))
@@ -271,7 +304,7 @@ def below_one_person(bounds: Sequence[BoundConstraint]) -> float:
 
 
 def loosened(bound: BoundConstraint, limit: float) -> BoundConstraint:
-    """Return a constraint with at least a limit, if it compares groups."""
+    """Return a constraint on groups with its limit raised to ``limit``; others as they are."""
     if not bound.is_fairness or bound.comparison.is_cap:
         return bound
     return replace(bound, max_disparity=max(bound.max_disparity, limit))
@@ -284,22 +317,27 @@ def warn_of_changes(
     *,
     objective: str = "",  # the name of what decisions maximise, if that is a stage of its own
     is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
+    # The beginning of the advice; "max_disparity." follows it
     remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
     one_person: float = 0.0,  # see below_one_person
-    # Returns the smallest limit found at which not nearly all rows get the same decision
+    # Returns the smallest limit found at which not nearly all rows get the same decision, or None.
+    # It is called only if this is said, because it searches
     smallest_limit: Callable[[], float | None] = lambda: None,
 ) -> None:
     """Warn if the selection rate changes by much, or if nearly all rows get the same decision.
 
-    The warning tells apart what the objective changes without limits and what the limits change. An
-    objective that the user chose by name may change the rate.
+    There are two stages: what the objective changes without limits, and what the limits change. A
+    stage is passed over if its change is meant: that of an objective other than the default one,
+    and that of constraints that cap rates. It is still warned of if decisions become constant.
     """
+    # (n_classes, 3): by the model itself, without limits, within the limits
     shares = np.array([(own.before, own.without_limits, own.after) for own in changes.values()])
     of_classes = np.vstack([1 - shares, shares]) if len(shares) == 1 else shares
     actual = np.bincount(classes, weights, len(of_classes)).astype(np.float64)
     is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
 
     def warned(stage: int, cause: str, advice: str, *, is_meant: bool) -> list[str]:
+        """Return the sentences about stage 0 or 1; none if there is nothing to say."""
         steps = np.diff(shares)[:, stage]
         k = int(np.argmax(np.abs(steps)))
         becomes_constant = is_constant[stage + 1] and not is_constant[stage]

@@ -1,6 +1,15 @@
-"""The bind step of FairDecisionClassifier: classes, constraints, floors and budgets of its rows.
+"""The bind step of FairDecisionClassifier: what the user asks for, bound to the rows of the fit.
 
-:func:`bind` reads the classes of the rows, and binds to them everything that a user asks for.
+``FairDecisionClassifier.fit`` puts its parameters into a :class:`DecisionSpec` and calls
+:func:`bind`. It returns a :class:`DecisionProblem`: the rows with their classes
+(:class:`LabelledRows`), the constraints, and the objective as a :class:`Goal`. Floors and budgets
+are bound later, by :meth:`DecisionProblem.evaluation`, because "as before" refers to decisions of
+the fitted model (:class:`Before`). The search of ``solve.py`` and the certificates of
+``certified/paths.py`` read the problem.
+
+Classes are numbers in the order of ``LabelledRows.classes``; of two classes 1 is the positive one.
+With more, each class is limited against the rest, and a constraint has the number of its class.
+``TRUE_CLASS`` in place of a number stands for "decided for the true class".
 """
 
 from __future__ import annotations
@@ -43,14 +52,15 @@ from skfair.losses import LogLoss
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import listed
 
-# If weights count copies, the lightest row has fewer. Five or more random whole numbers are hardly
-# ever taken for copies (.3% of 2,000 draws from 20 to 200).
+# Weights are taken for numbers of copies only if the lightest row has fewer copies than this. So
+# five or more random whole numbers are hardly ever taken for copies (0.3% of 2,000 draws from 20 to
+# 200).
 _MOST_COPIES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionSpec:
-    """The parameters of FairDecisionClassifier that say what decisions must be, and may use."""
+    """Those parameters of FairDecisionClassifier that do not concern its models, as passed."""
 
     constraint: Any
     max_disparity: Any
@@ -65,16 +75,19 @@ class DecisionSpec:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows of several classes, which are in order: of two classes the positive one is the last."""
+    """Rows of two or more classes."""
 
     groups: GroupEncoding
     codes: IntArray  # (n_samples,): number of the class of each row
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # the labels by number; of two classes the positive one is the last
     sample_weight: FloatArray | None
     strata: Strata | None  # levels of the control features
-    # The class of floors and budgets that name no class; None if there is none
+    # The class that floors and budgets are for if they are not a dict of classes; None if the user
+    # named none of several classes
     pos_label: Any = None
-    heaviest: float = 1.0  # share of the weight that a row has at most; rows may stand for several
+    # Share of the heaviest row that was passed in the weight of all. Distinct rows, which stand for
+    # several, keep the value
+    heaviest: float = 1.0
 
     @property
     def counts(self) -> FloatArray:
@@ -83,6 +96,7 @@ class LabelledRows:
 
     @property
     def weights(self) -> FloatArray:
+        """Weights with a sum of 1."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property
@@ -101,9 +115,10 @@ class LabelledRows:
         joint: FloatArray | None = None,
         part: IntArray | slice = slice(None),
     ) -> Shares:
-        """Return what some rows are expected to add to rates, by their probabilities of classes.
+        """Return the shares of some rows in the features: what they are expected to add to rates.
 
-        Their groups are known, or ``joint`` holds P(group and class | row).
+        ``chances`` are their probabilities of the classes. If ``joint`` is None their groups are
+        used, else it holds P(group and class | row), and ``chances`` are not read.
         """
         strata = None if self.strata is None else self.strata.codes[part]
         if joint is not None:
@@ -112,10 +127,10 @@ class LabelledRows:
         return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
 
     def changes(self, *stages: IntArray, first_rows: IntArray | slice) -> dict[str, Change]:
-        """Return what is changed in the share of the positive one of two classes, or of each.
+        """Return the attribute ``changes_``: of the selection rate, or of the share of each class.
 
-        The stages are the decisions of the model itself, the best ones without limits, and the
-        decisions within the limits.
+        The stages are three sets of decisions (n_samples,): of the model itself, the best ones
+        without limits, and the ones within the limits.
         """
         named = {"selection rate": 1}
         if self.classes.size > 2:
@@ -124,7 +139,10 @@ class LabelledRows:
         return {name: change_of(*rows, labels == k, first_rows) for name, k in named.items()}
 
     def against_rest(self, label: int) -> TrainingRows:
-        """Return the rows of a constraint: a class against the rest, or all as positive."""
+        """Return the rows for a constraint on class ``label``, whose rows are the positive ones.
+
+        For ``TRUE_CLASS`` all rows are positive: to be selected is to be decided rightly.
+        """
         names = self.classes.tolist()
         targets = np.ones(self.codes.size)
         pair = ("wrong", "right")
@@ -142,21 +160,27 @@ class LabelledRows:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """Decisions of the model itself, and those of most expected utility without constraints."""
+    """The decisions before limits: of the model itself, and the best ones for the objective."""
 
-    own: IntArray  # by ``predict`` of the models of the folds, on rows that they have not seen
-    predicted: IntArray
-    utility: FloatArray  # of decisions, for which ``predicted`` are the best
+    # By ``predict`` of the models of the folds, on rows that they have not seen. "as before" in
+    # floors and budgets is about these
+    own: IntArray
+    predicted: IntArray  # the decisions of most expected utility
+    # (n_classes, n_classes): of decisions (column) by true class (row). For objectives that are not
+    # linear in the shares of the rows it is the one whose best decisions have the best objective
+    utility: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionProblem:
-    """Rows, what is asked of decisions about them, and what these are to be best in."""
+    """Rows, the limits on decisions about them, and the objective of the decisions."""
 
     rows: LabelledRows
     spec: DecisionSpec
     constraints: Sequence[Constraint]
-    limit: Any  # of the constraints without a limit of their own
+    # The limit of constraints without their own. It is 0 if the smallest disparity is searched, and
+    # the search then replaces it by others
+    limit: Any
     goal: Goal
 
     @cached_property
@@ -166,7 +190,10 @@ class DecisionProblem:
 
     @property
     def n_fair(self) -> int:
-        """How many of the constraints compare rates of these rows."""
+        """How many of the constraints compare any rates of these rows.
+
+        They come first in evaluations, before floors and budgets.
+        """
         return sum(bool(limited.bound.compared_sets.size) for limited in self.fair)
 
     @property
@@ -178,7 +205,7 @@ class DecisionProblem:
     def before(self, own: IntArray, chances: FloatArray) -> Before:
         """Return the decisions before limits, given probabilities of the classes."""
         rows, goal, utility = self.rows, self.goal, self.goal.utility
-        if utility is None:
+        if utility is None:  # two classes: a threshold on the probability is best
             positives = np.asarray(rows.codes == 1, dtype=np.float64)
             level = best_level(goal.rank, chances[:, 1], positives, rows.weights, goal.recall)
             utility = utility_at(level)
@@ -187,7 +214,8 @@ class DecisionProblem:
     def evaluation(self, before: Before, room: float = 0.0) -> StrictEvaluation:
         """Return the strict evaluation of decisions under the constraints, floors and budgets.
 
-        ``room`` is the share of the rows by which the selection rate may be missed.
+        ``before`` says what "as before" means. ``room`` is the share of the rows by which the
+        selection rate may be missed.
         """
         rows, limits = self.rows, []
         for label, floor in _by_class(self.spec.min_rate, "min_rate", rows):
@@ -215,9 +243,10 @@ class DecisionProblem:
 
 
 def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
-    """Return what is asked for, bound to the rows; raise if no certificate of it can be given.
+    """Return what is asked for, bound to the rows.
 
-    Warns if the positive class is a mere guess.
+    Raises if a certificate is asked for and the other parameters allow none. Warns if the result
+    depends on the positive class and that is a mere guess.
     """
     min_rate, selection_rate, max_disparity = spec.min_rate, spec.selection_rate, spec.max_disparity
     constraints = active_constraints(spec.constraint, "classification", data, max_disparity)
@@ -233,6 +262,7 @@ def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
             classes, codes = classes[::-1], 1 - codes
     else:
         positive = _positive_of_several(spec.pos_label, classes, min_rate, selection_rate)
+    # Strata that no constraint reads are left out, so that offsets do not depend on them.
     strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
     codes, weights = codes.astype(np.int64), data.groups.rate_weight(data.sample_weight)
     weights = None if weights is None else _without_unit(weights)
@@ -254,10 +284,10 @@ def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
 
 
 def _without_unit(weights: FloatArray) -> FloatArray:
-    """Return weights that are the same in every unit.
+    """Return weights that do not change if all weights are multiplied by a number.
 
-    Whole numbers with the ratios of the weights, as small as they can be, are copies of rows. If
-    there are none, each row counts once, and the mean weight is 1.
+    If there are small whole numbers with the ratios of the weights, the smallest of these are
+    returned: numbers of copies of the rows. Otherwise the weights are scaled to a mean of 1.
     """
     ratios = weights / weights[weights > 0].min()
     for least in range(1, _MOST_COPIES):
@@ -270,7 +300,11 @@ def _without_unit(weights: FloatArray) -> FloatArray:
 def _positive_of_several(
     pos_label: ClassLabel, classes: NDArray[Any], min_rate: Any, selection_rate: Any
 ) -> Any:
-    """Return which class is positive: of several classes floors and budgets alone have one."""
+    """Return the class (of more than two) that floors and budgets are for; None if none is named.
+
+    Constraints limit each class against the rest, so ``pos_label`` is only for floors and budgets
+    that are not a dict. It is refused if there are none.
+    """
     if pos_label is None:
         return None
     positive = read_positive(pos_label, classes.tolist())
@@ -286,7 +320,11 @@ def _positive_of_several(
 def class_constraints(
     constraints: Sequence[Constraint], rows: LabelledRows, limit: Limit
 ) -> list[ClassConstraint]:
-    """Bind constraints to the rows: with two classes as usual, with more for each class."""
+    """Bind each constraint to the rows: to the positive one of two classes, else to every class.
+
+    Constraints on right decisions (``counts_right``) are bound once, to ``TRUE_CLASS``. Names that
+    occur twice get numbers. :mod:`skfair.classification.certifying` calls this, too.
+    """
     of_classes = []
     for constraint in constraints:
         labels = list(range(rows.classes.size))
@@ -309,7 +347,10 @@ def class_constraints(
 
 
 def _by_class(limits: Any, name: str, rows: LabelledRows) -> list[tuple[int, Any]]:
-    """Return (class number, value) pairs: of the positive class, or from a dict of classes."""
+    """Return floors or budgets as (class number, value) pairs.
+
+    A dict has a value for each class that it names. Any other value is for the positive class.
+    """
     if limits is None:
         return []
     labels = rows.classes.tolist()
@@ -328,7 +369,10 @@ def _by_class(limits: Any, name: str, rows: LabelledRows) -> list[tuple[int, Any
 
 
 def clash(problem: DecisionProblem) -> str:
-    """Return a sentence on how far a floor and a budget contradict each other, if they do."""
+    """Return a sentence for warnings if a floor exceeds the largest selection rate, else "".
+
+    Floors on true positive rates do not contradict a budget in this way.
+    """
     min_rate, selection_rate = problem.spec.min_rate, problem.spec.selection_rate
     if not isinstance(min_rate, Real) or isinstance(
         floor_constraint(problem.constraints), BoundedFalseNegativeRate

@@ -1,8 +1,9 @@
-"""Rows in an order that names and the order in which they were passed say nothing of.
+"""Distinct rows in a canonical order, so that a search does not depend on the order of X.
 
-Searches for decisions by estimated groups are chaotic: rounding errors alone change what is found.
-So copies of a row become one with their weight, and rows and groups are sorted by what is known of
-them. What is found is put back with :meth:`DistinctRows.as_passed`.
+:class:`skfair.estimators.decisions.solve.DecisionSearch` uses them if groups are estimated. Such
+searches are chaotic: rounding errors alone change what is found. So copies of a row become one row
+with their weight, and rows and groups are sorted by what is known of them, not by their names or
+places. :meth:`DistinctRows.as_passed` turns what was found back to the rows and groups as passed.
 """
 
 from __future__ import annotations
@@ -14,27 +15,28 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.estimators.decisions.bind import LabelledRows
 
-# Probabilities are searched with this many digits. Those of rows in another order differ by up to
-# 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
+# Probabilities are rounded to this many digits. If rows are passed in another order they differ by
+# up to 2e-13, and without rounding the search may end 5 points of accuracy away (800 rows, four
+# groups).
 _DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Distinct rows in order, what models say of them, and from where they come."""
+    """Distinct rows in order, the probabilities of models for them, and where they come from."""
 
     rows: LabelledRows
     own: IntArray  # (n_distinct,): the decisions of the model itself
     chances: FloatArray  # (n_distinct, n_classes): probabilities of the classes
     joint: FloatArray  # (n_distinct, n_groups, n_classes): P(group and class | row)
-    kinds: IntArray  # (n_samples,): which of them each row is
-    places: IntArray  # (n_groups,): the place of each group
+    kinds: IntArray  # (n_samples,): number of the distinct row that each row as passed is
+    places: IntArray  # (n_groups,): number among the sorted groups of each group as passed
 
     @classmethod
     def of(
         cls, rows: LabelledRows, own: IntArray, chances: FloatArray, joint: FloatArray
     ) -> DistinctRows:
-        """Return the distinct ones of some rows, and their groups, in order."""
+        """Make them of rows as passed; ``joint`` is P(group and class | row)."""
         chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
         places = rows.groups.places(chances[:, -1], rows.sample_weight)
         by_place = np.argsort(places)
@@ -56,7 +58,7 @@ class DistinctRows:
             counts=groups.counts[by_place],
             levels=replace(groups.levels, names=names),
             people=None if people is None else np.bincount(kinds, people).astype(np.float64),
-            has_group=None,  # which the weights say
+            has_group=None,  # rows without a group have no weight
         )
         is_weighted = rows.sample_weight is not None or first.size < kinds.size
         weights = np.bincount(kinds, rows.counts, first.size).astype(np.float64)
@@ -70,5 +72,5 @@ class DistinctRows:
         return cls(distinct, own[first], chances[first], joint[first], kinds, places)
 
     def as_passed(self, offsets: FloatArray, predicted: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return offsets of the groups, and decisions of the rows, as these were passed."""
+        """Return offsets and decisions in the order in which groups and rows were passed."""
         return offsets.reshape(self.places.size, -1)[self.places], predicted[self.kinds]

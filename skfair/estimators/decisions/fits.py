@@ -1,7 +1,8 @@
-"""The models of FairDecisionClassifier, fitted on folds: of the classes, and of the groups.
+"""The models of FairDecisionClassifier on folds: of the classes, and if need be of the groups.
 
-Decisions are chosen on what the models of the classes say of rows that they have not seen. The
-groups have models if decisions must not use them.
+``FairDecisionClassifier.fit`` calls :func:`read_folds` and then :func:`fit_classes`. The search or
+certificate that follows works on out-of-fold probabilities. It calls ``ClassFits.fit_groups`` only
+if decisions must not use the groups and the limits bind, because these models cost time.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from skfair.groups.training_data import PassedRows, TrainingData
 
 @dataclass(frozen=True, eq=False)
 class ClassFits:
-    """Models of the classes, what they say of rows that they have not seen, and the folds."""
+    """Models of the classes, their out-of-fold answers for the training rows, and the folds."""
 
-    models: list[Any]
-    own: IntArray  # (n_samples,): the classes that they predict themselves, by number
-    chances: FloatArray  # (n_samples, n_classes)
-    splits: Callable[[], list[Split]]  # of these rows
-    # Fits models of the groups on the same folds, given probabilities of the classes. It is called
-    # if limits bind and decisions may not use the groups
+    models: list[Any]  # one for each fold; a single one if it was passed fitted
+    own: IntArray  # (n_samples,): number of the class that the model itself predicts, out-of-fold
+    chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
+    splits: Callable[[], list[Split]]  # makes the folds of these rows; not called for fitted models
+    # Fits models of the groups on the same folds, given probabilities of the classes. Returns them
+    # and the out-of-fold P(group and class | row)
     fit_groups: Callable[[FloatArray], tuple[GroupModels, FloatArray]]
 
 
@@ -54,9 +55,10 @@ def read_folds(
     problem: DecisionProblem,
     key: int,  # of the hash that deals rows to folds
 ) -> Any:
-    """Return the folds that are asked for, or how many there are to be.
+    """Return ``cv`` with its default filled in: a number of folds, a splitter, or a list of splits.
 
-    A fitted model needs none, but a certificate does; raise if folds cannot judge each other.
+    For a certificate the list is made here, also for a fitted model, because its paths have folds.
+    Raises if the folds cannot judge each other.
     """
     rows, certificate = problem.rows, problem.spec.certificate
     if not isinstance(cv, str):
@@ -86,12 +88,14 @@ def fit_classes(
     data: TrainingData,
     rows: LabelledRows,
     params: dict[str, Any],  # of the fit of the estimator inside, by row
-    folds: Any,
+    folds: Any,  # from read_folds
     key: int,  # of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
+    # If groups are given as probabilities, ``data`` has a row several times, once for each group.
+    # Models are fitted to the rows as passed, and their answers are spread over the copies below.
     passed, inner = data.passed, estimator._inner()
-    once: TrainingData | PassedRows = passed or data  # each row once
+    once: TrainingData | PassedRows = passed or data
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     kinds = kinds if passed is None else rows.codes[passed.first]
     splits = cache(partial(make_splits, folds, once, kinds, key=key))

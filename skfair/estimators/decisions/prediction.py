@@ -1,4 +1,10 @@
-"""Decisions of new rows: probabilities minus offsets, with known or estimated groups."""
+"""Decisions of new rows: expected utility minus offsets, with known or estimated groups.
+
+Both ways to fit decisions (``decisions/solve.py`` and ``certified/paths.py``) end with
+:func:`decider_attributes`, which stores a :class:`Decider`. ``FairDecisionClassifier`` calls
+:meth:`Decider.margins` to predict, with strata from :func:`strata_of_new_rows`.
+:meth:`Decider.thresholds` and :func:`linear_of` are its ``to_thresholds`` and ``to_linear``.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +42,23 @@ from skfair.groups.named_columns import take_columns
 class Decider:
     """Decides each row for the class with the largest expected utility minus offset.
 
-    Classes are in order: of two classes the positive one is the last.
+    Classes are numbered as in ``LabelledRows``: of two classes the positive one is the last.
     """
 
     groups: GroupLevels  # of the fit
     strata: GroupLevels | None  # of the control features, if limits hold within them
-    marginals: FloatArray  # (n_groups,): shares of the groups, which unseen ones count as
+    # (n_groups,): share of each group in its attribute. A row of an unknown group counts as a
+    # mixture of the groups with these shares
+    marginals: FloatArray
     utility: FloatArray  # (n_classes, n_classes): of decisions (column) by true class
-    offsets: FloatArray  # (n_groups, n_strata, n_classes, n_classes): by true class, of decisions
+    # (n_groups, n_strata, n_classes, n_classes): by group, stratum and true class, of each decision
+    offsets: FloatArray
     # Returns a number between 0 and 1 for each row, which decides between thresholds of a mixture
     draws: Callable[[Any], FloatArray]
     group_models: GroupModels | None  # None if groups are known, or of no use
-    tie_weight: float = 0.0  # of v log v for expected utility v, which breaks ties of rows
+    tie_weight: float = 0.0  # c in v + c v log v, which replaces utility v and breaks ties
     corrections: GroupCorrections | None = None  # of the probabilities
-    mixture: Mixture | None = None  # of thresholds
+    mixture: Mixture | None = None  # of several thresholds in a group; None if each has one
 
     @property
     def uses_groups(self) -> bool:
@@ -63,7 +72,9 @@ class Decider:
     ) -> FloatArray:
         """Return the expected utility of each decision minus its offset, (n_samples, n_classes).
 
-        ``chances`` are the probabilities of the classes; groups are None where they are not used.
+        ``rows`` are read by the models of groups and the draws of mixtures only. ``chances`` are
+        the probabilities of the classes. ``groups`` (n_attributes, n_samples) is None if decisions
+        do not use them, and -1 for an unknown group. ``strata`` is None without strata.
         """
         if self.corrections is not None:
             chances = self.corrections(chances, None if groups is None else groups[0])
@@ -76,8 +87,8 @@ class Decider:
         shares = self._shares(rows, chances, groups, strata)
         result = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
         if self.mixture is not None:
-            # Offsets of a mixture are subtracted from draws. Rows of unknown groups have no draw,
-            # but the usual threshold.
+            # Offsets of a mixture are on the scale of draws. Rows of unknown groups have no draw:
+            # they keep their values, which the mixture has cut at its usual threshold.
             assert groups is not None
             is_unknown = groups[0] < 0
             result[is_unknown] = values[is_unknown]
@@ -86,7 +97,10 @@ class Decider:
     def _shares(
         self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
     ) -> Shares:
-        """Return the shares of rows in groups, strata and classes; unseen ones are average rows."""
+        """Return the shares of rows in the features (group, stratum, true class).
+
+        A row with an unknown group in any attribute counts as an average row in all of them.
+        """
         n_groups, n_strata = self.offsets.shape[:2]
         if self.group_models is not None:
             return estimated_shares(self.group_models.joint(rows, chances), strata, n_strata)
@@ -106,9 +120,10 @@ class Decider:
     def thresholds(self, names: NDArray[Any]) -> Any:
         """Return the threshold of each group on the probability of the second of two classes.
 
-        Groups of several attributes are crossed.
-
-        It is where the margin, which is linear in the probability, is 0.
+        ``names`` are the names of the groups. Groups of several attributes are crossed. The margin
+        m(p) between both decisions is linear in the probability p, so with m(0) = low and m(1) =
+        high the threshold is p = -low / (high - low). It is -inf if all rows are selected whatever
+        p is, and inf if none is.
         """
         import pandas as pd
 
@@ -120,7 +135,7 @@ class Decider:
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): whose offsets add up
         names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
-        # Margins if the true class were certain.
+        # Utility minus offset of both decisions if the true class were certain: p = 0 and p = 1.
         at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
         low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
@@ -147,9 +162,12 @@ def decider_attributes(
     utility: FloatArray,
     offsets: FloatArray,
     draws: Callable[[Any], FloatArray],
-    **parts: Any,  # further ones of the decider
+    **parts: Any,  # further fields of the decider
 ) -> dict[str, Any]:
-    """Return the attributes that predictions need: the decider, its classes, models and offsets."""
+    """Return the attributes that predictions need: the decider, its classes, models and offsets.
+
+    The decider keeps the order of ``rows.classes``; ``classes_`` and ``offsets_`` are sorted.
+    """
     groups, strata, n_classes = rows.groups.levels, rows.strata, rows.classes.size
     marginals = rows.groups.sums(rows.sample_weight)
     marginals /= marginals[groups.offsets[0] : groups.offsets[1]].sum()
@@ -193,8 +211,9 @@ def strata_of_new_rows(
 def linear_of(thresholds: Any, models: Sequence[Any], names: NDArray[Any], direction: float) -> Any:
     """Return the linear formula that decides in each group, given its threshold.
 
-    It is one for a single model that is a logistic regression; others raise.
-    ``direction`` is -1 if thresholds are on the probability of the first class.
+    ``thresholds`` is the table of :meth:`Decider.thresholds`, and ``names`` are the features.
+    Raises unless there is a single model, a logistic regression. ``direction`` is -1 if the
+    thresholds are on the probability of the first class of the model (the positive one), else 1.
     """
     import pandas as pd
 

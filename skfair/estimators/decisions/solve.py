@@ -1,7 +1,15 @@
-"""The solve and the report of FairDecisionClassifier, given the fitted models of the classes.
+"""The solve and report steps of FairDecisionClassifier, given the fitted models of the classes.
 
-Offsets are searched on the rows. If the limits bind and decisions may not use the group, models of
-the groups are fitted first, and the rows are put in order.
+``FairDecisionClassifier.fit`` calls :func:`search` unless limits are to be certified. It searches
+offsets of the decisions on the training rows by a :class:`DecisionSearch`, and :func:`report`
+makes the fitted attributes. If the limits bind and decisions may not use the group, models of the
+groups are fitted first, and the rows are replaced by distinct rows in a canonical order.
+
+Which decisions are searched, :meth:`DecisionSearch.within_limits` says:
+
+- with ``Objective(at_least=...)`` those of the smallest disparity (``smallest``),
+- otherwise the best ones within the limits (``best``),
+- and if these do not exist because of a budget, those that miss it least (``nearest_rate``).
 """
 
 from __future__ import annotations
@@ -48,11 +56,11 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
-# Limits that are tried where those of the user leave the same decision for nearly everybody.
+# Limits that smallest_limit() tries at most, each twice the one before.
 _MOST_LIMITS = 5
-# Limits are bisected until they are so close to each other.
+# The smallest disparity is found up to this.
 _CLOSE = 5e-4
-# A warning names the share of rows between several thresholds of their group if it is larger.
+# A warning is given if a hash decides for a larger share of the rows between several thresholds.
 MUCH_MIXED = 0.05
 
 
@@ -60,13 +68,16 @@ def search(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    draws: Callable[[Any], FloatArray],  # of a number between 0 and 1 for each row
+    draws: Callable[[Any], FloatArray],  # hashes each row of X to a number between 0 and 1
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
     rows, goal, group_aware = problem.rows, problem.goal, problem.spec.group_aware
-    # What is known of the rows, or of each group, counts without limits too.
+    # Probabilities are corrected before decisions without limits are made, too, so that the price
+    # of the limits does not contain the effect of the correction.
     corrections, chances = _corrected(problem, fits.chances)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
+    # free: the search among the rows as passed; limited: the one that finds the decisions. They
+    # differ if groups are estimated.
     free = limited = DecisionSearch(problem, fits.own, chances, drawn)
     group_models = None
     if not (group_aware or rows.groups.is_vacuous or free.is_satisfied(free.before.predicted)):
@@ -109,7 +120,10 @@ def search(
 def _corrected(
     problem: DecisionProblem, chances: FloatArray
 ) -> tuple[GroupCorrections | None, FloatArray]:
-    """Return corrections of probabilities, by group if decisions may use it, and what they make."""
+    """Return corrections of probabilities (None if not needed) and the corrected probabilities.
+
+    They are fitted within each group if decisions may use the group, otherwise to all rows.
+    """
     rows, codes, n_groups = problem.rows, None, 1
     if problem.spec.group_aware and rows.groups.n_attributes == 1:
         codes, n_groups = rows.groups.codes[0], rows.groups.n_groups
@@ -120,12 +134,13 @@ def _corrected(
 
 @dataclass(frozen=True, eq=False)
 class DecisionSearch:
-    """Searches decisions of some rows under changing limits; models stay as they are."""
+    """Searches decisions about fixed rows with fixed probabilities, under changing limits."""
 
     problem: DecisionProblem
     own: IntArray  # (n_samples,): the decisions of the model itself
-    chances: FloatArray  # (n_samples, n_classes)
-    # Returns a number between 0 and 1 for each row, if thresholds may be mixed
+    chances: FloatArray  # (n_samples, n_classes): probabilities of the classes
+    # Returns a number between 0 and 1 for each row, for mixtures of thresholds; None if there may
+    # be none (group_aware is not "mixed")
     drawn: Callable[[], FloatArray] | None
     # If groups are estimated: the distinct rows, which ``problem`` is about
     distinct: DistinctRows | None = None
@@ -158,7 +173,7 @@ class DecisionSearch:
 
     @cached_property
     def features(self) -> Features:
-        """The groups in an order that their names say nothing of, with strata and classes."""
+        """The features that have offsets, with the groups in an order that ignores their names."""
         rows, groups = self.problem.rows, self.problem.rows.groups
         order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
         everyone = np.arange(groups.offsets[0], groups.offsets[1])
@@ -166,7 +181,7 @@ class DecisionSearch:
 
     @cached_property
     def shares(self) -> Shares:
-        """What rows are expected to add to rates."""
+        """The shares of the rows in the features: what they are expected to add to rates."""
         joint = None if self.distinct is None else self.distinct.joint
         return self.problem.rows.shares(self.chances, joint)
 
@@ -179,7 +194,7 @@ class DecisionSearch:
         return self.best(self.problem.evaluation_without_limits(self.before)).predicted
 
     def within_limits(self) -> tuple[StrictEvaluation, Solution]:
-        """Return the decisions that are asked for, after the evaluation under their limits."""
+        """Return (evaluation under the limits, decisions): the decisions that are asked for."""
         if self.problem.goal.at_least is not None:
             return self.smallest()
         solution = self.best(self.strict)
@@ -191,10 +206,12 @@ class DecisionSearch:
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
 
-        With known groups decisions are compared by expected shares, too, which overfits less; but
-        not where a value must be reached, which is counted.
+        There are four cases: an objective that is linear in the shares of the rows, decisions of
+        estimated groups that satisfy the limits as they are, a ratio, and any other function.
         """
         goal, is_aware = self.problem.goal, bool(self.problem.spec.group_aware)
+        # With known groups the expected classes of rows count in part in place of the true ones,
+        # which overfits less. A value that must be reached is counted by the true ones alone.
         chances = self.chances if is_aware and goal.at_least is None else None
         expecting = replace(strict, chances=chances)
         search = partial(self._best_for, strict, expecting)
@@ -211,7 +228,12 @@ class DecisionSearch:
     def _best_for(
         self, strict: StrictEvaluation, expecting: StrictEvaluation, utility: FloatArray
     ) -> Solution:
-        """Return the best decisions for a utility, and the value that is expected of them."""
+        """Return the best decisions for a utility, with their value in the objective as merit.
+
+        ``strict`` and ``expecting`` have the same limits, but ``expecting`` may hold probabilities,
+        by which decisions are then compared. The result is no worse than simple decisions, such as
+        the same for all rows, in the value of ``strict``.
+        """
         rows, groups, spec = self.problem.rows, self.problem.rows.groups, self.problem.spec
         is_partition = bool(spec.group_aware) and groups.n_attributes == 1 and rows.n_strata == 1
         codes = groups.codes[0] if is_partition else None
@@ -225,12 +247,19 @@ class DecisionSearch:
         return solution._replace(verdict=Verdict(merit, excess))
 
     def _value(self, evaluation: StrictEvaluation, predicted: IntArray) -> float:
-        """Return the value of decisions in the objective, by the shares that rows count in."""
+        """Return the value of decisions in the objective.
+
+        Classes of rows are the true ones, and in part expected ones if the evaluation has
+        probabilities.
+        """
         shares = shares_of(evaluation.class_shares, evaluation.weights, predicted)
         return self.problem.goal.rank(shares)
 
     def nearest_rate(self, strict: StrictEvaluation, solution: Solution) -> Solution:
-        """Return decisions that keep the limits and miss the selection rate least, if there are."""
+        """Return decisions that keep the limits and miss the selection rate least.
+
+        ``solution`` are the decisions under all limits. They come back if nothing keeps the others.
+        """
         rates = strict.rates
         return nearest_rate(
             solution,
@@ -241,7 +270,8 @@ class DecisionSearch:
     def smallest_limit(self, strict: StrictEvaluation) -> float | None:
         """Return a limit at which not nearly all rows get the same decision, None if not found.
 
-        It is tried from what one person changes in a rate, in steps of a factor of 2.
+        The first limit that is tried is what one person changes in a rate, each other one twice the
+        one before.
         """
         weights, classes = strict.weights, strict.rates.classes
         actual = np.bincount(classes, weights, strict.n_classes).astype(np.float64)
@@ -258,10 +288,11 @@ class DecisionSearch:
         return None
 
     def smallest(self) -> tuple[StrictEvaluation, Solution]:
-        """Return the decisions with the smallest disparity at an objective of at least a value.
+        """Return (evaluation, decisions) with the smallest disparity that allows the objective.
 
-        They come after the evaluation under the smallest limit. If nothing reaches the value, they
-        are the decisions that are best in the objective.
+        The objective must be at least ``goal.at_least``. The smallest limit at which it is, under
+        which the evaluation is, is found by bisection between ``low`` (too small) and ``high``
+        (large enough). If no limit is large enough, the decisions are the best in the objective.
         """
 
         def evaluation_under(limit: float) -> StrictEvaluation:
@@ -274,13 +305,14 @@ class DecisionSearch:
         low, high = 0.0, disparity(strictest, self.before.predicted)
         strict = evaluation_under(high)
         solution = self.best(strict)
-        if not self._reaches(strict, solution):  # decisions within a limit may count for more
+        # A search under a tighter limit may find better decisions by chance, so one is tried.
+        if not self._reaches(strict, solution):
             high, within = 0.5 * high, evaluation_under(0.5 * high)
             tried = self.best(within)
             if not self._reaches(within, tried):
                 return strict, solution
             strict, solution = within, tried
-        limit = 0.0  # first of all: perhaps there is nothing to give up
+        limit = 0.0  # tried first, because the value may be reached without any disparity
         while high - low > _CLOSE:
             other = evaluation_under(limit)
             tried = self.best(other)
@@ -293,6 +325,7 @@ class DecisionSearch:
         return strict, solution
 
     def _reaches(self, strict: StrictEvaluation, solution: Solution) -> bool:
+        """Whether decisions satisfy the limits and have the value that is asked for."""
         goal = self.problem.goal
         assert goal.at_least is not None
         value = goal.of(strict.rates.classes, strict.weights, solution.predicted)
