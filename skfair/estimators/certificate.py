@@ -1,4 +1,7 @@
-"""The parameter ``certificate=``: certified limits and their options."""
+"""The parameter ``certificate=``: :class:`Certificate`, and the base of estimators that have it.
+
+The tests behind it are in :mod:`skfair.estimators.certified`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from skfair.utils.text import settings_repr
 from skfair.utils.validation import check_number, check_probability
 
 Way: TypeAlias = Literal["auto", "cross", "split"]
-# Limits of the steps of a walk, as shares of those that are asked for. With 8 steps the means of
-# models of folds lose .004 of r2 (+- .002, 50 fits).
+# A certificate fits models (or finds offsets) under these shares of the limits and tests them one
+# after the other, up to the first failure. With 8 steps the means of models of folds lose 0.004 of
+# R2 (+- 0.002, 50 fits).
 SHARES = np.linspace(0.05, 1.0, 11).tolist()
 NOT_LAZY = (
     "certificate= is for rows in memory: Dask collections are not divided into parts. Fit without "
@@ -114,7 +118,11 @@ class Certificate:
 
 
 def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None:
-    """Raise for limits that hold on the training rows only, and shares that no path can have."""
+    """Raise for ``min_rate`` and ``selection_rate`` where a certificate cannot keep them.
+
+    ``has_paths`` is True if two classes are decided by thresholds on probabilities, which can keep
+    a selection rate.
+    """
     if min_rate is not None:
         raise ValueError(
             "certificate= does not go together with min_rate, which holds on the training rows "
@@ -172,11 +180,12 @@ class Certified:
     }
 
     def _certificate(self) -> Certificate:
+        """Return ``certificate=``, which is not None here, as an object."""
         asked = self.certificate
         return asked if isinstance(asked, Certificate) else Certificate(cast(float, asked))
 
     def _promised(self) -> dict[str, Any]:
-        """Return what an estimator that predicts by this one says of the limits, too."""
+        """Return the attributes about limits for an estimator that predicts by this one."""
         names = "_limits", "changes_", "status_", "train_disparity_", "train_disparities_"
         return {name: getattr(self, name) for name in (*self._CERTIFIED, *names)}
 

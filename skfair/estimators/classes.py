@@ -1,4 +1,12 @@
-"""Classes of classifiers: the positive class, the targets of fits, probabilities, accuracy."""
+"""Classes of classifiers, in the order in which ``fit`` and ``predict`` need them.
+
+1. :func:`read_classes` (two) or :func:`encode_classes` (several) check y and return its classes,
+   and :func:`check_known` checks parts of a stream.
+2. :func:`positive_class` says which one is positive, and warns if that is a guess that matters.
+   Estimators with ``pos_label=`` inherit from :class:`PositiveClass`.
+3. :func:`classification_task` makes targets and weights for constrained classifiers.
+4. :func:`has_probabilities` and :func:`accuracy_in_blocks` serve ``predict_proba`` and ``score``.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +35,8 @@ from skfair.utils.warn import warn_user
 
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
-    """Return the two classes; anything else is an error."""
-    if y.dtype.kind in "biu" and y.size:  # the usual labels are told apart without sorting
+    """Return the two classes, sorted; raise for any other number of them."""
+    if y.dtype.kind in "biu" and y.size:  # fast for integers: no sort is needed
         low, high = y.min(), y.max()
         if low < high and np.all((y == low) | (y == high)):
             return np.array([low, high])
@@ -45,7 +53,7 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the classes in order, of which there must be several, and that of each row."""
+    """Return the sorted classes and the number of the class of each row; raise for one class."""
     examples = {isinstance(label, str): label for label in y} if y.dtype == object else {}
     if len(examples) > 1:  # 0 and "1" have no order
         text, other = examples[True], examples[False]
@@ -104,9 +112,11 @@ class PositiveClass:
 
     @property
     def _ordered_classes(self) -> NDArray[Any]:
+        """The classes; of two with the positive one last."""
         return self.classes_ if self._sign > 0 else self.classes_[::-1]
 
     def _decide(self, scores: FloatArray) -> NDArray[Any]:
+        """Return the labels of two classes, given the values of ``decision_function``."""
         return np.asarray(self._ordered_classes[(self._sign * scores > 0).astype(np.intp)])
 
 
@@ -116,7 +126,7 @@ def positive_class(
     constraints: Sequence[Constraint],
     min_rate: Any,
     selection_rate: Any,
-    others: Sequence[str] = (),  # what else needs a positive class
+    others: Sequence[str] = (),  # names of further parameters that need a positive class
 ) -> Any:
     """Return the positive one of two classes; warn if that is a guess that matters."""
     labels = classes.tolist()
@@ -124,7 +134,8 @@ def positive_class(
         return read_positive(pos_label, labels)
     if set(labels) not in CLEAR_LABELS:
         limits = {"min_rate": min_rate, "selection_rate": selection_rate}
-        # A dict says of each value which class it is for; to keep the rate of one keeps the other.
+        # The choice does not matter for a dict, which names the class of each value, and for
+        # selection_rate="as before": to keep the rate of one class keeps that of the other.
         if isinstance(selection_rate, str):
             limits.pop("selection_rate")
         names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
@@ -146,7 +157,8 @@ def read_positive(pos_label: ClassLabel, labels: list[Any]) -> Any:
 def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str) -> None:
     """Warn if something depends on which class is positive and labels do not say which it is.
 
-    ``choice`` is what the user passes to say it, with ``{!r}`` in the place of the class.
+    ``reasons`` is what depends on it; without any no warning is given. ``choice`` is what the user
+    may pass to say it, with ``{!r}`` in the place of the class.
     """
     labels = classes.tolist()
     if not reasons or set(labels) in CLEAR_LABELS:
@@ -161,8 +173,11 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
-    if not hasattr(estimator, "loss"):  # the scores are those of an estimator inside
+    """Return True if scores are log-odds, else raise AttributeError with the reason.
+
+    It is the condition of ``available_if`` for ``predict_proba``.
+    """
+    if not hasattr(estimator, "loss"):  # a post-processing estimator: the one inside has the scores
         if not hasattr(estimator._inner(), "predict_proba"):
             raise AttributeError(f"{type(estimator._inner()).__name__} has no predict_proba.")
     elif not gives_probabilities(estimator.loss):
@@ -181,7 +196,7 @@ def classification_task(
 ) -> Task:
     """Return what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
     weights, class_weight = data.sample_weight, settings.class_weight
-    sign = 1.0 if classes.tolist()[1] == positive else -1.0
+    sign = 1.0 if classes.tolist()[1] == positive else -1.0  # of scores, see TargetScale
     classes = classes[:: int(sign)]  # the positive one last
     if class_weight is not None:
         is_positive = data.y == classes[1]
@@ -237,7 +252,7 @@ def accuracy_in_blocks(
     sample_weight: ColumnLike | None,
     **groups: Any,
 ) -> float:
-    """Return the accuracy on rows in blocks: of each block two numbers travel.
+    """Return the accuracy on Dask collections, of which each block sends back two numbers.
 
     ``groups`` are further columns that predictions take.
     """

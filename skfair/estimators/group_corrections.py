@@ -1,10 +1,14 @@
-"""Probabilities of classes, corrected for all rows or within each group.
+"""Calibration of probabilities of classes, for all rows together or within each group.
 
-Class weights and models that are too sure of themselves give other numbers than the shares of the
-classes, and an objective such as balanced accuracy would weigh the classes a second time. Where
-decisions may use the group, a classifier that does not know it gives the average over groups. With
-two classes and one threshold for each group that does not matter. With more, offsets need what a
-row of its group is.
+The search of :mod:`skfair.estimators.decisions.solve` calls :func:`fit_corrections` on out-of-fold
+probabilities, and the decider applies them to new rows. They are needed for two reasons:
+
+- Models with class weights, and models that are too sure of themselves, give probabilities that
+  differ from the shares of the classes. An objective such as balanced accuracy would then weigh the
+  classes a second time.
+- A classifier that does not know the group gives the average over the groups. If decisions may use
+  the group, and there are more than two classes, offsets need the probabilities within the group.
+  (With two classes and one threshold for each group that does not matter.)
 """
 
 from __future__ import annotations
@@ -17,24 +21,29 @@ from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
 
-# Smaller probabilities count as this one.
+# Smaller probabilities are raised to this before their logarithm is taken.
 _LEAST = 1e-4
-# Rows of a group that are fitted, and the size of coefficients that is worth one of them.
-_MOST_ROWS, _SPREAD = 3_000, 1.0
+# A correction is fitted to at most this many rows of a group.
+_MOST_ROWS = 3_000
+# Standard deviation of the normal prior of the coefficients, around those that change nothing.
+_SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class GroupCorrections:
-    """A softmax of linear functions of the log probabilities, for each group that needs it."""
+    """New probabilities softmax(log(p) @ slopes + offsets) of p, for each group that needs it."""
 
-    groups: IntArray  # their numbers; 0 if all rows have the same correction
-    is_by_group: bool
+    groups: IntArray  # numbers of the groups that are corrected; only 0 if all rows are
+    is_by_group: bool  # False if all rows have the same correction, whatever their group
     # (n_corrected, n_classes, n_classes): of each log probability (first axis), for each class
     slopes: FloatArray
     offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
-        """Return the probabilities of rows, given their groups; other groups keep their own."""
+        """Return the probabilities of rows; groups without a correction keep theirs.
+
+        ``groups`` is not read, and may be None, unless corrections are by group.
+        """
         corrected = chances.copy()
         known = groups if self.is_by_group else np.zeros(chances.shape[0], dtype=np.int64)
         for group, slope, offset in zip(self.groups, self.slopes, self.offsets, strict=True):
@@ -43,7 +52,11 @@ class GroupCorrections:
         return corrected
 
     def uncorrected(self, threshold: float, group: int) -> float:
-        """Return a threshold on probabilities of the second of two classes before correction."""
+        """Return the threshold before correction that decides as ``threshold`` does after it.
+
+        Both are on the probability of the second of two classes. A threshold that no probability
+        reaches is infinite.
+        """
         which = np.flatnonzero(self.groups == (group if self.is_by_group else 0))
         if not which.size or not 0 < threshold < 1:
             return threshold
@@ -68,16 +81,16 @@ def fit_corrections(
     chances: FloatArray,
     # (n_samples,): numbers of the true classes, and of the groups if they may be used
     classes: IntArray,
-    groups: IntArray | None,
+    groups: IntArray | None,  # None for one correction of all rows; ``n_groups`` is then 1
     n_groups: int,
     weights: FloatArray,
     rng: np.random.RandomState,  # draws the rows of large groups
 ) -> GroupCorrections | None:
     """Fit the corrections by penalised likelihood; return None if they are not needed.
 
-    One group must clearly need it: its log likelihood gains more than half the number of
-    coefficients times the log of its rows. Then the others are, too, that gain more than one for
-    each coefficient.
+    They are needed if the log likelihood of one group gains more than half the number of
+    coefficients times the log of its number of rows (as in the Bayesian information criterion).
+    Then all groups are corrected whose log likelihood gains more than one for each coefficient.
     """
     n_classes = chances.shape[1]
     size = n_classes * (n_classes + 1)
@@ -104,7 +117,11 @@ def fit_corrections(
 def _fitted(
     logs: FloatArray, classes: IntArray, weights: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return coefficients near the ones that change nothing, and the gain of log likelihood."""
+    """Return the coefficients of one correction, and how much the log likelihood gains by them.
+
+    ``start`` are the coefficients that change nothing, a unit matrix over a row of zeros (the
+    offsets). The penalty is on the distance from them.
+    """
     n, n_classes = logs.shape
     columns = np.vstack([logs.T, np.ones(n)])
     places = classes, np.arange(n)

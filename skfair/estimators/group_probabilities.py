@@ -1,9 +1,18 @@
-"""Probabilities of group and class together, for decisions that must not use the group.
+"""Models that estimate the group of a row, for predictions that must not use the group itself.
 
-Where the user has passed no model of groups, a neutral one is fitted. Settings of the user's
-classifier may name its two classes, or make sense for two only, so it is never fitted to groups
-itself. Rows are read as it reads them, through the transformers that the same fold has fitted, and
-then by logistic regression where the user's model is linear, else by a small booster.
+FairDecisionClassifier and FairDecisionRegressor call :func:`fit_groups` if the limits bind and
+``group_aware`` is False. It cross-fits one model for each attribute, and returns
+:class:`GroupModels` with the out-of-fold P(group and class | row) of the training rows. At
+prediction :meth:`GroupModels.joint` gives the same for new rows.
+
+The models are the user's ``group_estimator``, or neutral ones by :func:`fit_neutral`. These read
+rows through the transformers of the user's classifier, as the same fold has fitted them. Then
+comes a logistic regression if the user's model is linear, else a small booster. The user's
+classifier itself is never fitted to groups: its settings may name its two classes, or make sense
+for two only.
+
+If an attribute has few groups, its model has the pairs of group and class as labels (number
+``group * n_classes + class``). Otherwise the groups alone are its labels.
 """
 
 from __future__ import annotations
@@ -31,7 +40,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments
 
-# With more pairs of group and class than this, the group is estimated by itself.
+# An attribute with more pairs of group and class than this has a model of its groups alone.
 MOST_PAIRS = 20
 
 
@@ -40,13 +49,15 @@ class GroupModels:
     """Models of the groups of each attribute."""
 
     models: list[list[Any]]  # for each attribute the models of the folds
-    # For each attribute the numbers of its pairs of group and class, or of its groups
-    labels: list[IntArray]
-    sizes: tuple[int, ...]
+    labels: list[IntArray]  # for each attribute 0, 1, ...: numbers of pairs, or of groups
+    sizes: tuple[int, ...]  # number of groups of each attribute
     n_classes: int
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
-        """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
+        """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes).
+
+        ``chances`` are their probabilities of the classes, by the classifier.
+        """
         parts = [
             mean_chances(models, X, labels)
             for models, labels in zip(self.models, self.labels, strict=True)
@@ -54,7 +65,10 @@ class GroupModels:
         return self._together(parts, chances)
 
     def joints(self, X: MatrixLike, chances: Sequence[FloatArray]) -> Iterator[FloatArray]:
-        """Yield the same by the models of each fold, with its own chances; by their mean last."""
+        """Yield :meth:`joint` by the models of each fold alone, and last by the mean of the models.
+
+        ``chances`` has the probabilities of the classes by fold, and last their mean.
+        """
         by_attribute = [
             [chances_of(model, X, labels) for model in models]
             for models, labels in zip(self.models, self.labels, strict=True)
@@ -67,6 +81,7 @@ class GroupModels:
             yield self._together(list(of_groups), of_classes)
 
     def _together(self, of_attributes: list[FloatArray], chances: FloatArray) -> FloatArray:
+        """Return P(group and class | row), given what the model of each attribute predicts."""
         parts = []
         for own, size in zip(of_attributes, self.sizes, strict=True):
             if size * self.n_classes > MOST_PAIRS:
@@ -77,16 +92,17 @@ class GroupModels:
 
 
 def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
-    """Return P(group | class, row) times the chances of the classes.
+    """Return P(group | class, row) times ``chances``, shape (n, n_groups * n_classes).
 
-    What the models of pairs say of the class is left out: the classifier knows it better, and
-    offsets fit decisions best if both rely on the same probabilities of classes.
+    ``of_pairs`` is P(group and class | row) by a model of pairs. Its own P(class | row) is divided
+    out, because the classifier knows it better, and offsets suit decisions best if both rely on the
+    same probabilities of classes.
     """
     n_classes = chances.shape[1]
     n_groups = of_pairs.shape[1] // n_classes
     # Products with 0 and 1 are many times faster here than sums over short axes.
     spread = np.tile(np.eye(n_classes), n_groups)
-    # A class that the models of pairs find impossible says nothing of the group.
+    # If the model gives a class no probability at all, P(group | row) replaces its 0 / 0.
     of_groups = of_pairs @ np.kron(np.eye(n_groups), np.ones((n_classes, n_classes)))
     of_pairs = of_pairs + TINY * of_groups
     return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
@@ -100,9 +116,9 @@ def fit_groups(
     chances: FloatArray,  # (n_samples, n_classes): out-of-fold probabilities
     splits: Sequence[Split],
 ) -> tuple[GroupModels, FloatArray]:
-    """Return cross-fitted models of the groups, what was passed or neutral ones.
+    """Fit models of the groups on folds: ``estimator.group_estimator``, or neutral ones if None.
 
-    The out-of-fold P(group and class | row), (n_samples, n_groups, n_classes), is returned, too.
+    Returns them and the out-of-fold P(group and class | row), (n_samples, n_groups, n_classes).
     """
     weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
     fit: Callable[..., Any] = fit_neutral
@@ -137,10 +153,10 @@ def fit_groups(
 # Against a clone of the user's booster +.0005 of accuracy in the mean of 8 cells (Adult, Bank,
 # COMPAS) in half the time; 40 iterations +.0010 in twice that of these, 20 of rate .2 lose a cell.
 BOOSTER: dict[str, Any] = {"max_iter": 12, "learning_rate": 0.3, "max_leaf_nodes": 15}
-# Where a wrapper of scikit-learn keeps the model that it has fitted
+# Attributes in which wrappers of scikit-learn (searches, calibration) keep the model they fitted.
 _INSIDE = "best_estimator_", "estimator_", "regressor_", "calibrated_classifiers_"
 _ROWS_AT_ONCE = 50_000
-# Numbers of categories that are missing, or were not there in the fit
+# Numbers that the ordinal encoder gives to missing categories, and to those it has not seen.
 _MISSING, _UNKNOWN = -2, -1
 
 
@@ -149,10 +165,10 @@ def fit_neutral(
     X: MatrixLike,
     target: IntArray,
     row_params: dict[str, Any],  # weights of the rows, if there are any
-    rows: IntArray,
+    rows: IntArray,  # the rows to fit on
 ) -> Any:
-    """Return a neutral classifier fitted on some rows, behind the transformers of a model."""
-    # Imported where they are used: they cost 0.05 s.
+    """Return a neutral classifier of ``target``, in a pipeline with transformers of ``inner``."""
+    # These imports take 0.05 s, so they are made only if they are needed.
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -200,7 +216,7 @@ def _fitted_to_scaled(
     So new rows are read without a copy of them.
     """
     scaler = StandardScaler(copy=False)
-    for rows in gen_batches(len(X), _ROWS_AT_ONCE):  # it makes copies
+    for rows in gen_batches(len(X), _ROWS_AT_ONCE):  # partial_fit copies what it is given
         scaler.partial_fit(X[rows], **{name: of_rows[rows] for name, of_rows in weights.items()})
     model.fit(scaler.transform(X), target, **weights)
     model.coef_ = model.coef_ / scaler.scale_
@@ -209,7 +225,10 @@ def _fitted_to_scaled(
 
 
 def _parts(estimator: Any) -> tuple[list[Any], Any]:
-    """Return the transformers before the last step of a fitted model, and this step."""
+    """Return the transformers before the last step of a fitted model, and this step.
+
+    Pipelines and wrappers are opened, also inside each other, so the step is a model by itself.
+    """
     if isinstance(estimator, Pipeline):
         steps, last = _parts(estimator.steps[-1][1])
         # Samplers are steps, too, but they only change what is fitted.
@@ -219,7 +238,8 @@ def _parts(estimator: Any) -> tuple[list[Any], Any]:
     inside = inside[0].estimator if isinstance(inside, list) else inside
     try:
         check_is_fitted(inside)
-    except (TypeError, NotFittedError):  # forests and others keep what their parts are copied from
+    except (TypeError, NotFittedError):
+        # It is no wrapper. ``estimator`` of forests is an unfitted template of their trees.
         return [], estimator
     return _parts(inside)
 

@@ -1,8 +1,10 @@
-"""Models of folds that several fits share: the fits of a path differ by their limit alone.
+"""A cache of the models of folds, for fits that differ by their limit alone.
 
-Inside :func:`keeping_models` the same models are fitted to the same rows once, and asked about the
-same rows once. All results are those of separate fits to the last bit, because what is kept is
-found again by a hash of all that went into it.
+A function that makes many such fits (a path over limits, for example) puts them into ``with
+keeping_models():``. In this block the functions that :func:`fitted_once` and :func:`read_once`
+decorate (in :mod:`skfair.estimators.wrapped_scores`) do nothing twice; outside of it they are
+as if not decorated. The key is a hash of all arguments, so the results are those of separate fits
+to the last bit.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from skfair._typing import FloatArray, MatrixLike
 P = ParamSpec("P")
 Fitted = TypeVar("Fitted", bound=tuple[list[Any], FloatArray])
 
+# By the hash of the arguments; None outside of keeping_models.
 _kept: ContextVar[dict[str, Any] | None] = ContextVar("kept", default=None)
 
 
@@ -35,7 +38,7 @@ def keeping_models() -> Iterator[None]:
 
 
 def fitted_once(fit: Callable[P, Fitted]) -> Callable[P, Fitted]:
-    """Decorate a function that returns models and what they say of rows."""
+    """Decorate a function that returns fitted models and their values for rows."""
 
     @functools.wraps(fit)
     def found(*args: P.args, **kwargs: P.kwargs) -> Fitted:
@@ -53,14 +56,15 @@ def fitted_once(fit: Callable[P, Fitted]) -> Callable[P, Fitted]:
 def read_once(
     read: Callable[[Sequence[Any], MatrixLike, Any], FloatArray],
 ) -> Callable[[Sequence[Any], MatrixLike, Any], FloatArray]:
-    """Decorate a function of fitted models and rows: models that are kept are known again."""
+    """Decorate a function that reads fitted models on rows."""
 
     @functools.wraps(read)
     def found(models: Sequence[Any], X: MatrixLike, classes: Any) -> FloatArray:
         kept = _kept.get()
         if kept is None:
             return read(models, X, classes)
-        # Models that are held here keep their place in memory, which is their name.
+        # Models are told apart by their id, which is faster than a hash of them. They are kept with
+        # the values, so that no other model gets the same id in the meantime.
         key = f"{[id(model) for model in models]} {joblib.hash((X, classes))}"
         if key not in kept:
             kept[key] = [*models], read(models, X, classes)

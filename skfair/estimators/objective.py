@@ -1,4 +1,9 @@
-"""The parameter ``objective=``: the metric that decisions maximise, read for classes of rows."""
+"""The parameter ``objective=`` of FairDecisionClassifier: the metric that decisions maximise.
+
+Users write an :class:`Objective`. :func:`goal_of` turns it into a :class:`Goal` for the classes of
+given rows, which the bind and solve steps of ``estimators/decisions`` read. Tables of *shares of
+the rows (true, decided)*, as in this file, are confusion matrices with a sum of 1.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ Measure: TypeAlias = (
     | MatrixLike
     | Callable[[float, float, float, float], float]
 )
-# Numerator and denominator of ratios add up these shares of the rows.
+# Numerator and denominator of ratios, as entries of the confusion matrix to add up.
 _RATIOS = {"f1": ("tp tp", "fp fn tp tp"), "precision_at_recall": ("tp", "fp tp")}
 _NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
 
@@ -109,12 +114,13 @@ class Objective:
 
 
 class Ratio(NamedTuple):
-    """Terms of a ratio's numerator and denominator by shares of rows (true, decided)."""
+    """A ratio of two sums of shares of the rows (true, decided), such as the F1 score."""
 
-    numerator: IntArray
+    numerator: IntArray  # (2, 2): how often each share is added
     denominator: IntArray
 
     def utility(self, level: float) -> FloatArray:
+        """Return the utility that is positive in sum where the ratio is above ``level``, scaled."""
         return scaled(self.numerator - level * self.denominator)
 
     def value(self, table: FloatArray) -> float:
@@ -124,18 +130,24 @@ class Ratio(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """An objective of classes of rows, which are in order: of two the positive one last."""
+    """An objective for given classes, numbered so that of two the positive one is the last.
 
-    value: Callable[[FloatArray], float]  # of the shares of rows, (true, decided); more is better
-    utility: FloatArray | None  # of decisions (true, decided) if the value is linear in the shares
+    If the value is linear in the shares, ``utility`` says so. If not, there are two classes, and
+    ``ratio`` is set for ratios of linear functions only.
+    """
+
+    value: Callable[[FloatArray], float]  # of the shares of rows (true, decided); more is better
+    # (n_classes, n_classes): utility of decisions (true, decided), scaled to [0, 1]; None if the
+    # value is not linear
+    utility: FloatArray | None
     ratio: Ratio | None = None
-    recall: float | None = None
-    at_least: float | None = None
-    unit: float = 1.0  # of the value: what a utility of 1 stands for
+    recall: float | None = None  # the least recall, which becomes a constraint
+    at_least: float | None = None  # the value that must be reached at the smallest disparity
+    unit: float = 1.0  # how much the value changes if utility changes by 1
     name: str = ""  # of the metric, for messages
 
     def of(self, codes: IntArray, weights: FloatArray, predicted: IntArray) -> float:
-        """Return the value of decisions about rows with numbers of their classes."""
+        """Return the value of decisions about rows: ``codes`` are true classes, by number."""
         n = 2 if self.utility is None else self.utility.shape[0]
         return self.value(shares_of(np.eye(n)[codes], weights, predicted))
 
@@ -146,9 +158,9 @@ class Goal(NamedTuple):
 
 
 def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
-    """Raise unless either a limit is set, or the smallest one at an objective is sought.
+    """Raise unless exactly one of ``max_disparity`` and ``Objective(at_least=)`` is given.
 
-    ``is_open`` says whether a constraint has no limit of its own.
+    ``is_open`` says whether some constraint has no limit of its own, so that it needs one of them.
     """
     if max_disparity is None and is_open and objective.at_least is None:
         raise ValueError(
@@ -165,7 +177,7 @@ def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
 
 
 def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -> Goal:
-    """Return an objective for classes in order, given the share of the rows of each."""
+    """Return an objective for classes (of two the positive one last) with given shares of rows."""
     measure, n = objective.measure, classes.size
     name = measure if isinstance(measure, str) else ""
     if name == "accuracy":
@@ -197,6 +209,10 @@ def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -
 
 
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:
+    """Check a cost matrix of sorted classes; return it for classes in another order.
+
+    ``order`` holds the sorted positions of these.
+    """
     n = order.size
     try:
         costs = np.asarray(matrix, dtype=np.float64)
@@ -216,7 +232,7 @@ def scaled(utility: FloatArray) -> FloatArray:
 
 
 def utility_at(level: float) -> FloatArray:
-    """Return the utility of decisions if rows above a probability are to be selected."""
+    """Return the (2, 2) utility whose best decisions select rows of probability above ``level``."""
     return np.diag([level, 1.0 - level]) / max(level, 1.0 - level)
 
 

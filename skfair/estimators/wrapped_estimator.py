@@ -1,4 +1,9 @@
-"""The estimator inside a post-processing one: its choice, and the arguments of its fits."""
+"""The estimator inside a post-processing one: which it is, its arguments, its out-of-fold values.
+
+FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator inherit from
+:class:`WrapsEstimator`. Their ``fit`` calls :func:`read_for_wrapped` for the rows, ``_row_params``
+for the arguments of the fits inside, and :func:`values_unseen` for models and out-of-fold values.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +49,11 @@ def read_for_wrapped(
     units: ColumnLike | None = None,
     **metadata: Any,  # of the rows, as they were passed to ``fit``
 ) -> tuple[Any, TrainingData]:
-    """Return X as a model inside another reads it, and the rows of the fit with their groups."""
+    """Return X as the estimator inside reads it, and the rows of the fit with their groups.
+
+    X is not converted to a matrix of numbers, because the estimator inside may read texts or
+    frames. Dask collections come back as partitions, if the outer estimator takes these.
+    """
     if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
         data = read_rows(estimator, X, y, skip_check_array=True, **metadata)
         return data.X, data
@@ -69,12 +78,17 @@ class WrapsEstimator:
 
     @property
     def _is_prefit(self) -> bool:
+        """Whether the estimator is passed fitted, and is not fitted again."""
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
 
     @property
     def _has_folds(self) -> bool:
-        """Whether models are fitted on folds: of the rows, or of the groups around a fitted one."""
+        """Whether any models are fitted on folds.
+
+        They are not if ``cv`` is None, and around a fitted estimator only models of the groups are,
+        unless predictions use the groups.
+        """
         return self.cv is not None and not (self._is_prefit and getattr(self, "group_aware", True))
 
     def _check_fits_on_partitions(self, units: ColumnLike | None) -> None:
@@ -102,7 +116,8 @@ class WrapsEstimator:
     ) -> dict[str, Any]:
         """Return the metadata with which the estimator inside is fitted; none if it is fitted.
 
-        ``metadata`` is for it alone, and of ``others`` it gets what it has requested.
+        ``metadata`` (the ``**fit_params`` of the outer ``fit``) is for it alone. Of ``others``,
+        such as groups, it gets what it has requested by metadata routing.
         """
         inner = self._inner()
         if self._is_prefit:
@@ -147,7 +162,7 @@ class WrapsEstimator:
 
 
 def read_parts(read: Callable[[MatrixLike], FloatArray], X: MatrixLike) -> FloatArray:
-    """Return what is read off rows, here or in the partitions that hold them."""
+    """Return ``read(X)``, one value for each row, computed in the partitions if X has any."""
     if not isinstance(X, PartitionedRows):
         return read(X)
     parts = X.each(_read_part, read=read)
@@ -155,19 +170,23 @@ def read_parts(read: Callable[[MatrixLike], FloatArray], X: MatrixLike) -> Float
 
 
 def _read_part(X: Any, read: Callable[[MatrixLike], FloatArray]) -> FloatArray | None:
+    """Return the values of a partition; None if it has no rows, which many estimators refuse."""
     return read(as_rows(X)) if X.shape[0] else None
 
 
 def values_unseen(
     estimator: WrapsEstimator,
     inner: Any,
-    read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
+    read: Callable[[Any, MatrixLike], FloatArray],  # returns the values of a fitted model for rows
     X: MatrixLike,
     y: ColumnLike,
     params: dict[str, Any],  # of the fit, by row
-    splits: Callable[[], list[Split]],
+    splits: Callable[[], list[Split]],  # makes the folds; not called if the estimator is fitted
 ) -> tuple[list[Any], FloatArray]:
-    """Return the models of the folds, or the fitted one, and what they say of unseen rows."""
+    """Return the models, and a value for each row by a model that was not fitted to it.
+
+    These are the models of the folds, or the only one if it was passed fitted.
+    """
     if estimator._is_prefit:
         check_fitted(inner)
         return [inner], read_parts(partial(read, inner), X)

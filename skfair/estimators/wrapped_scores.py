@@ -1,6 +1,16 @@
-"""Scores and probabilities of a wrapped classifier, fitted before or cross-fitted.
+"""Folds, and scores and probabilities of estimators that are wrapped by post-processing ones.
 
-In cross-fitting the models of the folds answer for rows that they were not fitted on.
+The parts, as the fits of FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator
+use them:
+
+- *Folds.* :func:`kept_folds` and :func:`known_folds` read ``cv=``, :func:`make_splits` returns the
+  pairs (train, test) of row numbers.
+- *Models.* :func:`with_probabilities`, :func:`check_fitted` and :func:`check_prefit` check or
+  complete an estimator, :func:`fitted` fits a clone on some rows, and :func:`held_out` fits one for
+  each fold and reads it on the rows that it was not fitted on.
+- *Values.* :func:`scores_of`, :func:`chances_of` and :func:`own_and_chances_of` read one model on
+  rows, :func:`mean_chances` and :func:`mean_over` average over the models of folds.
+- *New rows.* :func:`as_rows` and :func:`groups_of_new_rows` are for predictions.
 """
 
 from __future__ import annotations
@@ -44,11 +54,12 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import plural
 from skfair.utils.validation import one_dimensional
 
-Split = tuple[IntArray, IntArray]
+Split = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those to score
 
-# Folds of cv="auto". Certificates of fewer rows than these are worth the time of more folds: the
-# models see more of the rows, and the test counts more of them.
+# Folds of cv="auto". Certificates of fewer than FEW_ROWS rows have FOLDS_OF_FEW folds: models then
+# see more of the rows, and the test counts more of them, which is worth the time.
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
+# By ``response_method``: the methods that are tried, the first one that exists is used.
 RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
     "decision_function": ("decision_function",),
@@ -72,7 +83,7 @@ def as_rows(X: MatrixLike) -> Any:
 def scores_of(
     estimator: Any, X: MatrixLike, response_method: str, pos_label: ClassLabel
 ) -> FloatArray:
-    """Return scores of the positive class; probabilities as log-odds."""
+    """Return the scores of the class ``pos_label``; probabilities become log-odds."""
     wanted = RESPONSES[response_method]
     scores = np.asarray(get_response(estimator, X, wanted, pos_label=pos_label), dtype=np.float64)
     if "decision_function" not in wanted or not hasattr(estimator, "decision_function"):
@@ -97,19 +108,21 @@ def fitted(
 
 
 def kept_folds(cv: Any) -> Any:
-    """Return folds that can be read once as a list: copies, files and a second fit read them."""
+    """Return ``cv``, with an iterator turned into a list, which can be read more than once."""
     return list(cv) if isinstance(cv, Iterator) else cv
 
 
 def known_folds(
     cv: Any, X: MatrixLike, y: ColumnLike, sensitive: GroupEncoding, units: ColumnLike | None
 ) -> Any:
-    """Return the folds of a splitter that reads groups, and any other ``cv`` as it is.
+    """Return ``cv`` for :func:`make_splits`; splitters that read groups or units are run here.
 
-    A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
-    own columns of X, the rows as passed; one of scikit-learn gets the units as its ``groups``,
-    and must leave them whole. For a number :func:`make_splits` deals whole units. A string stands
-    for the default number: a fitted model has no folds of its own.
+    - A number stays: :func:`make_splits` keeps units whole. So do None and a list.
+    - A string ("auto" or "prefit") becomes the default number. Models around a fitted one, such as
+      those of groups, still need folds.
+    - With units a splitter of scikit-learn gets these as its ``groups``, and must keep them whole.
+    - A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
+      own columns of X, the rows as passed.
     """
     cv = FOLDS if isinstance(cv, str) else cv
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
@@ -141,7 +154,10 @@ def known_folds(
 
 
 def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None:
-    """Raise if rows are to be in the folds that the user says, where these are not read."""
+    """Raise if the user says which rows are in which folds where that is not read.
+
+    ``reason`` completes "not read here, because".
+    """
     if units is not None:
         raise ValueError(
             f"units= is not read here, because {reason}. Leave it out, or where metadata routing "
@@ -156,13 +172,13 @@ def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None
 
 @fitted_once
 def held_out(
-    fits: Iterable[Any],  # of each fold, delayed
+    fits: Iterable[Any],  # one for each fold, as joblib's ``delayed`` calls
     X: MatrixLike,
     splits: Sequence[tuple[IntArray, IntArray]],
     read: Callable[[Any, MatrixLike], FloatArray],
     n_jobs: int | None,
 ) -> tuple[list[Any], FloatArray]:
-    """Fit the models of the folds; return them, and what each says of rows it has not seen."""
+    """Fit the models of the folds; return them and for each row the value of its fold's model."""
     models = list(Parallel(n_jobs=n_jobs)(fits))
     parts = [
         read(model, _safe_indexing(X, test))
@@ -179,10 +195,12 @@ def groups_of_new_rows(
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
 ) -> IntArray | None:
-    """Return the groups of new rows, None if they are not used; raise if they are missing.
+    """Return the groups of new rows (n_attributes, n_samples), None if they are not used.
 
-    A group-aware estimator always asks for them: where a limit costs nothing their thresholds are
-    equal, and those of the next fit need not be. A single group nobody has to name.
+    A group-aware estimator always asks for them, and raises if they are missing. That its groups
+    have equal thresholds in this fit is no exception, because the next fit may differ. Only a
+    single group need not be named. Groups that were not seen in ``fit`` are -1 if ``unseen`` is
+    "overall", otherwise they raise.
     """
     if not estimator.is_group_aware_:
         return None
@@ -199,9 +217,10 @@ def groups_of_new_rows(
 
 
 def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
-    """Return the estimator, or one that turns its scores into probabilities.
+    """Return the estimator, or a calibrated one if it has scores but no probabilities.
 
-    ``n_fewest`` is the number of rows of the smallest class that it is fitted to.
+    ``n_fewest`` is the number of rows of the smallest class in a fit, which limits the number of
+    folds of the calibration.
     """
     if hasattr(estimator, "predict_proba"):
         return estimator
@@ -242,9 +261,9 @@ def check_prefit(estimator: Any) -> Any:
 
 
 def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
-    """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked.
+    """Return the probabilities (n_samples, n_classes) of ``classes``, in their order.
 
-    ``classes`` may be in any order.
+    Each row adds up to 1. A class that the fold of the model lacked has 0.
     """
     predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
     # A product is much faster than a sum over a short axis; it is finite only if all terms are.
@@ -261,7 +280,7 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
 
 
 def _places(model: BaseEstimator, classes: NDArray[Any]) -> IntArray:
-    """Return the number among ``classes`` of each class of a model."""
+    """Return the number among ``classes`` of each class of a model; raise for other classes."""
     order = np.argsort(classes)
     place = np.searchsorted(classes, model.classes_, sorter=order)
     place = order[np.minimum(place, classes.size - 1)]
@@ -282,8 +301,8 @@ def own_and_chances_of(
 ) -> FloatArray:
     """Return the number of the class that a model predicts by itself, and the probabilities.
 
-    They are the first column and the others. A model without probabilities decides by its scores,
-    and not by the probabilities that these are turned into.
+    The number is the first column. A model without probabilities of its own predicts by its scores,
+    and not by the probabilities that the calibration makes of them.
     """
     chances, place = chances_of(model, X, classes), _places(model, classes)
     if is_calibrated:
@@ -304,7 +323,7 @@ def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) ->
 
 
 def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> FloatArray:
-    """Return the mean of what is read off several models, of which one at a time is held."""
+    """Return the mean of ``read(model)`` over several models, adding up one at a time."""
     return reduce(np.add, map(read, models)) / len(models)
 
 
@@ -316,13 +335,15 @@ def make_splits(
     key: int = 0,  # of the hash; other keys give other folds
     is_numeric: bool = False,  # whether targets are numbers, not classes
 ) -> list[Split]:
-    """Return the folds; each row must be in exactly one test part.
+    """Return the pairs (train, test) of a ``cv`` that :func:`known_folds` has read.
 
     For a number of folds the rows are sorted by class and kind, within a kind by a hash of the row,
-    and dealt out in turn like cards. So every class and kind is spread evenly, and the order in
-    which a table is stored changes nothing: models of folds that are cut out of a sorted table
-    extrapolate. Within a kind numbers are sorted by their size first. Of rows that belong together
-    a typical one is dealt, and the others follow it.
+    and dealt out in turn like cards. So every class and kind is spread evenly. The order in which a
+    table is stored changes nothing, which matters because models of folds that are cut out of a
+    sorted table extrapolate. Targets that are numbers are sorted by size within a kind. Of rows of
+    one unit (person) a typical one is dealt, and the others follow it.
+
+    Other values of ``cv`` are used as they are, but every row must be in a test part.
     """
     y, units = rows.y, rows.units
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -340,7 +361,7 @@ def make_splits(
         alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
 
         def least(codes: IntArray) -> FloatArray:
-            """Return a sort key of classes or kinds, whatever they are called."""
+            """Return for each row the least hash in its class or kind: a sort key without names."""
             of_code = np.full(n, np.inf)
             np.minimum.at(of_code, codes, draws)
             return of_code[codes]
@@ -349,6 +370,7 @@ def make_splits(
             typical = units.typical_rows(kinds, alike, levels, kinds, draws)
             kinds, levels = kinds[typical], levels[typical]
             alike, draws = alike[typical], draws[typical]
+        # lexsort: the last key counts first, and weights (``alike``) only between equal rows.
         by_kind = kinds, least(kinds)
         keys = (levels, *by_kind) if is_numeric else (*by_kind, levels, least(levels))
         fold = np.empty(dealt, np.int64)
@@ -371,7 +393,10 @@ def make_splits(
 
 
 def fewest_to_fit(y: NDArray[Any], splits: Sequence[Split], needed: int = 1) -> int:
-    """Return how many rows of the rarest class the models of folds see; raise if too few."""
+    """Return the smallest number of rows of a class in the fit of a fold; raise below ``needed``.
+
+    A class that a fold lacks altogether is no error if the fold has two others.
+    """
     classes, codes = np.unique(y, return_inverse=True)
     sizes = np.array([np.bincount(codes[train], minlength=classes.size) for train, _ in splits])
     # A fold may lack a class if others are left: its probability is 0 there.

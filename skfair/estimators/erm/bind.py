@@ -1,4 +1,10 @@
-"""The bind step of the constrained estimators: constraints on rows, and their problem."""
+"""The bind step of the constrained estimators: constraints on rows, and their problem.
+
+``fit`` of ConstrainedERMClassifier and ConstrainedERMRegressor calls :func:`active_constraints`,
+then makes the :class:`~skfair.estimators.erm.task.Task`, and calls :func:`bind`. The classifier
+also calls :func:`row_checks` before it reads the rows, and does the rest within
+:func:`finite_rows`. FairDecisionClassifier calls :func:`active_constraints`, too.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +51,9 @@ from skfair.utils.warn import warn_user
 def row_checks(X: MatrixLike, settings: Settings) -> dict[str, Any]:
     """Return the parameters of scikit-learn's checks of the rows of a classifier.
 
-    Whether very many numbers are all finite is left to the sums over the columns, which linear
-    scores need anyway: the rows are read once less.
+    For very many rows the check that all numbers are finite is left out, which saves a pass over
+    them. Sums over the columns, which linear scores need anyway, fail if one is not, and
+    :func:`finite_rows` then raises the right error.
     """
     has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
     is_summed = settings.model.is_linear and settings.certificate is None
@@ -68,9 +75,10 @@ def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
 def active_constraints(
     constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit
 ) -> list[Constraint]:
-    """Return the constraints that limit something, and warn of those that do not.
+    """Return the constraints of ``constraint=`` that limit something; warn of those that do not.
 
-    With a single group these are the caps. The tightest of equal constraints remains.
+    With a single group only caps do, which limit a rate or loss itself and compare no groups. Of
+    constraints that differ in their limits alone, the tightest one remains.
     """
     groups = data.groups
     constraints = make_constraints(constraint, task)
@@ -99,7 +107,7 @@ def bind(
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> ConstrainedERM:
-    """Return the problem of constrained empirical risk minimisation."""
+    """Return the problem of constrained empirical risk minimisation, in the units of the task."""
     settings = task.settings
     weights = data.groups.rate_weight(data.sample_weight)
     rows = TrainingRows(
@@ -110,7 +118,7 @@ def bind(
         for constraint in constraints
         for prepared in prepare_constraint(constraint, rows, settings.max_disparity)
     ]
-    selected = np.zeros(0, bool)
+    selected = np.zeros(0, bool)  # read for "as before" only
     if "as before" in (settings.min_rate, settings.selection_rate):
         selected = decisions_of_free_model(data, task)
     if settings.min_rate is not None:
@@ -139,6 +147,7 @@ def _problem(
     bound: list[BoundConstraint],
     alpha: float,
 ) -> ConstrainedERM:
+    """Make the score model that the settings ask for, and the problem of it."""
     targets, loss, weights = task.targets, task.loss, task.loss_weights
     chosen, has_intercept = task.settings.model, task.settings.fit_intercept
     if not chosen.is_linear and isinstance(data.X, PartitionedRows):

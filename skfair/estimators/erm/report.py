@@ -1,8 +1,13 @@
-"""The report of the constrained estimators: fitted attributes, their scores, and warnings.
+"""The report step of the constrained estimators: fitted attributes, their scores, and warnings.
 
-:func:`of_fit` and :func:`of_part` return what a fit found, by the names of the attributes;
-:func:`store` is the one place where an estimator gets them. :class:`ConstrainedERMBase` is what the
-classifier and the regressor share.
+:class:`ConstrainedERMBase` holds the parameters that the classifier and the regressor share. Their
+``fit`` calls :func:`of_fit`, ``partial_fit`` calls :func:`of_part`, and callbacks :func:`state`.
+Each returns attributes by name, and :func:`store` is the one place where an estimator gets them.
+``predict`` and ``decision_function`` read the scores of rows by :func:`raw_scores`.
+
+The other functions make parts of the attributes: :func:`model_attributes` the model,
+:func:`solution` what the solver found, :func:`disparities` and :func:`changes` what it amounts to.
+Certificates of regressors call some of them, too.
 """
 
 from __future__ import annotations
@@ -41,12 +46,13 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
 Attributes = dict[str, Any]
-# What belongs to one kind of model, and is not there after a fit of another one.
+# Attributes of some kinds of models only. Each fit forgets them, so that none is left of a model of
+# another kind.
 MODEL_ATTRIBUTES = (
     *("coef_", "intercept_", "coefs_", "intercepts_"),
     *("model_", "parameters_", "score_scale_", "score_shift_", "decisions_"),
 )
-# What a solved problem leaves behind, apart from its model.
+# Attributes of a solved problem, apart from its model. A part of a stream does not forget them.
 SOLUTION_ATTRIBUTES = (
     *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_", "_stream"),
     *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),
@@ -91,7 +97,10 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         return tags
 
     def _settings(self) -> Settings:
-        """Return the parameters, also those that ``get_params`` of a subclass does not know."""
+        """Return the parameters. They are read from ``vars``: a subclass may hide some of them.
+
+        Such a subclass has an ``__init__`` with fewer parameters, so ``get_params`` has fewer, too.
+        """
         own = {k: v for k, v in vars(self).items() if k in Settings.__dataclass_fields__}
         own |= {"model": read_model(self.model), "is_classifier": is_classifier(self)}
         return Settings(**own)
@@ -106,9 +115,10 @@ Fitted = TypeVar("Fitted", bound=ConstrainedERMBase)
 
 
 def of_all_columns(estimator: ConstrainedERMBase, attributes: Attributes) -> Attributes:
-    """Return attributes of which ``coef_`` has a weight for each column of X: 0 for sensitive ones.
+    """Return attributes whose ``coef_`` has a weight for each column of X, 0 for sensitive columns.
 
-    Models that were fitted on all columns, to certify them, have these zeros already.
+    The model has weights for the other columns only. Refitted models of certificates were fitted to
+    all columns of X, so their ``coef_`` has these zeros already.
     """
     used, positions = attributes.get("coef_"), estimator._model_positions
     if used is None or positions is None or used.shape[1] != positions.size:
@@ -145,9 +155,9 @@ def raw_scores(
 
 
 def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -> FloatArray:
-    """Return the scores that a model gives the training rows, as problems take them.
+    """Return the scores of the training rows in units of the problem.
 
-    They are those of predictions, to the last bit: what is reported holds for these.
+    They are computed as predictions are, to the last bit, so that what is reported holds for these.
     """
     return scale.inside(raw_scores(attributes, data.X))
 
@@ -170,7 +180,7 @@ def of_fit(
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
-    # Stochastic solvers make as many steps as they are told, and end there.
+    # Stochastic solvers always make as many steps as max_iter says, so "max_iter" is no failure.
     is_stochastic = choose_solver(settings.solver, problem).is_stochastic
     if attributes["status_"] == "max_iter" and not is_stochastic:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
@@ -185,9 +195,10 @@ def of_fit(
 def changes(
     data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, *, is_limited: bool = True
 ) -> dict[str, Change]:
-    """Return what the constraints change in decisions, or in predicted numbers.
+    """Return the attribute ``changes_``: what the constraints change in decisions or predictions.
 
-    ``is_limited`` is False for the scores of the model without constraints.
+    ``scores`` are those of the fitted model. ``is_limited`` is False if it is the model without
+    constraints, which then need not be fitted to be compared with.
     """
     free, before, is_classifier = problem.relaxed(), scores, task.settings.is_classifier
     if is_limited:
@@ -215,14 +226,21 @@ def state(
     task: Task,
     theta: FloatArray,
 ) -> Attributes:
-    """Return the attributes that a callback needs to predict: its own, and those of the model."""
+    """Return the attributes that an estimator needs to predict inside a callback.
+
+    ``own`` are attributes that do not depend on ``theta``, such as the classes.
+    """
     return of_all_columns(estimator, own | model_attributes(problem, task, theta))
 
 
 def model_attributes(
     problem: ConstrainedERM, task: Task, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
 ) -> Attributes:
-    """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
+    """Return the attributes that prediction needs, in units of y.
+
+    The scores of the fitted model are ``scale * (scores + shift)``, with the scores of ``theta`` in
+    units of the problem. Strict enforcement sets ``shift`` and ``scale``.
+    """
     model, theta, scale = problem.model, problem.model_part(theta), task.scale.spread * scale
     shift = task.scale.middle + scale * shift
     chosen = task.settings.model
@@ -249,7 +267,11 @@ def model_attributes(
 def solution(
     problem: ConstrainedERM, outcome: StrictResult, scale: TargetScale, tol: float
 ) -> Attributes:
-    """Return what the solver found, in the units of the user."""
+    """Return the attributes of what the solver found, in the units of the user.
+
+    ``problem`` is the one that was asked for. ``outcome.problem`` is the one that was solved last,
+    perhaps with tighter bounds or a steeper loss.
+    """
     result, solved = outcome.result, outcome.problem
     at = solved.evaluate(result.theta)
     residual = max(solved.kkt_residual(at, result.multipliers).values())
@@ -260,7 +282,8 @@ def solution(
         for constraint in problem.constraints
     ]
     names = [name for constraint in problem.constraints for name in constraint.row_names]
-    # Solves on the way ask for more than ``tol``, and rounding may keep them from it.
+    # Strict enforcement may ask the solver for more precision than ``tol``, which rounding may make
+    # impossible. A solution that is precise to ``tol`` has converged nevertheless.
     is_solved = result.status == "max_iter" and residual <= tol
     return {
         "kkt_residual_": residual,
@@ -276,7 +299,7 @@ def solution(
 
 
 def disparities(problem: ConstrainedERM, decisions: Decisions, scale: TargetScale) -> Attributes:
-    """Return the strict disparities that scores amount to, those of fairness constraints."""
+    """Return the attributes about disparities of decisions, without those of floors and budgets."""
     every = zip(problem.constraints, decisions.means, strict=True)
     fair = [(constraint, means) for constraint, means in every if constraint.is_fairness]
     constraints = [constraint for constraint, _ in fair]
@@ -302,7 +325,8 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
     if not missed:
         return False
     value, limit, constraint = max(missed, key=lambda reached: reached[0] - reached[1])
-    # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
+    # A violation by rounding is none. Inside, predictions are of size 1, but they were computed in
+    # units of y, where those far from 0 (a large middle) are rounded more.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
     value, limit = (scale.of_constraint(constraint) * number for number in (value, limit))
@@ -322,7 +346,7 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
 def warn_not_converged(
     problem: ConstrainedERM, solved: StrictResult, residual: float, settings: Settings
 ) -> None:
-    """Warn that a solver has stopped before it had a solution."""
+    """Warn that a solver has reached ``max_iter`` before it converged."""
     missed = "Its decisions were then made to satisfy the limits as far as possible"
     if settings.enforce == "surrogate":
         violation = problem.violation(problem.evaluate(solved.result.theta))

@@ -1,4 +1,8 @@
-"""The parameters of the constrained estimators, read once for a fit."""
+"""The parameters of ConstrainedERMClassifier and ConstrainedERMRegressor, read once for a fit.
+
+``ConstrainedERMBase._settings`` makes :class:`Settings` of the attributes of the same names, and
+the other files of this folder read them in place of the estimator.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +26,16 @@ SolverChoice = str | Solver
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What is trained, under which limits, and by which solver."""
+    """The parameters of one fit."""
 
     is_classifier: bool
     constraint: ConstraintChoice
     max_disparity: Limit  # of constraints without a limit of their own, in the units of the user
-    enforce: str
+    enforce: str  # "strict", "strict_loss" (classifiers) or "surrogate"
     certificate: float | Certificate | None
     model: ChosenModel  # how scores are made of columns
     loss: LossChoice
-    alpha: float | None  # weight of the penalty
+    alpha: float | None  # weight of the penalty; None for the default, see penalty_of
     fit_intercept: bool
     solver: SolverChoice
     max_iter: int | None
@@ -44,6 +48,6 @@ class Settings:
 
     @property
     def is_logistic_regression(self) -> bool:
-        """Whether the model without limits is a logistic regression, and any solver may fit it."""
+        """Whether scikit-learn's LogisticRegression fits the same model without limits."""
         asked = self.loss, self.solver, self.enforce, self.class_weight
         return self.model.is_linear and asked == ("log_loss", "auto", "strict", None)

@@ -1,4 +1,10 @@
-"""The solve step of the constrained estimators: a solver, its run, and the parts of a stream."""
+"""The solve step of the constrained estimators: in ``fit``, and in ``partial_fit``.
+
+``fit`` calls :func:`solve` on the problem of ``bind.py``. :func:`choose_solver` and
+:func:`solve_freely` (the model without limits) are its parts, which ``bind.py``, ``report.py`` and
+certificates call, too. ``partial_fit`` of the classifier is there if :func:`takes_parts` allows it,
+and calls :func:`advance`, which keeps the state of the solver in a :class:`Stream`.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +30,9 @@ from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 
-# Up to this many columns Newton steps make a matrix of n_features x n_features, if need be.
+# With more parameters than this, solver="auto" makes no matrix of all their second derivatives.
 NEWTON_FEATURES = 1000
-# Steps on a part of a stream, however few rows it has.
+# Least number of steps of the solver on a part of a stream.
 PART_STEPS = 100
 
 StreamSolver = StochasticSolver[Any]
@@ -57,7 +63,12 @@ def solve_freely(problem: ConstrainedERM, settings: Settings) -> FloatArray:
 
 
 def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> StrictResult:
-    """Return the solution: of a run of the solver, or the best of those of strict enforcement."""
+    """Return the solution of the problem, as ``enforce=`` asks for it.
+
+    "surrogate" is one run of the solver on smooth constraints. Otherwise strict enforcement runs it
+    several times, until the true disparities are within the limits. If they cannot be because of a
+    budget (``selection_rate``), the solution that misses the budget least is returned.
+    """
     rng = check_random_state(settings.random_state)
     solver = choose_solver(settings.solver, problem)
     options: SolveOptions = {"tol": settings.tol, "random_state": rng, "callback": callback}
@@ -78,6 +89,7 @@ def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> St
             **options,
         )
 
+    # These two are the arguments of nearest_rate.
     def missed(solved: StrictResult) -> float:
         means = problem.decide(problem.scores(solved.result.theta) + solved.shift).means
         pairs = zip(problem.constraints, means, strict=True)
@@ -96,7 +108,10 @@ def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> St
 
 
 def takes_parts(estimator: Any) -> bool:
-    """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
+    """Return True if rows may come in parts, else raise AttributeError with the reason.
+
+    It is the condition of ``available_if`` for ``partial_fit``.
+    """
     if estimator.certificate is not None:
         raise AttributeError(
             "certificate= is for fit, which sees all rows; partial_fit certifies nothing. Set "
@@ -106,7 +121,7 @@ def takes_parts(estimator: Any) -> bool:
         constraints = make_constraints(estimator.constraint, "classification")
         solver = choose_solver(estimator.solver)
     except (TypeError, ValueError):
-        return True  # the method says what is wrong
+        return True  # parameters that are not valid: partial_fit itself raises a better error
     if any(constraint.within_strata for constraint in constraints):
         raise AttributeError(
             "A constraint within strata needs control_features in fit; partial_fit has none. Use "
@@ -132,11 +147,14 @@ class Stream:
 
 def advance(
     problem: ConstrainedERM,  # of the next part
-    stream: Stream | None,  # None begins one where the last fit ended
+    stream: Stream | None,  # None before the first part: it begins where the last fit ended
     task: Task,  # of the next part
     fitted: Mapping[str, Any],  # attributes of the last fit, if there was one
 ) -> Stream:
-    """Return the stream after a part; the one before stays as it is if something fails."""
+    """Make steps on a part, and return the new stream.
+
+    The old one is copied first, so that it stays as it was if something fails.
+    """
     solver = cast(StreamSolver, choose_solver(task.settings.solver))
     check_needs(solver, problem)
     seed = task.settings.random_state
@@ -150,7 +168,7 @@ def advance(
 def _begin(
     problem: ConstrainedERM, solver: StreamSolver, seed: Seed, fitted: Mapping[str, Any]
 ) -> Stream:
-    """Return a stream without parts, which begins where the last fit ended."""
+    """Return a stream before its first part, which begins at the model of the last fit, if any."""
     rng = check_random_state(seed)
     start, multipliers = problem.start(rng), None
     if "_last_model" in fitted:
@@ -161,7 +179,8 @@ def _begin(
                 f"{problem.model.n_parameters}, so it cannot be continued. Pass the same "
                 "columns, or use a new estimator."
             )
-        # Kept for the columns as they are: other rows have other means and scales.
+        # The last model is kept with weights for unscaled columns, because the parameters of a
+        # problem are for columns standardised on its own rows.
         start = problem.centered(problem.model.standardised(*last))
         if fitted["multipliers_"].size == problem.n_constraints:  # the groups may be others
             multipliers = fitted["multipliers_"]

@@ -1,4 +1,10 @@
-"""The learning task of the constrained estimators: targets of rows, their loss and their scale."""
+"""The learning task of the constrained estimators: targets of rows, their loss and their scale.
+
+``fit`` makes a :class:`Task` by :func:`regression_task`, or for classifiers by
+:func:`skfair.estimators.classes.classification_task`. ``bind.py``, ``solve.py`` and ``report.py``
+read it. Solvers see standardised targets ("inside"); :class:`TargetScale` turns what they find into
+the units of y.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +22,34 @@ from skfair.utils.validation import check_numbers
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Origin and scale of the targets: units of limits, losses and predictions."""
+    """Origin and scale of the targets: units of limits, losses and predictions.
 
-    # Inside, a target is (y - middle) / spread; -1 if the first one of two classes is positive
+    Inside, a target is (y - middle) / spread. For classes the middle is 0, and the spread is 1, or
+    -1 if the first one of the sorted classes is the positive one.
+    """
+
     middle: float = 0.0
     spread: float = 1.0
-    degree: int = 0  # power of the spread that is the unit of the loss
+    # The loss in units of y is spread**degree times the loss inside: degree 2 for squares, 1 for
+    # absolute errors, and 0 for losses that do not scale, such as those of classes
+    degree: int = 0
 
     @property
     def of_loss(self) -> float:
+        """The factor that turns a loss inside into one in units of y."""
         return self.spread**self.degree
 
     @property
     def of_penalty(self) -> float:
-        """The factor on the penalty that makes it the penalty on weights in units of y."""
+        """The factor on ``alpha`` that makes the penalty inside one on weights in units of y."""
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
     def of_constraint(self, constraint: BoundConstraint) -> float:
+        """The factor that turns a disparity inside, of scores or of losses, into units of y."""
         return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
+        """Return numbers in units of y as numbers inside."""
         return (scores - self.middle) / self.spread
 
 
@@ -76,9 +90,10 @@ def regression_task(y: FloatArray, weights: FloatArray | None, settings: Setting
 
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
-    """Whether a loss stays what it is if scores and targets move by the same number.
+    """Whether a loss stays the same if ``middle`` is subtracted from scores and targets.
 
-    Poisson's loss changes. Scores are tried that are other targets.
+    If not, as Poisson's loss, the targets are not centred. It is tried on five quantiles of y as
+    targets, with others of the quantiles as scores.
     """
     targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
     scores = np.roll(targets, 2)
@@ -89,8 +104,11 @@ def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
 
 
 def penalty_of(task: Task, earlier: float = 0.0) -> float:
-    """Return the weight of the penalty of standardised targets."""
+    """Return the weight of the penalty for standardised targets.
+
+    ``earlier`` is the weight of the rows of a stream before these, which count in the default.
+    """
     alpha = task.settings.alpha
-    if alpha is None:  # of weights inside: the unit of y changes no prediction
+    if alpha is None:  # on weights inside, so that the unit of y does not change the predictions
         return 1 / (task.total_weight + earlier)
     return float(alpha) * task.scale.of_penalty
