@@ -1,4 +1,11 @@
-"""A classifier around any scorer, whose mapped scores satisfy a limit on intervals of ranks."""
+"""A classifier around any scorer, whose mapped scores satisfy a limit on intervals of ranks.
+
+``fit`` reads the rows, binds the limit to them as a
+:class:`~skfair.partial_parity.promise.Promise`, and fits the classifier on folds, or takes the
+fitted one. :func:`report` then lets :func:`skfair.partial_parity.prediction.settled` choose the
+maps of its out-of-fold scores. With ``certificate=`` this estimator itself is refitted under rising
+limits (:func:`skfair.partial_parity.certificate.certified_interval`).
+"""
 
 from __future__ import annotations
 
@@ -253,7 +260,8 @@ class PartialParityCalibrator(
         folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, of_folds)
         counted = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, counted)
-        its_X, its_y, weights = data.X, data.y, data.sample_weight  # of the estimator inside
+        # What the estimator inside is fitted to. With Dask collections it gets these themselves.
+        its_X, its_y, weights = data.X, data.y, data.sample_weight
         asked = self._sensitive
         if is_parted:
             its_X = _columns_of(table, data.reading["_model_positions"])
@@ -270,14 +278,14 @@ class PartialParityCalibrator(
 
     def _fit_models(
         self,
-        X: Any,  # as a model is fitted to it
+        X: Any,  # what the estimator inside is fitted to; Dask collections as they were passed
         y: Any,
         data: TrainingData,
         classes: NDArray[Any],
-        folds: Any,
+        folds: Any,  # from known_folds; None for one model of all rows
         row_params: dict[str, Any],
     ) -> tuple[list[Any], FloatArray]:
-        """Return models of the folds, or the only one, and the scores of the training rows."""
+        """Return the models and the scores of the training rows, out-of-fold if there are folds."""
         read = partial(
             wrapped_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
         )
@@ -297,7 +305,10 @@ class PartialParityCalibrator(
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return what the fit of the estimator takes; without routing that may be the groups."""
+        """Return the arguments of the fit of the estimator inside.
+
+        It gets the groups if its ``fit`` takes them, or with metadata routing if it asks for them.
+        """
         others = {"sensitive_features": sensitive_features}
         takes_groups = has_fit_parameter(self._inner(), "sensitive_features")
         is_routed = get_config()["enable_metadata_routing"]
@@ -339,6 +350,7 @@ def report(
 
 
 def _columns_of(X: Any, positions: Any) -> Any:
+    """Return some columns of a Dask collection, all if None."""
     if positions is None:
         return X
     positions = np.asarray(positions).tolist()

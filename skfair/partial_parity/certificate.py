@@ -1,7 +1,9 @@
-"""Certificates of models whose scores satisfy a limit within an interval.
+"""Certificates of PartialParityClassifier and PartialParityCalibrator.
 
-A judge reads the rows that had no part in the fit, asks a model for its scores there, and returns a
-judgement: a p-value of the limit, and the smallest limit that can be shown.
+Both call :func:`certified_interval` in ``fit`` if ``certificate=`` is set. It splits the rows, lets
+:mod:`skfair.estimators.certified.refits` fit models under rising limits, and brings the judge: it
+scores the rows that had no part in the fit, and returns the p-value of the limit and the smallest
+limit that can be shown.
 """
 
 from __future__ import annotations
@@ -28,14 +30,18 @@ from skfair.partial_parity.promise import Promise, limit_of, upper_bound
 from skfair.read import read_part_groups
 from skfair.utils.validation import check_weights
 
-# Levels that are tried for a p-value.
+# Where a limit has a bound but no test, the p-value is the smallest of these levels at which the
+# bound is within the limit; 1 if it is at none.
 _LEVELS = np.geomspace(1e-8, 0.98, 1000).tolist()
 
 
 def certified_interval(
     estimator: Certified, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a model whose scores certifiably satisfy a limit."""
+    """Return the fitted attributes of a model whose scores certifiably satisfy a limit.
+
+    ``metadata`` are the arguments of ``fit`` with one value per row, as they were passed.
+    """
     within = read_constraint(estimator.constraint)
     if not within.metric or within.ranks_whole_groups:
         raise ValueError(
@@ -81,10 +87,10 @@ def _judged_scores(
 ) -> tuple[float, float, float]:
     """Return the p-value of a limit, the disparity of scores, and the limit that can be shown.
 
-    Statistical parity has a test at each threshold, constraints on decisions have one (in each
-    class that counts); the bound on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
-    and its p-value the smallest level at which it is within the limit. After a shift the ranks
-    within a group (and class) have moved by that share at most.
+    Rows without weights have tests of :mod:`skfair.metrics` for statistical parity (at each
+    threshold) and for constraints on decisions (in each class that counts). Otherwise the bound of
+    Dvoretzky, Kiefer and Wolfowitz is used, with a p-value from ``_LEVELS``. A shift moves the
+    ranks within a group (and class) by its size at most.
     """
     within, shift, confidence = promise.constraint, certificate.shift, certificate.confidence
     decides = within.ranked.limits_decisions
@@ -116,7 +122,7 @@ def _judged_scores(
             units = units.taken(rows)
             members = np.unique(members * units.n_units + units.codes) // units.n_units
         n_members = np.bincount(members.ravel(), minlength=groups.n_groups)
-        if n_members.min() < 2:  # so few show nothing
+        if n_members.min() < 2:  # a single person of a group shows nothing
             return 1.0, promise.measure(scores), 1.0
         options: dict[str, Any] = {
             "sensitive_features": groups,

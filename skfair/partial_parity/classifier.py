@@ -291,12 +291,14 @@ class PartialParityClassifier(
         if self.certificate is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
             return store(self, own)
+        # The order of the rows then does not change the result.
         data = data.counted().in_canonical_order()
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         weights = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, weights)
         maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
         model = fitting.make_model(self.model, data, self.group_aware)
+        # Rows without a group count in the loss, but not in the limit.
         loss_rows = replace(promise, weights=data.sample_weight)
         problem = fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = fitting.make_solver(self.solver, promise, problem, maps)

@@ -1,7 +1,13 @@
-"""The steps of PartialParityClassifier's fit after its rows are read: bind, solve, report.
+"""The steps of PartialParityClassifier's fit after its rows are read and its limit is bound.
 
-The limit is bound to rows by :func:`skfair.partial_parity.promise.promise_of_fit`. Here the
-model, its problem and a solver are chosen, the problem is solved, and fitted attributes are made.
+``fit`` binds the limit to the rows by :func:`skfair.partial_parity.promise.promise_of_fit`, and
+calls these functions in their order:
+
+1. :func:`maps_follow`: will the scores be repaired by maps of the groups at the end?
+2. :func:`make_model`, :func:`free_problem`, :func:`make_solver`: the model, its problem without the
+   limit, and the solver of the problem with it. There is none if maps alone satisfy the limit.
+3. :func:`solve` on an :class:`IntervalFit`, by the function in ``ENFORCED`` for ``enforce``.
+4. :func:`model_state` and :func:`report`: the fitted attributes.
 """
 
 from __future__ import annotations
@@ -50,7 +56,8 @@ from skfair.utils.registry import without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
 
-# Standard deviation of scores for which the widths of smooth steps are, where they follow it.
+# The default widths of smooth steps suit scores of this standard deviation. For scores of another
+# one they are scaled.
 SPREAD = 1.5
 # A group has weights of its own from this many rows per feature on.
 ROWS_PER_FEATURE = 10
@@ -58,17 +65,17 @@ ROWS_PER_FEATURE = 10
 # steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
 # test rows of 600-row samples (COMPAS, Adult, Bank) and of simulated ones.
 ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
-# Rounds of smooth problems before repair makes the promise exact.
+# Rounds of smooth problems if maps of the groups satisfy the limit exactly afterwards.
 ROUNDS_BEFORE_REPAIR = 2
 
 
 def make_objective(
     loss: str | Loss | Objective,
     interval: IntervalLike,  # of the constraint
-    targets: FloatArray,
-    shares: FloatArray,
+    targets: FloatArray,  # (n_samples,): -1 and 1
+    shares: FloatArray,  # (n_samples,): weights of the rows, with a sum of 1
 ) -> BoundObjective:
-    """Return what is minimised: a mean loss of rows, or of pairs of rows."""
+    """Return ``loss=`` bound to the rows: a mean loss of rows, of pairs, or the user's own."""
     if isinstance(loss, str) and loss in PAIR_LOSSES:
         pairs = PAIR_LOSSES[loss]
         if loss == "partial_auc":
@@ -117,7 +124,10 @@ def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enfor
 def make_model(
     model: Literal["linear"] | ScoreFunction, data: TrainingData, group_aware: bool
 ) -> LinearScore | GroupedLinearScore | PlugInScore:
-    """Return the model on rows; of a group-aware one large groups have weights of their own."""
+    """Return the score model on the rows.
+
+    A linear one has weights of their own for large groups if it is group-aware.
+    """
     function, weights, groups = read_model(model).function, data.sample_weight, data.groups
     if function is not None:
         return PlugInScore(function, data.X)
@@ -136,7 +146,11 @@ def make_model(
 def free_problem(
     model: ScoreModel, promise: Promise, loss: str | Loss | Objective, alpha: float | None
 ) -> PartialParityProblem:
-    """Return the problem without its constraint; ``alpha=None`` is that of LogisticRegression."""
+    """Return the problem without the limit.
+
+    ``promise`` gives targets and weights of the loss. ``alpha=None`` is the penalty of
+    ``LogisticRegression(C=1)``.
+    """
     targets, weights = promise.targets, promise.weights
     weights = np.ones(targets.size) if weights is None else weights
     n_rows = float(weights.sum())
@@ -148,8 +162,12 @@ def free_problem(
 def make_solver(
     solver: str | Solver, promise: Promise, free: PartialParityProblem, is_repaired: bool
 ) -> Solver | None:
-    """Return the solver of the smooth problem, or None if there is nothing to solve."""
-    made = cast(Solver, solver)  # check_needs says whether an object is one
+    """Return the solver of the problem with the limit; None if there is no such problem.
+
+    There is none if repair alone satisfies the limit (solver "repair", or "auto" with maps), or if
+    nothing is limited.
+    """
+    made = cast(Solver, solver)  # check_needs below raises if an object is no solver
     if isinstance(solver, str):
         if solver == "repair" or (solver == "auto" and is_repaired):
             return None
@@ -163,7 +181,7 @@ def make_solver(
         made = (SOLVERS if name in SOLVERS else INTERVAL_SOLVERS)[name]()
     if promise.is_vacuous or not promise.of_attributes():
         return None
-    if not isinstance(made, IntervalSolver):  # which looks at the problem that it states itself
+    if not isinstance(made, IntervalSolver):  # it states its own problem, and checks that one
         check_needs(made, free)
     return made
 
@@ -172,15 +190,15 @@ def make_solver(
 class IntervalFit:
     """A limit within an interval, the problem without it, and how the limit is enforced."""
 
-    promise: Promise
-    free: PartialParityProblem  # the problem without its constraint
-    enforce: str
+    promise: Promise  # the limit
+    free: PartialParityProblem  # the problem without the limit
+    enforce: str  # "strict", "surrogate" or "paper"
     is_repaired: bool  # whether the scores of the groups are mapped afterwards
     options: SolveOptions  # of the solver
 
     @cached_property
     def unlimited(self) -> SolverResult:
-        """The model without the limit."""
+        """The model without the limit, which is fitted when it is first read."""
         return fit_freely(self.free, self.options)
 
     @cached_property
@@ -188,7 +206,7 @@ class IntervalFit:
         """The numbers by which solutions are compared."""
         promise, objective = self.promise, self.free.objective
         weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
-        # Some constraints and losses need rows of one class only, and these have no AUC.
+        # Some constraints and losses allow rows of one class only, and these have no AUC.
         has_both = np.ptp(promise.targets) > 0
         auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
         decides = not isinstance(objective, PairwiseLoss)
@@ -207,7 +225,10 @@ class IntervalFit:
 
 
 def solve(fit: IntervalFit, solver: Solver | None) -> PartialResult:
-    """Return the fitted model, under the smooth constraint if there is a solver for it."""
+    """Return the fitted model, before maps of the groups.
+
+    Without a solver it is the model without the limit.
+    """
     if solver is None:
         return PartialResult(fit.free, fit.unlimited, Verdict())
     if isinstance(solver, IntervalSolver):
@@ -218,7 +239,8 @@ def solve(fit: IntervalFit, solver: Solver | None) -> PartialResult:
 def _strictly(fit: IntervalFit, solver: Solver) -> PartialResult:
     """Solve in rounds until the true disparity is within the limit.
 
-    An objective with kinks is not solved from the start, but from a solution under a smooth loss.
+    The model without the limit is returned if it satisfies the limit. An objective with kinks (a
+    partial AUC) is first replaced by the log loss, and the fit goes on from that solution.
     """
     solved = measured(fit.free, fit.unlimited, fit.target)
     if solved.verdict.is_feasible:
@@ -234,8 +256,11 @@ def _strictly(fit: IntervalFit, solver: Solver) -> PartialResult:
 
 
 def _as_stated(fit: IntervalFit, solver: Solver) -> PartialResult:
-    """Solve the smooth problem once, whatever the true disparity is."""
-    # Zeros for linear scores, as in the paper.
+    """Solve the smooth problem once, whatever the true disparity is.
+
+    Precise solvers start from the model without the limit. The others start as in the paper, which
+    is from zeros for linear scores.
+    """
     start = fit.free.model.start(check_random_state(fit.options["random_state"]))
     if solver.is_precise:
         start = fit.unlimited.theta
@@ -243,7 +268,7 @@ def _as_stated(fit: IntervalFit, solver: Solver) -> PartialResult:
     return solve_partially(forms, solver, start, surrogate, fit.target, n_rounds=1, **fit.options)
 
 
-# By ``enforce``. The smooth problem of the paper differs in its form alone, see ``is_printed``.
+# By ``enforce``. "paper" differs from "surrogate" only in the form of the constraint (is_printed).
 ENFORCED = {"strict": _strictly, "surrogate": _as_stated, "paper": _as_stated}
 
 
@@ -251,10 +276,10 @@ def _in_rounds(
     fit: IntervalFit,
     solver: Solver,
     problem: PartialParityProblem,
-    start: FloatArray,
-    unlimited: SolverResult | None = None,  # if solutions are compared with it
+    start: FloatArray,  # weights of the model
+    unlimited: SolverResult | None = None,  # see solve_partially; not read if maps follow
 ) -> PartialResult:
-    """Solve a problem in rounds; in a few if maps of the groups make the promise exact."""
+    """Solve a problem in rounds: few if maps of the groups follow, or without ``unlimited``."""
     forms, surrogate = _forms(
         fit, solver, problem, fit.target.spread(problem.model.forward(start)[0])
     )
@@ -269,9 +294,9 @@ def _in_rounds(
 def _forms(
     fit: IntervalFit, solver: Solver, problem: PartialParityProblem, spread: float
 ) -> tuple[list[PartialParityProblem], Surrogate]:
-    """Return a problem with its limit, in each form that it has, and the steps of the forms.
+    """Return a problem with its limit in each form, and the smooth step of the first round.
 
-    The steps are those for scores of this standard deviation.
+    The step suits scores with the standard deviation ``spread``.
     """
     shape, is_printed = fit.promise.constraint.surrogate, fit.is_printed
     surrogate = make_surrogate(shape, spread=spread / SPREAD, is_rounded=solver.is_precise)
@@ -284,7 +309,10 @@ def _forms(
 def model_state(
     model: ScoreModel, classes: NDArray[Any], group_aware: bool, theta: FloatArray
 ) -> dict[str, Any]:
-    """Return the attributes that prediction needs, before maps are chosen."""
+    """Return the attributes that prediction needs, without maps of the groups.
+
+    Callbacks predict by them during the fit. :func:`report` adds the maps.
+    """
     weights, intercept = model.raw(theta[: model.n_parameters])
     if isinstance(model, PlugInScore):
         own: dict[str, Any] = {"model_": model.function, "parameters_": weights}
@@ -302,8 +330,8 @@ def report(
     problem, result = solved.problem, solved.result
     model, at = problem.model, problem.evaluate(result.theta)
     residual = max(problem.kkt_residual(at, result.multipliers).values())
-    # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
-    # may a user's model.
+    # "max_iter" is a failure only of a solver that had to converge. In rounds it need not, because
+    # the next one goes on from there, and at kinks (a partial AUC, a user's model) it cannot.
     is_final = not (fit.is_strict and problem.moments)
     is_smooth = problem.objective.is_smooth and model.has_curvature
     if result.status == "max_iter" and is_final and solved.is_precise and is_smooth:
@@ -336,7 +364,10 @@ def report(
 
 
 def fit_freely(problem: PartialParityProblem, params: SolveOptions) -> SolverResult:
-    """Fit the model without the constraint, by Newton steps where the loss allows."""
+    """Fit the model without the limit, by Newton's method if the loss and the model allow it.
+
+    An objective with kinks is solved from the solution under the log loss.
+    """
     model, objective = problem.model, problem.objective
     start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
@@ -355,6 +386,7 @@ def fit_freely(problem: PartialParityProblem, params: SolveOptions) -> SolverRes
 
 
 def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
+    """Return the problem with the mean log loss as its objective."""
     objective = problem.objective
     return problem.with_objective(
         MeanLoss(LOSSES["log_loss"](), objective.targets, objective.weights)
@@ -362,10 +394,10 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 
 
 def _go_on(fit: IntervalFit, solver: Solver, first: PartialResult) -> PartialResult:
-    """Go on from the solution under a smooth loss; return the better of both.
+    """Go on from the solution ``first`` under the log loss; return the better of both.
 
-    Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
-    are multiplied rank the same, and a factor makes them no worse than constant ones.
+    Descent on an objective with kinks may end anywhere, so ``first`` remains a candidate. The
+    scores of both are scaled to suit the objective, which does not change their ranks.
     """
     form = first.problem.with_objective(fit.free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)

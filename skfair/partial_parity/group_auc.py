@@ -24,7 +24,8 @@ from skfair.partial_parity.surrogates import Surrogate
 
 
 def step_spline(surrogate: Surrogate) -> Spline:
-    """Return a step as a spline."""
+    """Return a step as a spline; raise for a sigmoid, which never ends."""
+    # Half-width and rounding of the corners, both in units of the score.
     _, w, r, _ = surrogate.codes
     if not surrogate.is_compact:
         raise ValueError(
@@ -42,7 +43,7 @@ def step_spline(surrogate: Surrogate) -> Spline:
 
 
 class GroupAUCMoment(RankedMoment):
-    """One row per pair of groups."""
+    """One constraint row per pair of groups, see the head of this file."""
 
     metrics = ("partial_group_auc_gap",)
 
@@ -54,12 +55,12 @@ class GroupAUCMoment(RankedMoment):
         self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in self.pairs)
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return the distance from 1/2 allowed; the lengths of the intervals do not matter."""
+        """Return minus and plus the distance from 1/2 that is allowed, whatever the intervals."""
         limit = np.full(self.n_constraints, float(tolerance))
         return -limit, limit
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
-        """Return how far pairs are from even, O(n log n + n G)."""
+        """Return for each pair of groups its group AUC minus 1/2, O(n log n + n G) for G groups."""
         ranked, masses, step = self.ranked_groups(scores), [], step_spline(self.surrogate)
         for of_group, pairs in zip(ranked, self.intervals.bounds, strict=True):
             low, high, _ = of_group.masses(pairs)

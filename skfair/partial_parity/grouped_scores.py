@@ -8,8 +8,11 @@ without deviations of the weights (too small for them) still have their own inte
 groups this is the model with cross terms of partial_fairness_idca, but the matrix of cross terms is
 never built: rows are kept by group, and each group is a :class:`LinearScore` of its own.
 
-Parameters are (w, b, b_1 ... b_G, u_a, u_b, ...), the u of groups with deviations only, all in
-coordinates standardised over all rows.
+The vector of parameters is (w, b, b_1 ... b_G, u_a, u_b, ...) for G groups, with u for the groups
+with deviations only. All are for columns standardised over all rows.
+
+:func:`skfair.partial_parity.fitting.make_model` uses the model for ``group_aware=True``, and
+predictions call :func:`group_scores` with the weights of each group.
 """
 
 from __future__ import annotations
@@ -48,11 +51,11 @@ class GroupedLinearScore(ScoreModel):
         X = compact_rows(X)
         self.n_samples, self.n_features = X.shape
         self.n_groups = len(has_own_weights)
-        self.own = np.flatnonzero(has_own_weights)
+        self.own = np.flatnonzero(has_own_weights)  # numbers of the groups with deviations u
         self._codes = codes
         whole = LinearScore(X, sample_weight=sample_weight)
         self.X, self.units = whole.X, whole.units
-        # The rows of each group with weights of its own, then all others together.
+        # Pairs (rows, their LinearScore): for each group of ``own``, then for all others together.
         parts = [np.flatnonzero(codes == g) for g in self.own]
         parts.append(np.flatnonzero(~np.isin(codes, self.own)))
         self._parts = [(rows, self._block(rows)) for rows in parts]
@@ -61,6 +64,7 @@ class GroupedLinearScore(ScoreModel):
         self.n_parameters = self._first_own + d * self.own.size
 
     def _block(self, rows: IntArray) -> LinearScore | None:
+        """Return linear scores of some rows, standardised by all rows; None if there are none."""
         if not rows.size:
             return None
         block = LinearScore(self.X[rows])
@@ -93,7 +97,10 @@ class GroupedLinearScore(ScoreModel):
         return coef, of_groups[:, -1] - coef @ self.mean
 
     def standardised(self, coef: Any, intercept: Any) -> FloatArray:
-        """Return parameters of given weights: the means over the groups are shared."""
+        """Return the parameters of given weights (n_groups, n_features) and intercepts.
+
+        The shared weights are those of a group without deviations, or the mean if there is none.
+        """
         coef = np.asarray(coef, dtype=np.float64) * self.scale
         intercept = np.asarray(intercept) + coef @ (self.mean / self.scale)
         theta = np.zeros(self.n_parameters)
@@ -141,7 +148,10 @@ class GroupedLinearScore(ScoreModel):
         return out
 
     def _of_all(self, tape: IntArray | None, values: FloatArray) -> FloatArray:
-        """Return values of all rows from those of some, which may repeat: the others have none."""
+        """Return values of all rows, summed from those of the rows ``tape``, which may repeat.
+
+        Other rows get 0. If ``tape`` is None, the values are those of all rows.
+        """
         if tape is None:
             return values
         return np.asarray(np.bincount(tape, weights=values, minlength=self.n_samples), float)
@@ -169,12 +179,16 @@ class GroupedLinearScore(ScoreModel):
         return out
 
     def _put_intercept(self, out: FloatArray, where: int, sums: FloatArray) -> None:
-        """Write the rows and columns of a group's intercept."""
+        """Write the entries of a group's intercept with (w, b) and itself into a Gram matrix.
+
+        ``where`` is the place of the intercept, ``sums`` the weighted sums of the columns and of 1.
+        """
         d = self.n_features
         out[where, : d + 1] = out[: d + 1, where] = sums
         out[where, where] = sums[d]
 
     def _own_slice(self, k: int) -> slice:
+        """Return where the deviation u of the k-th group of ``own`` is among the parameters."""
         start = self._first_own + k * self.n_features
         return slice(start, start + self.n_features)
 
@@ -201,7 +215,10 @@ class GroupedLinearScore(ScoreModel):
 def group_scores(
     coef: NDArray[Any], intercept: NDArray[Any], X: Rows, codes: IntArray | None
 ) -> FloatArray:
-    """Return the scores of new rows: by the weights of their group, or the only ones there are."""
+    """Return the scores of new rows by the weights of their group.
+
+    If there is a single row of weights, it is for all rows, and ``codes`` are not read.
+    """
     if coef.shape[0] == 1:
         return product(X, coef[0]) + float(intercept[0])
     scores = np.empty(X.shape[0])

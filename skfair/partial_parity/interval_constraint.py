@@ -1,4 +1,8 @@
-"""A constraint within percentile intervals: its name, and the options that users may set."""
+"""A constraint within percentile intervals: its name, and the options that users may set.
+
+:func:`read_constraint` turns whatever a user passes as ``constraint=`` into an
+:class:`IntervalConstraint`, so that fits, predictions and certificates read one form only.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ class IntervalConstraint(Constraint):
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures the constraint, or None."""
+        """Name of the function of skfair.metrics that measures the constraint; None without one."""
         return self.ranked.metrics[len(self.classes)] if self.ranked.metrics else None
 
     @property

@@ -1,4 +1,9 @@
-"""The disparity that chance makes between groups that do not differ, and limits below it."""
+"""The noise floor: the disparity that chance makes between groups that do not differ.
+
+``fit`` warns by :func:`warn_below_noise` if the limit is below it, and ``noise_floor_`` is
+:func:`simulated_floor` on :func:`alike_rows`. Both are called in
+:mod:`skfair.partial_parity.prediction`.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +18,16 @@ from skfair.groups.limits import Limit
 from skfair.partial_parity.promise import Promise
 from skfair.utils.warn import warn_user
 
-_FLOOR_SAMPLES = 20
-# Samples and rows of the first guess of the noise; limits above this multiple of it are not tested.
+_FLOOR_SAMPLES = 20  # random orders of the scores that are averaged over
+# A first guess has fewer samples, of few rows. If all limits are above _CLEAR times the guess, all
+# rows are not simulated.
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
-# Groups and classes of at most this many rows are never made smaller to guess the noise.
+# For the guess large groups are made smaller, but none to fewer rows of a class than this.
 _FEW_ROWS = 50
 
 
 def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
-    """Return the mean disparity of groups of these sizes with one distribution of scores."""
+    """Return the mean disparity if scores are dealt to the rows of a promise by chance."""
     rng = np.random.RandomState(0)
     scores = np.linspace(-1, 1, promise.targets.size)
     values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
@@ -33,11 +39,12 @@ def alike_rows(
     counts: FloatArray,  # (n_groups, 2): rows of each group and class
     most: float = np.inf,
 ) -> tuple[GroupEncoding, FloatArray, float]:
-    """Return rows of groups that do not differ, and the most that all rows have of their noise.
+    """Return groups and targets of rows to simulate on, and a factor on the noise of these.
 
-    The rows are groups and targets, with as many of each group and class as counted. If these are
-    more than ``most``, large groups are made smaller, but not small ones, which make most of the
-    noise. Noise falls with the root of the number of rows.
+    There are as many rows of each group and class as ``counts`` says. If these are more than
+    ``most``, large groups are made smaller, but not small ones, which make most of the noise. Noise
+    falls with the root of the number of rows, so all rows have at most the noise of these times the
+    factor (1 if none is left out).
     """
     rng = np.random.RandomState(0)
     kept = min(1.0, most * (levels.offsets.size - 1) / counts.sum())
@@ -47,20 +54,22 @@ def alike_rows(
     for first, stop in pairwise(levels.offsets.tolist()):
         by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
         parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
-    # Attributes differ in how many groups they have, so in how many rows are left of all.
+    # Rounding leaves attributes with different numbers of rows: all are cut to the smallest.
     sizes = [min(part[c].size for part in parts) for c in (0, 1)]
     codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
     return GroupEncoding.of(codes, levels), np.repeat([-1.0, 1.0], sizes), float(share)
 
 
 def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None:
-    """Warn of limits that equal groups of these sizes exceed on average: they ask to fit noise.
+    """Warn if groups that do not differ would exceed the limit on average.
 
     ``limit`` is the one that was used in the end, and ``counts`` (n_groups, 2) the rows of each
-    group and class. A few of them show whether all need to be simulated.
+    group and class. A guess on few rows comes first. If all limits are clearly above it, the rest
+    is not simulated.
     """
 
     def floors(most: float, n_samples: int) -> list[float]:
+        """Return the noise floor of each attribute that is limited."""
         groups, targets, share = alike_rows(promise.groups.levels, counts, most)
         alike = replace(promise, limit=limit, groups=groups, targets=targets, weights=None)
         return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]

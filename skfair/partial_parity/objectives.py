@@ -1,4 +1,9 @@
-"""Objectives as one function of all scores: the mean loss, or a loss of pairs."""
+"""Objectives of partial parity, as one function of all scores.
+
+:func:`skfair.partial_parity.fitting.make_objective` makes a :class:`BoundObjective` of ``loss=``: a
+:class:`MeanLoss` over rows, a loss of pairs (:mod:`skfair.partial_parity.pair_losses`), or the
+user's :class:`Objective` bound to the rows (:class:`Prepared`). The problem evaluates it.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +20,19 @@ from skfair.utils.threads import over_blocks
 
 
 class BoundObjective(ABC):
-    """A function of all scores."""
+    """A function of all scores of given rows, which is minimised."""
 
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray  # (n_samples,)
-    is_smooth: ClassVar[bool] = False  # whether descent can end where its gradient is zero
-    # Whether it looks at an interval of ranks, and is given it. What counts then follows the
-    # ranking, so that the function has kinks, and descent may end at any of them.
+    # Whether descent ends where its gradient is zero. If not, no warning says that it stopped early
+    is_smooth: ClassVar[bool] = False
+    # Whether only rows in an interval of ranks count. These change with the ranking, so that there
+    # are kinks, and descent may end at any of them. Fits then start from a solution by log loss
     uses_interval: bool = False
     is_mean: ClassVar[bool] = False  # whether it is a mean over rows: it then has :meth:`on_rows`
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> BoundObjective:
+        """Return the objective on some rows, each of which stands for ``factors`` rows."""
         raise NotImplementedError
 
     @abstractmethod
@@ -34,9 +41,9 @@ class BoundObjective(ABC):
 
     @abstractmethod
     def share_right(self, scores: FloatArray) -> float:
-        """Return the share of what is compared that scores get right, by which models are chosen.
+        """Return the quality by which models are chosen, from 0 to 1, such as accuracy or AUC.
 
-        The decision threshold is at 0.
+        Decisions have their threshold at 0.
         """
 
 

@@ -1,4 +1,4 @@
-"""The converter of linear models within intervals to ONNX."""
+"""The converter of PartialParityClassifier to ONNX, which ``wing.py`` offers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from skfair.utils.onnx_kinds import labelled, linear_scores, refuse_groups
 
 
 def labels_and_scores(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, ...]:
-    """Return the classes and the scores of rows."""
+    """Return the ONNX nodes of labels and scores; raise for models that need groups."""
     refuse_groups(model, model.is_group_aware_)
     return labelled(model, linear_scores(model, ops.number(inputs[0]), ops), ops)

@@ -2,12 +2,16 @@ r"""Losses of pairs of a positive and a negative row: the AUC and the partial AU
 
 .. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
 
-(81) and (83) of partial_fairness_idca: u are the weights of the positives, v the weights of the
-negatives inside a union of percentile intervals of them, ranked from the top (rows at the ends
-count in part, ties share), each normalised to 1.
+These are (81) and (83) of partial_fairness_idca. u are the weights of the positives, v those of the
+negatives inside a union of percentile intervals of their ranks from the top, each with a sum of 1.
+(Rows at the ends of an interval count in part, and tied rows share.) The masses v depend on the
+ranking, but slopes take them as constant.
 
-The masses v follow the ranking. The quadratic loss rises again beyond 1: its two halves are summed
-apart. The logistic loss is no polynomial: a convex cubic spline stands for it, within 2e-6.
+Users write :class:`PairLoss` or a name of ``PAIR_LOSSES``. Bound to rows it is a
+:class:`PairwiseLoss`. Losses are splines, so that sums over pairs take O(n log n)
+(:mod:`skfair.partial_parity.row_pairs`). A spline is 0 on one side, so the quadratic loss, which
+rises again beyond 1, is summed in two halves. The logistic loss is replaced by a cubic spline that
+differs by at most 2e-6.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ def _softplus() -> Spline:
     half = np.concatenate([np.arange(0, 4, 0.2), np.arange(4, 8, 0.4), np.arange(8, 17, 1.0)])
     knots = np.concatenate([-half[:0:-1], half])
     value, slope = np.logaddexp(0, knots), 1 / (1 + np.exp(-knots))
-    value[0] = slope[0] = 0.0  # 1e-7: it begins and ends as a straight line
+    value[0] = slope[0] = 0.0  # they are 1e-7: it begins and ends as a straight line
     value[-1], slope[-1] = knots[-1], 1.0
     width = np.diff(knots)
     rise = np.diff(value) / width
@@ -107,10 +111,14 @@ class PairwiseLoss(BoundObjective):
         self,
         positives: RankedRows,
         negatives: RankedRows,
-        falling: FloatArray,  # (n_negatives,): masses for the falling half of the loss
-        rising: FloatArray,  # the same for its rising half
+        falling: FloatArray,  # (n_negatives,): masses v for the falling half of the loss
+        rising: FloatArray,  # (n_negatives,): masses v for its rising half
     ) -> tuple[float, FloatArray]:
-        """Return the sum over pairs and its slopes by the scores."""
+        """Return the sum over pairs and its slopes by the scores.
+
+        The masses of both halves are the same for the loss itself. Algorithms of papers that split
+        it into convex parts pass others.
+        """
         terms = [PairTerm(negatives, falling, positives, positives.shares, _FALLING[self._kind])]
         if self._kind in _RISING:
             spline = _RISING[self._kind]
@@ -207,7 +215,8 @@ class PairLoss(Objective):
         return PairwiseLoss(targets, weights, self.interval, kind=self.kind)
 
 
-# Losses of pairs by the names that users write; the last looks at an interval in any case.
+# Losses of pairs by the names that users write. "partial_auc" gets the interval of the constraint
+# (see skfair.partial_parity.fitting.make_objective).
 PAIR_LOSSES: dict[str, PairLoss] = {
     "auc": PairLoss(),
     "auc_hinge": PairLoss("hinge"),

@@ -1,7 +1,11 @@
-"""Predictions, limits and bounds that the estimators of partial parity share.
+"""What PartialParityClassifier and PartialParityCalibrator share in ``fit`` and after it.
 
-A prediction reads the groups of new rows, scores the rows, and moves the scores by the map of each
-group. At fit, :func:`settled` chooses these maps and measures what they satisfy.
+- ``fit`` calls :func:`classes_of` for the two classes, :func:`settled` for the maps of the groups
+  and the attributes about limits, and :func:`store` at the end.
+- :class:`PartialPrediction` is their base. A prediction scores new rows (:func:`model_scores` or
+  :func:`mean_scores`), and moves the scores by the map of each group.
+- ``noise_floor_``, ``disparity_upper_bound`` and certificates measure the limit of a fitted model
+  on other rows by :func:`promise_on`.
 """
 
 from __future__ import annotations
@@ -56,10 +60,15 @@ def classes_of(
     interval: IntervalLike,
     loss: object = None,
 ) -> NDArray[Any]:
-    """Return the two classes; warn if it is by chance which of them is ranked first."""
+    """Return the two sorted classes; warn if the result depends on which one is positive.
+
+    It does if the constraint looks at one class, or at an interval that is not the whole ranking,
+    and for a partial AUC as the loss. No warning is given for labels such as 0 and 1.
+    """
     classes, within = read_classes(y), read_constraint(constraint)
     ends = np.ravel(np.asarray(interval, dtype=object)).tolist()
-    ranks_all = not within.metric or ends == [0, 1]  # from the top or from the bottom
+    # Then it does not matter whether ranks count from the top or from the bottom.
+    ranks_all = not within.metric or ends == [0, 1]
     reasons = []
     if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
         reasons.append(f"constraint={constraint!r}")
@@ -75,7 +84,7 @@ def promise_on(
     targets: FloatArray,
     weights: FloatArray | None = None,
 ) -> Promise:
-    """Return what a fitted model limits, on other rows."""
+    """Return the limit of a fitted model as a promise on other rows."""
     within, is_ccdf = read_constraint(model.constraint), model.scale == "ccdf"
     limit = model.effective_disparity_
     return Promise(within, model.interval, is_ccdf, limit, groups, targets, weights)
@@ -84,13 +93,18 @@ def promise_on(
 def settled(
     promise: Promise,
     scores: FloatArray,  # (n_samples,): before maps
-    free: FloatArray | None,  # (n_samples,): by the model without constraint, if it was fitted
+    # (n_samples,): scores by the model without the limit. If None, ``changes_`` is empty
+    free: FloatArray | None,
     *,
-    is_strict: bool,  # whether to warn if the limit is exceeded
+    is_strict: bool,  # whether to warn if the limit is exceeded, or decisions change by much
     is_repaired: bool,  # whether maps of the groups are chosen
     min_gap: float = 0.0,  # scores that are closer count as tied
 ) -> dict[str, Any]:
-    """Choose thresholds and maps; return them with what they satisfy, as fitted attributes."""
+    """Choose maps of the groups, measure the limit after them, and return both as attributes.
+
+    Without repair scores are left as they are, and ``calibration_`` is None. If ties make the limit
+    impossible, repair raises it: ``effective_disparity_``.
+    """
     groups, weights = promise.groups, promise.weights
     limit, bound, maps = promise.limit, promise.bound, None
     if is_repaired:
@@ -108,7 +122,8 @@ def settled(
         warn_not_kept(promise, disparity, is_repaired)
     elif is_strict and changes and promise.constraint.ranked.limits_decisions:
         warn_of_changes(changes, promise.targets > 0, weights, remedy="Raise")
-    # Alike groups differ where each has an interval of its own, and not by chance.
+    # If each group has an interval of its own, identical groups differ, and not by chance: there is
+    # no noise floor.
     is_same_for_all = not isinstance(promise.interval, Mapping)
     if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
         warn_below_noise(promise, limit, counts)
@@ -133,7 +148,11 @@ def store(estimator: Fitted, attributes: Mapping[str, Any]) -> Fitted:
 
 
 def model_scores(state: Mapping[str, Any], X: Any, codes: IntArray | None) -> FloatArray:
-    """Return the scores of rows before maps, (n_samples,), by the attributes of a fitted model."""
+    """Return the scores of rows before maps, (n_samples,).
+
+    ``state`` are the attributes of a fitted classifier. ``codes`` are the groups of the rows, which
+    are read only if each group has its own weights.
+    """
     if "parameters_" in state:
         return plugged_scores(state["model_"], state["parameters_"], X)
     return group_scores(state["coef_"], state["intercept_"], X, codes)
@@ -149,7 +168,7 @@ def mean_scores(
 
 @documented
 class PartialPrediction(Certified, ClassifierMixin):
-    """From scores to decisions, with the maps of the groups in between."""
+    """Base of the estimators of partial parity: predictions, and bounds on new rows."""
 
     _learns_without_group = True
 
@@ -185,9 +204,9 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self)
         state = vars(self)
         codes: Any = groups_of_new_rows(self, X, sensitive_features)
-        if codes is not None:
+        if codes is not None:  # (n_attributes, n_samples), with one attribute
             codes = codes[0]
-        elif self.is_group_aware_:  # of a single group nobody has to name it
+        elif self.is_group_aware_:  # a single group, which need not be named
             codes = np.zeros(_num_samples(X), np.int64)
         if "estimators_" in state:
             rows = read_features(self, as_rows(X), skip_check_array=True)
@@ -199,6 +218,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             scores = model_scores(state, rows, codes) if known is None else known
             return scores if self.calibration_ is None else self.calibration_(scores, codes)
 
+        # Rows of unknown groups (-1) get the mean of the scores that they would have in each group.
         if codes is None or codes.min(initial=0) >= 0:
             return of_groups(codes)
         shares = self._counts.sum(axis=1) / self._counts.sum()

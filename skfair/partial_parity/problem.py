@@ -3,9 +3,14 @@ r"""Learning under constraints within percentile intervals, as a problem for sol
 .. math:: \min_\theta \; F(\theta) = f(z) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(z, a) \le u
 
-with scores z = h_w(X), theta = (w, a), and a the auxiliary parameters of the constraints. The
-solvers of :mod:`skfair.solvers` that need values and gradients only work on it as on any other
-problem.
+with scores z = h_w(X) of a model h with weights w, an objective f
+(:class:`~skfair.partial_parity.objectives.BoundObjective`), and constraints c
+(:class:`~skfair.partial_parity.ranked_moment.RankedMoment`) with auxiliary parameters a, such as
+thresholds. Solvers see one vector theta = (w, a).
+
+:func:`skfair.partial_parity.fitting.free_problem` makes it without constraints, and
+:func:`skfair.partial_parity.strict_rounds.stated` adds these. Solvers of :mod:`skfair.solvers` that
+need only values and gradients work on it as on any other problem.
 """
 
 from __future__ import annotations
@@ -29,17 +34,17 @@ from skfair.utils.history import count_passes
 
 @dataclass(eq=False)
 class PartialEvaluation:
-    """The problem at a point."""
+    """The problem at a point theta: values, and slopes from which gradients are made."""
 
     problem: PartialParityProblem
     theta: FloatArray
-    objective: float
-    constraints: FloatArray  # (n_constraints,)
+    objective: float  # F, with the penalty
+    constraints: FloatArray  # (n_constraints,): c
     scores: FloatArray
     tape: Any  # what the model needs to pull slopes back
-    objective_slopes: FloatArray  # (n_samples,)
-    penalty_gradient: FloatArray
-    of_moments: list[Values]
+    objective_slopes: FloatArray  # (n_samples,): derivatives of f by the scores
+    penalty_gradient: FloatArray  # (n_weights,): of alpha / 2 |w|^2
+    of_moments: list[Values]  # values of each moment, with what its slopes need
 
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
@@ -72,7 +77,7 @@ class PartialEvaluation:
 
 
 class PartialParityProblem(TwoSidedProblem):
-    """The problem of one fit."""
+    """The problem of one fit. Methods that change it return a changed copy."""
 
     _rows: IntArray | None = None  # those that an evaluation sees; all if None
 
@@ -84,11 +89,13 @@ class PartialParityProblem(TwoSidedProblem):
         tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
         alpha: float = 0.0,  # weight of the penalty on the weights
-        ratios: FloatArray | None = None,  # of each constraint, as a part of ``tolerance``
+        # Factor on ``tolerance`` for each moment, if attributes have their own limits; None for 1
+        ratios: FloatArray | None = None,
     ) -> None:
         self._ratios = np.ones(len(moments)) if ratios is None else ratios
         self.model, self.moments = model, list(moments)
         self.objective, self.alpha = objective, alpha
+        # Where the auxiliary parameters of each moment start in theta, and the end.
         self.aux_starts = np.cumsum([model.n_parameters, *(m.n_aux for m in moments)])
         self.n_parameters = int(self.aux_starts[-1])
         self.n_constraints = sum(moment.n_constraints for moment in self.moments)
@@ -101,6 +108,7 @@ class PartialParityProblem(TwoSidedProblem):
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
     def _tolerances(self) -> Iterator[tuple[RankedMoment, float]]:
+        """Return pairs of each moment and its tolerance."""
         return zip(self.moments, (self.tolerance * self._ratios).tolist(), strict=True)
 
     def limited(
@@ -125,7 +133,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     @property
     def offers(self) -> frozenset[Offer]:  # type: ignore[override]
-        """The same problem on some rows, where all functions are means."""
+        """Whether it has :meth:`on_rows`, which is so if all functions are means."""
         functions: list[BoundObjective | RankedMoment] = [self.objective, *self.moments]
         return frozenset(["on_rows"] * all(function.is_mean for function in functions))
 
@@ -146,12 +154,13 @@ class PartialParityProblem(TwoSidedProblem):
         return self.n_parameters - self.model.n_parameters
 
     def start(self, theta_model: FloatArray) -> FloatArray:
-        """Complete parameters of the model by auxiliary parameters that suit its scores."""
+        """Return theta: weights of the model, with auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model, self._rows)
         starts = [moment.start(scores, own) for moment, own in self._tolerances()]
         return np.concatenate([theta_model, *starts])
 
     def model_part(self, theta: FloatArray) -> FloatArray:
+        """Return the weights w of theta."""
         return theta[: self.model.n_parameters]
 
     def evaluate(self, theta: FloatArray) -> PartialEvaluation:

@@ -1,9 +1,16 @@
-"""The disparity that the estimators for partial fairness limit, measure and certify.
+"""The disparity that the estimators of partial parity limit, measure and certify.
 
-A :class:`Promise` says what is limited, in the units of the metric that measures it. It is read
-from the parameters and the groups, and everything that is certified is measured by it, with
-:mod:`skfair.metrics`. The moment of a constraint over ranked rows tells it all that it must know
-(:class:`skfair.constraints.partial.RankedMoment`).
+A :class:`Promise` says what is limited on given rows, and measures it with :mod:`skfair.metrics`.
+Fits make it by :func:`promise_of_fit`, with the limit from :func:`limit_of`. For other rows
+:func:`skfair.partial_parity.prediction.promise_on` makes it of a fitted model. These read it:
+
+- the smooth problem: ``rows``, ``tolerance`` and ``ratios`` (:mod:`.strict_rounds`),
+- repair and the comparison of solutions: ``measure``, ``load`` and ``bound``,
+- certificates: :func:`upper_bound`.
+
+There are three units. ``limit`` and ``bound`` are in units of the metric: shares of the interval
+(scale "conditional") or of the whole group (scale "ccdf"). ``tolerance`` is always in shares of the
+interval, as moments and solvers have it. ``load`` scales attributes with own limits to one bound.
 """
 
 from __future__ import annotations
@@ -43,23 +50,27 @@ class Promise:
     constraint: IntervalConstraint
     interval: IntervalLike  # the interval as the user gave it
     is_ccdf: bool  # whether disparities are shares of the whole groups, not of the interval
-    limit: Limit  # the disparity allowed, of all attributes or of each (None: it is free)
+    # The disparity allowed: a number for all attributes, or a dict with a number for each, or None
+    # for an attribute without a limit
+    limit: Limit
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray | None  # (n_samples,): weights of the rows
-    asked: Any = None  # the limit that the user set, which few rows may not allow
+    asked: Any = None  # the limit that the user set; ``limit`` is larger if few rows need that
     units: RowUnits | None = None  # which rows belong together
 
     @cached_property
     def own_intervals(self) -> Intervals:
+        """The intervals of the user, by group."""
         return Intervals(self.interval, self.groups.levels)
 
     @cached_property
     def intervals(self) -> Intervals:
-        """The intervals on which shares have to agree.
+        """The intervals on which the shares of the groups have to agree.
 
-        They are those of the user, or all of them together, longer by the bound, where groups are
-        compared at thresholds: the ranks of other groups at their thresholds lie there.
+        They are those of the user, unless groups are compared at the same thresholds. At a
+        threshold in the interval of one group, the rank of another group may be outside of its own
+        by up to the bound. So each group then has the union of all intervals, longer by the bound.
         """
         own = self.own_intervals
         return own.widened(self.bound) if self.compares_thresholds else own
@@ -70,10 +81,11 @@ class Promise:
         return loosest(self.limit)
 
     def _seen_longer(self, length: float) -> Self:
-        """Return the promise on an interval of the user's that is longer."""
+        """Return the promise on the union of the user's intervals, longer on both sides."""
         return replace(self, interval=_pairs(self.own_intervals.widened(length)))
 
     def of_attributes(self) -> list[Self]:
+        """Return one promise for each attribute with a limit; the promise itself if it has one."""
         if not isinstance(self.limit, Mapping):
             return [self]
         parts = []
@@ -87,7 +99,7 @@ class Promise:
         return parts
 
     def in_force(self, scores: FloatArray) -> InForce:
-        """Return the limits, and the disparity that scores reach."""
+        """Return for each limit the disparity that scores reach (key ""), and the limit."""
         limits: InForce = {}
         for part in self.of_attributes():
             name, asked = self.name, self.asked
@@ -100,14 +112,15 @@ class Promise:
 
     @property
     def ratios(self) -> FloatArray:
-        """Limit of each attribute that is limited, as a part of the bound."""
+        """Limit of each attribute that is limited, divided by the bound (the largest of them)."""
         bounds = np.array([part.bound for part in self.of_attributes()])
         return np.asarray(np.maximum(bounds, ROUNDING) / max(self.bound, ROUNDING))
 
     def load(self, scores: FloatArray) -> float:
-        """Return the disparity of scores; where each attribute has its limit, in units of these.
+        """Return a number that is at most the bound if and only if all limits are satisfied.
 
-        The limits are satisfied if and only if it is at most the bound.
+        It is the disparity of scores. If each attribute has its own limit, their disparities are
+        divided by :attr:`ratios` first.
         """
         if not isinstance(self.limit, Mapping):
             return self.measure(scores)
@@ -127,11 +140,12 @@ class Promise:
 
     @property
     def compares_thresholds(self) -> bool:
+        """Whether groups are compared at the same thresholds, not at the same ranks."""
         return self.is_ccdf and self.constraint.ranked.ccdf_metric is not None
 
     @property
     def unit(self) -> float:
-        """Units of the disparity that a share of the intervals is."""
+        """Factor that turns a share of the intervals into the unit of the disparity."""
         is_share = self.is_ccdf and self.constraint.ranked.is_share
         return float(self.intervals.lengths[0]) if is_share else 1.0
 
@@ -141,11 +155,12 @@ class Promise:
         return self.bound / self.unit
 
     def percentiles(self, n_percentiles: int) -> FloatArray:
-        """Return where smooth constraints are imposed, as shares of the intervals."""
+        """Return the shares of the intervals at which smooth statistical parity is imposed."""
         middles = (np.arange(n_percentiles) + 0.5) / n_percentiles
         if not self.compares_thresholds:
             return middles * max(0.0, 1 - self.tolerance)
-        # As in the paper: equally spaced in the interval that the user gave.
+        # As in the paper, equally spaced in the user's interval, here written as shares of the
+        # longer one.
         pairs = np.unique(np.concatenate(self.own_intervals.bounds), axis=0)
         ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
         place = middles * ends[-1]
@@ -153,7 +168,10 @@ class Promise:
         return self.intervals.share(pairs[piece, 1] - (ends[piece] - place), 0)
 
     def measure(self, scores: FloatArray) -> float:
-        """Return the disparity of scores whose decision threshold is 0."""
+        """Return the disparity of scores whose decision threshold is 0.
+
+        It is infinite if no row of a class is inside the interval, so that it exceeds any limit.
+        """
         if self.is_vacuous:
             return 0.0
         if self._parity is not None:
@@ -163,7 +181,7 @@ class Promise:
             return self._surrogate_value(scores)
         if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
-            return np.inf if np.isnan(value) else value  # no row of a class is inside
+            return np.inf if np.isnan(value) else value
         try:
             ccdf_metric = getattr(metrics, str(self.constraint.ranked.ccdf_metric))
             return float(ccdf_metric(positive, scores, **arguments))
@@ -198,14 +216,14 @@ class Promise:
         return None if name is None else getattr(metrics, name), positive, arguments
 
     def _surrogate_value(self, scores: FloatArray) -> float:
-        """Return what a constraint without a metric limits: the largest of its values."""
+        """Return the disparity of a constraint without a metric: the largest of its own values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
         moments = [self.constraint.moments(rows, surrogate)[0] for rows in self.rows(0)]
         values = [moment.evaluate(scores, nothing).values for moment in moments]
         return max(float(of_attribute.max(initial=0.0)) for of_attribute in values)
 
     def rows(self, n_percentiles: int) -> list[IntervalRows]:
-        """Return what a constraint sees: the groups of each attribute that is limited."""
+        """Return the rows that a moment is bound to, one entry for each attribute with a limit."""
         rows = []
         for part in self.of_attributes():
             for a in range(part.groups.n_attributes):
@@ -224,7 +242,10 @@ class Promise:
             self.groups.check_nonempty(classes, class_names, self.weights, counted)
 
     def inside(self) -> FloatArray:
-        """Return how many rows of each group and class that counts may lie inside its interval."""
+        """Return how many rows of each group and class may lie inside the interval of the group.
+
+        Only classes that count have a column, or all rows have one if classes do not count.
+        """
         counts, lengths = self.counts(), self.own_intervals.lengths[:, None]
         if not self.constraint.ranks_whole_groups:
             return np.asarray(counts * lengths)
@@ -233,15 +254,18 @@ class Promise:
 
     @property
     def _counted(self) -> FloatArray | None:
-        """How many rows each one stands for; None if itself."""
+        """1 for rows that count and 0 for rows of weight 0; None without weights."""
         return None if self.weights is None else (self.weights > 0).astype(float)
 
     def counts(self) -> FloatArray:
-        """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
+        """Return the number of rows by group and class that counts, (n_groups, n_classes)."""
         return self.sums(self._counted)
 
     def squares(self, weights: FloatArray) -> FloatArray:
-        """Add up the squared weights of rows, or of units, by group and class that counts."""
+        """Add up the squared weights of rows, or of units, by group and class that counts.
+
+        With :meth:`sums` they give the effective number of independent rows.
+        """
         if self.units is None:
             return self.sums(weights**2)
         n_classes = 2 if self.constraint.classes else 1
@@ -262,12 +286,15 @@ class Promise:
 
 
 def _pairs(intervals: Intervals) -> list[Any]:
-    """Return intervals that are the same for all groups as a user would write them."""
+    """Return intervals that are the same for all groups in the form that a user passes."""
     return [tuple(pair) for pair in intervals.bounds[0].tolist()]
 
 
 def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
-    """Return the limit of a constraint; warn if it is on a difference, and hardly limits it."""
+    """Return the limit that is in force: the constraint's own one, or ``max_disparity``.
+
+    Raises if both are given, or the limit is not valid. Warns of limits too large to matter.
+    """
     own = read_constraint(constraint).own_limit
     if max_disparity != DEFAULT_LIMIT:
         refuse_second_limit(constraint, max_disparity)
@@ -286,7 +313,10 @@ def promise_of_fit(
     classes: NDArray[Any],  # two, the positive one last
     weights: FloatArray | None,
 ) -> Promise:
-    """Return what is limited on the rows of a fit, with a limit that these rows allow."""
+    """Return what is limited on the rows of a fit.
+
+    The limit is raised, with a warning, if it is less than one row of the smallest group.
+    """
     limit = limit_of(constraint, max_disparity)
     limits = limits_of_attributes(limit, groups)
     if not isinstance(limit, Mapping) or len(limits) == 1:
@@ -336,7 +366,11 @@ def _check_interval(promise: Promise) -> None:
 
 
 def _allowed_by_rows(promise: Promise, name: str) -> float:
-    """Return the limit, or with a warning the least one that the numbers of rows allow."""
+    """Return the limit, or with a warning the share of one row in the smallest group if larger.
+
+    ``name`` is the parameter in the warning. Disparities that are no shares of an interval have no
+    such smallest limit.
+    """
     counts = promise.counts() if promise.is_ccdf else promise.inside()
     floor = float((1 / counts).max())
     if promise.bound >= floor or promise.is_vacuous or not promise.constraint.ranked.is_share:
@@ -352,15 +386,18 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
 def upper_bound(
     promise: Promise, scores: FloatArray, confidence: float, shift: float = 0.0
 ) -> float:
-    r"""Return what the disparity of all people is at most, judged by a sample of them.
+    r"""Return an upper confidence bound on the disparity in the population, from a sample.
 
-    By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k are within
-    :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, of all m groups (and
-    classes) at once with probability 1 - delta; shares of an interval of length L within
-    epsilon_k / L. Under "ccdf" the thresholds that the interval touches may differ as well, so it
-    is made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be
-    replaced by any others, ranks may move by as much again. With weights n_k is the effective
-    number of rows, and where rows belong together that of units, which makes it an approximation.
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k, of n_k rows, are
+    within :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, for all m
+    groups (and classes) at once with probability 1 - delta, the confidence. Shares of an interval
+    of length L are within epsilon_k / L. Two groups are compared, so the bound is the disparity
+    plus the two largest of these.
+
+    If groups are compared at thresholds, the true interval may reach other thresholds, so it is
+    made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be
+    replaced by any other people, ranks may move by as much again. With weights or units n_k is an
+    effective number of rows, which makes the bound an approximation.
     """
     if promise.constraint.ranks_whole_groups:
         raise ValueError(

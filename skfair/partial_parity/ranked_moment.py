@@ -1,15 +1,19 @@
-"""Moments over ranked rows, which constraints within percentile intervals keep between bounds.
+"""The interface between constraints within percentile intervals and the problem that is solved.
 
-The moment of such a constraint (:attr:`skfair.constraints.Constraint.ranked`) is no mean of a
-function of single scores, for who counts depends on the ranks. It keeps functions of all scores
-(and of a few auxiliary parameters, thresholds above all) between bounds,
+Such a constraint names a subclass of :class:`RankedMoment` (its attribute ``ranked``), for example
+in :mod:`skfair.partial_parity.statistical_parity`. Unlike other moments it is no mean of a function
+of single scores, because the ranks of all scores say which rows count. Instead it has functions c
+of all scores, and of a few auxiliary parameters such as thresholds, which are kept between bounds:
 
     lower <= c(scores, aux) <= upper
 
-It sees the groups of one attribute. Overlapping attributes make one moment each.
+How it is used: :meth:`~RankedMoment.forms` binds it to rows when a fit states its problem. The
+:class:`~skfair.partial_parity.problem.PartialParityProblem` then calls ``bounds`` for a tolerance,
+``start`` once, and ``evaluate`` and ``pull`` in every evaluation.
 
-The function that a moment keeps small is smooth. The disparity that is promised and reported is
-measured by :mod:`skfair.metrics`, never here.
+A moment sees the groups of one attribute. Overlapping attributes make one moment each. Its
+functions are smooth approximations for solvers. The disparity that is promised and reported is
+measured by :mod:`skfair.metrics` instead.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ class IntervalRows(NamedTuple):
     targets: FloatArray  # (n_samples,): -1 and 1
     sample_weight: FloatArray | None  # (n_samples,): weights of the rows
     intervals: Intervals  # the percentile intervals of each group
-    percentiles: FloatArray  # (n_percentiles,): shares of them at which a constraint is imposed
+    # (n_percentiles,): at which shares of the intervals statistical parity is imposed
+    percentiles: FloatArray
 
     @property
     def classes(self) -> IntArray:
@@ -47,24 +52,24 @@ class Values(NamedTuple):
     """Functions of a moment at a point."""
 
     values: FloatArray  # (n_constraints,): their values
-    tape: Any  # what :meth:`RankedMoment.pull` needs
+    tape: Any  # the state of the evaluation from which :meth:`RankedMoment.pull` makes slopes
 
 
 class RankedMoment(ABC):
     """Functions of all scores of given rows that a constraint within intervals keeps in bounds."""
 
-    # Names of the functions of :mod:`skfair.metrics` that measure it, by the number of classes that
-    # count. Without one, the largest of its own values, with a ramp, is limited and reported, and
-    # maps of the groups cannot satisfy it
+    # Names of the functions of :mod:`skfair.metrics` that measure it. The name at place k is for a
+    # constraint that looks at k classes (0: all rows). If there is none, the largest of its own
+    # values, with a ramp, is limited and reported, and maps of the groups cannot satisfy it
     metrics: ClassVar[tuple[str, ...]] = ()
-    # The same for ``scale="ccdf"``, if that compares groups at thresholds; None if it only
-    # multiplies by the length of the interval
+    # The metric for ``scale="ccdf"``, if groups are then compared at the same thresholds. None if
+    # that scale only multiplies the disparity by the length of the interval
     ccdf_metric: ClassVar[str | None] = None
     is_share: ClassVar[bool] = False  # whether the disparity is a share of the interval
-    # Whether only decisions count: who is above the threshold, not in which order
+    # Whether only decisions count: which rows are above the threshold, not their order
     limits_decisions: ClassVar[bool] = False
-    # Whether its values are means over rows, which few rows estimate without bias: it then has
-    # :meth:`on_rows`
+    # Whether its values are means over rows, so that a few rows estimate them without bias. Such
+    # moments have :meth:`on_rows`
     is_mean: ClassVar[bool] = False
 
     row_names: tuple[str, ...]  # what each constraint row limits
@@ -86,11 +91,15 @@ class RankedMoment(ABC):
         cls,
         rows: IntervalRows,
         surrogate: Surrogate,
-        classes: tuple[int, ...] = (),  # within which ranks are taken, one by one
-        ranks_whole_groups: bool = False,  # whether ranks are those among all rows of a group
-        printed: bool = False,  # whether the form is that in which the paper prints it
+        classes: tuple[int, ...] = (),  # the classes that are looked at; () for all rows
+        ranks_whole_groups: bool = False,  # whether ranks are among all rows of a group, whatever y
+        printed: bool = False,  # whether only the form that the paper prints is wanted
     ) -> list[Self]:
-        """Bind it to rows: several forms, each of which is sufficient, are tried one by one."""
+        """Bind it to rows, in one or several forms.
+
+        Each form is a set of constraints that is sufficient for the limit. A fit solves the problem
+        with each, and keeps the best solution.
+        """
         return [cls(rows, surrogate, classes) if classes else cls(rows, surrogate)]  # type: ignore[call-arg]
 
     @property
@@ -133,7 +142,7 @@ class RankedMoment(ABC):
 
     @abstractmethod
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes of sum(multipliers * values) by the scores and by the auxiliaries."""
+        """Return slopes of sum(multipliers * values) by scores and by auxiliary parameters."""
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Return the moment on some rows, each of which stands for ``factors`` rows."""

@@ -1,32 +1,45 @@
 r"""Rates of decisions inside the interval: problems (21), (50) and (56) of partial_fairness_idca.
 
-By Lemma 5.2 the rate of positive decisions among the rows of group k inside its interval is the
-share of the interval that the rank F_k of the threshold covers. In place of all pairs of groups, as
-in the paper, every group is compared with one centre l, a parameter:
+The moment of constraints on decisions, such as "demographic_parity". By Lemma 5.2 the rate of
+positive decisions among the rows of group k inside its interval is the share of the interval that
+lies below the rank F_k of the decision threshold (0). The paper compares all pairs of groups. Here
+every group is compared with one centre l, an auxiliary parameter, within the tolerance kappa:
 
 .. math:: 0 \le \mathrm{share}_k(F_k) - l \le \kappa, \qquad
-   F_k = \frac{1}{n_k} \sum_i \sigma(z^k_i - \hat\theta)
+   F_k = \frac{1}{n_k} \sum_i \sigma(z^k_i)
 
-over all rows of a group, its positives, or each class by itself with a centre of its own.
+with the scores z of the n_k rows of a *cell*: all rows of a group, its positives, or each class by
+itself with a centre of its own. sigma is a smooth step.
 
-*Ranks in the whole group* (Definitions A.2 and A.3). There a row has the mass m_i that its rank
-among all rows of its group, of either class, has inside the interval, and
+The share does not change with F_k while F_k is outside the interval, so there descent cannot find
+back to a solution on the other side. Other forms have no such flat parts, and each is sufficient
+for the limit. A fit tries them one after the other:
 
-.. math:: c_k = \sum_{i \in k, y_i = c} m_i \, \sigma(z^k_i - \hat\theta) \Big/
+==========  ======================================================================================
+form        constraint of each cell
+==========  ======================================================================================
+"ranks"     0 <= F_k - l <= kappa times the length of the interval; only if it is one for all groups
+"below"     F_k is below the interval, or covers at most the share kappa of it
+"above"     F_k is above the interval, or leaves at most the share kappa of it
+"shares"    the formula above; it comes last
+"masses"    in place of "shares" with ranks in the whole group, see below
+"pairs"     as printed in the paper, see below; the only form if that is asked for
+==========  ======================================================================================
+
+*Ranks in the whole group* (Definitions A.2 and A.3, form "masses"). Here ranks are taken among all
+rows of the group, of either class. A row has the mass m_i of its rank inside the interval, and the
+rate of class c is
+
+.. math:: c_k = \sum_{i \in k, y_i = c} m_i \, \sigma(z^k_i) \Big/
    \sum_{i \in k, y_i = c} m_i
 
-The masses follow the ranking. Slopes take them as constant. Where rows of two classes change places
-at an end of the interval the value jumps.
+The masses depend on the ranking, but slopes take them as constant. If rows of two classes change
+places at an end of the interval, the value jumps. The forms "below" and "above" have no leeway
+kappa then: nobody inside the interval, or everybody, is decided positively.
 
-*As printed*: all pairs of groups, in ranks: differences of shares of an interval [a, b] are at most
-:math:`\kappa (b - a)`. A tolerance of a solver is in ranks there. Where intervals differ between
-groups, ranks are in units of the shortest one.
-
-The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
-other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
-each other (one interval for all), all ranks below the interval or hardly in it, all ranks above it
-or hardly in it. With ranks in the whole group the last two say that nobody inside the interval, or
-everybody, is decided positively. Shares compared with a centre come last.
+*As printed* (form "pairs"). Differences between all pairs of groups are at most :math:`\kappa (b -
+a)` for an interval [a, b], so they and the tolerance of a solver are in ranks. If intervals differ
+between groups, ranks are in units of the shortest one.
 """
 
 from __future__ import annotations
@@ -44,7 +57,10 @@ Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
 
 
 class RateMoment(RankedMoment):
-    """Shares (or ranks) of every cell at the decision threshold; a cell is a group in a class."""
+    """Shares (or ranks) of every cell at the decision threshold, in one of the forms above.
+
+    A cell is a group, or a group in a class. Cells are numbered class by class.
+    """
 
     metrics = (
         "partial_demographic_parity_gap",
@@ -59,7 +75,7 @@ class RateMoment(RankedMoment):
         surrogate: Surrogate,
         classes: tuple[int, ...] = (),
         form: Form = "shares",
-        leeway: float = 1.0,  # factor on tolerances
+        leeway: float = 1.0,  # factor on tolerances: 1, or 0 for no tolerance
     ) -> None:
         super().__init__(rows, surrogate)
         n_groups, n_parts = self.n_groups, max(1, len(classes))
@@ -69,6 +85,7 @@ class RateMoment(RankedMoment):
         suffixes, cells = [""], self.codes
         if classes:
             suffixes = [f", y={'+' if c else '-'}" for c in classes]
+            # place[c] is the number of class c among ``classes``, n_parts if it does not count.
             place = np.full(2, n_parts)
             place[list(classes)] = np.arange(n_parts)
             part = place[rows.classes]
@@ -78,10 +95,10 @@ class RateMoment(RankedMoment):
         shares = self.shares(self.cells, n_cells + 1)
         self.row_shares = np.where(self.cells == n_cells, 0.0, shares)
         names = [name + suffix for suffix in suffixes for name in self.group_names]
-        # The cells that a row is about, and those that are subtracted where pairs are compared.
+        # The cell of each constraint row. "pairs" has a second array: cells that are subtracted.
         self.terms: tuple[IntArray, ...] = (np.arange(n_cells),)
         self.n_aux = n_parts if form in ("shares", "masses", "ranks") else 0
-        self.unit = 1.0  # what all of an interval amounts to
+        self.unit = 1.0  # factor on shares of an interval: 1 unless they are in ranks
         if form == "pairs":
             self.unit = shortest
             starts = range(0, n_cells, n_groups)
@@ -99,7 +116,7 @@ class RateMoment(RankedMoment):
         ranks_whole_groups: bool = False,
         printed: bool = False,
     ) -> list[Self]:
-        """Bind it to rows, in all forms but the printed one, or in that of (21), (50) or (56)."""
+        """Bind it to rows in all forms that fit, or if ``printed`` as in (21), (50) or (56)."""
         if printed and not ranks_whole_groups:
             return [cls(rows, surrogate, classes, "pairs")]
         sides: list[Form] = ["below", "above"]
@@ -113,7 +130,7 @@ class RateMoment(RankedMoment):
         return [cls(rows, surrogate, classes, form) for form in forms]
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of shares, or of ranks."""
+        """Return bounds of the values of the form, (n_constraints,) each."""
         intervals, groups, tolerance = self.intervals, self.groups, tolerance * self._leeway
         none = np.full(self.n_cells, np.inf)
         if self.form == "below":
@@ -126,16 +143,13 @@ class RateMoment(RankedMoment):
         return -high if self.form == "pairs" else np.zeros(high.size), high
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
-        """Return the lowest value of each class."""
+        """Return centres to start from: the lowest value of each class."""
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
         by_class = values[: self.n_aux * self.n_groups].reshape(self.n_aux, self.n_groups)
         return np.asarray(by_class.min(axis=1))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
-        """Return shares or ranks minus their centre, or differences of them, O(n).
-
-        With ranks in the whole group it is O(n log n).
-        """
+        """Return the values of the form, O(n); O(n log n) for "masses", which sorts the rows."""
         shares = self._shares_at(scores)
         rows = scores, self.cells, shares, np.zeros(1)
         value, slope = self._of_cells(self.surrogate.rates(*rows, self.n_cells + 1)[0, :-1])
@@ -165,7 +179,10 @@ class RateMoment(RankedMoment):
         return of_centres
 
     def _of_cells(self, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what is limited of the rate of each cell, and its slope by the rate."""
+        """Return the share of each interval that the rank F of its cell covers, and its slope by F.
+
+        Forms that limit ranks or masses get ``rates`` themselves, with a slope of 1.
+        """
         if self.form not in ("shares", "pairs"):
             return rates, np.ones(self.n_cells)
         cells, lengths = list(zip(rates, self.groups, strict=True)), self.intervals.lengths
@@ -174,7 +191,7 @@ class RateMoment(RankedMoment):
         return value, self.unit * inside / lengths[self.groups]
 
     def _shares_at(self, scores: FloatArray) -> FloatArray:
-        """Return the weight of each row in the rate of its cell."""
+        """Return the weight of each row in the rate of its cell; only masses depend on scores."""
         if self.form != "masses":
             return self.row_shares
         masses = np.empty(scores.size)

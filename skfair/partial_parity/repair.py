@@ -1,17 +1,18 @@
 r"""Repair: one monotone map of the scores per group that satisfies a limit within an interval.
 
-Fairness within an interval is a property of the distributions of the scores. Where the group is
-known at prediction, any monotone map per group may be applied, and what the constraint costs is
-decided by the rates of positive decisions alone. So repair has two steps, each exact on the given
-rows:
+:func:`skfair.partial_parity.prediction.settled` calls :func:`repair_scores` at the end of a fit if
+predictions may use the group. Fairness within an interval is a property of the distributions of
+the scores, so any monotone map per group may be applied. What that costs in accuracy depends on
+the rates of positive decisions alone. So repair has two steps, each exact on the given rows:
 
 1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
    tolerance, each group gets a threshold of its own. These are the most accurate thresholds that
    keep the shares within the tolerance of each other (:mod:`skfair.partial_parity.thresholds`).
 2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
-   theta and H the middle between the largest and the smallest of them. Scores are moved no further
-   than needed to have :math:`|F_k - H| \le \kappa / 2` everywhere, which puts any two groups within
-   :math:`\kappa`. For a row that owns the shares [a, b] this is an interval of scores,
+   theta, H(theta) the middle between the largest and the smallest of them, and kappa the
+   tolerance. Scores are moved no further than needed to have :math:`|F_k - H| \le \kappa / 2`
+   everywhere, which puts any two groups within :math:`\kappa`. For a row that *owns* the shares
+   [a, b] of the interval (a above it, b with it) this is an interval of scores, its band,
 
    .. math:: \inf\{\theta: H(\theta) \le a + \kappa / 2\} \le \text{score} \le
              \sup\{\theta: H(\theta) \ge b - \kappa / 2\}
@@ -19,9 +20,11 @@ rows:
    so the guarantee holds for every row, with ties and weights. Decisions do not change, and scores
    that already satisfy the constraint stay as they are.
 
-A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
-middle of its share, so that it is half of it away from H on both sides. Then the tolerance can be
-missed, by no more than that.
+Constraints on decisions need the first step only.
+
+A block of tied scores moves as a whole. If a block owns so large a share that its band is empty, it
+is put where H passes the middle of its share, half of the share away from H on both sides. Then the
+tolerance can be missed, by no more than that.
 """
 
 from __future__ import annotations
@@ -41,13 +44,14 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 from skfair.utils.warn import warn_user
 
-_BISECTIONS = 12
-# Narrower bands that are tried where groups are compared at thresholds, and by how much they are
-# narrower than what was missed.
+_BISECTIONS = 12  # steps of the search for the widest bands
+# If groups are compared at thresholds, bands may have to be narrower than the bound. At most this
+# many are tried, each narrower by the factor by which the bound was missed, times _LESS.
 _NARROWER, _LESS = 4, 0.98
 
 
 def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
+    """Return maps that only subtract the threshold of each group."""
     knots = [block.scores[:1].copy() for block in blocks]
     after = [x - t for x, t in zip(knots, thresholds, strict=True)]
     return GroupMaps(np.asarray(thresholds, dtype=np.float64), knots, after)
@@ -59,10 +63,10 @@ def band_maps(
     intervals: Intervals,  # the percentile intervals
     tolerance: float,  # largest difference of shares
 ) -> tuple[GroupMaps, float]:
-    """Move scores as little as needed for the shares of all groups to agree at every score.
+    """Return maps that move scores as little as needed for shares to agree at every score (step 2).
 
-    The tolerance that is kept is returned too, or the largest block of ties if that is more.
-    O(n log n + n G).
+    The second result is the disparity that is kept: the tolerance, or the largest share of a block
+    of ties if that is more. O(n log n + n G) for G groups.
     """
     owned = [
         _owned(block, intervals.share(block.ends, g), t)
@@ -81,7 +85,7 @@ def band_maps(
 
 
 class _Owned(NamedTuple):
-    """The blocks of one group that own a share of its interval, in descending order."""
+    """The blocks of tied scores of one group that own a share of its interval, descending."""
 
     before: FloatArray  # their scores
     scores: FloatArray  # their scores when the threshold is moved to 0
@@ -90,13 +94,18 @@ class _Owned(NamedTuple):
 
 
 def _owned(blocks: Blocks, share: FloatArray, threshold: float) -> _Owned:
+    """Leave out blocks without a share; ``share`` is that of the interval above each cut."""
     owns = share[1:] > share[:-1]
     before = blocks.scores[owns]
     return _Owned(before, before - threshold, share[:-1][owns], share[1:][owns])
 
 
 def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
-    """Return the scores at which shares change, and 0, descending; and H above and below each."""
+    """Return the points and H between them, (n_points,) and (n_points + 1,).
+
+    Points are the scores at which shares change, and 0, descending. Entry m of H is its value on
+    [points[m], points[m - 1]): the first one is above all points, the last one below all.
+    """
     from skfair.partial_parity._kernels.middle_levels import middle_levels
 
     scores = np.concatenate([block.scores for block in owned])
@@ -119,13 +128,14 @@ def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
 def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) -> FloatArray:
     """Return the new scores of the blocks of one group.
 
-    ``middle[m]`` is H on [points[m], points[m - 1]), so a score may lie in (or at the ends of) the
-    gaps numbered from its upper to its lower one; a score that has to move goes to the middle of
-    the outermost gap, where rounding cannot carry it across a point.
+    ``half`` is half the tolerance. *Gap* m is [points[m], points[m - 1]), on which H is
+    ``middle[m]``; it rises with m. The band of a block is made of the gaps from ``upper``, the
+    highest one it may lie in, to ``lower``. A score outside goes to the middle of the nearest of
+    these gaps, where rounding cannot carry it across a point.
     """
     upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
     lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
-    # A block that owns more than its band goes where H passes its middle.
+    # A block with an empty band goes where H passes the middle of its share.
     center = 0.5 * (owned.starts + owned.ends)
     is_large = lower + 1 < upper
     upper = np.where(is_large, np.searchsorted(middle, center - ROUNDING, side="left"), upper)
@@ -139,7 +149,8 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) ->
     new = np.where(owned.scores > highest, gaps[upper], owned.scores)
     new = np.where(owned.scores < lowest, gaps[lower], new)
     new = np.where(lowest >= highest, highest, new)  # a single point is left
-    # Large blocks of all groups meet in the middle of their gap, on their side of 0.
+    # Blocks with an empty band meet those of other groups in the middle of their gap, on their own
+    # side of 0, so that decisions stay.
     is_positive = owned.scores > 0
     low = np.where(is_large & is_positive, np.maximum(lowest, 0.0), lowest)
     high = np.where(is_large & ~is_positive, np.minimum(highest, 0.0), highest)
@@ -148,11 +159,12 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) ->
 
 
 def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
-    """Return the knots of a map, rising: blocks that own a share, and the threshold.
+    """Return the knots (before, after) of the map of a group, rising, with its threshold.
 
-    Rows that own none lie between, or move in parallel with the outermost; so they stay in order,
-    and no clump of ties arises at the ends of the interval.
+    Knots are blocks that own a share. Rows that own none lie between two knots, or move in parallel
+    with the outermost one. So they stay in order, and are not all tied at an end of the interval.
     """
+    # A block is left out if it and both neighbours are not moved, or all move to the same score.
     kept = np.arange(new.size)
     if new.size > 2:
         is_moved = new != owned.scores
@@ -171,9 +183,9 @@ def repair_scores(
     *,
     min_gap: float = 0.0,  # scores that are closer count as tied
 ) -> tuple[GroupMaps, float]:
-    """Return monotone maps of the groups, and the disparity that is kept, O(n log n + n G).
+    """Return monotone maps of the groups, and the disparity that they keep, O(n log n + n G).
 
-    That is the bound of the promise; more only where ties leave no choice.
+    It is the bound of the promise, or if ties make that impossible a larger number, with a warning.
     """
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
@@ -188,6 +200,7 @@ def repair_scores(
         return unmoved, promise.bound
 
     def bands(tolerance: float) -> tuple[GroupMaps, float]:
+        """Return the maps of both steps for a tolerance, and the disparity measured after them."""
         cuts = choose_cuts(blocks, levels, tolerance, 0.0).thresholds
         maps, _ = band_maps(blocks, cuts, promise.intervals, tolerance)
         return maps, promise.measure(maps(scores, codes))
@@ -196,13 +209,15 @@ def repair_scores(
     if not promise.constraint.ranked.is_share:
         tolerance = _widest(bands, promise.bound)
     maps, kept = bands(tolerance)
-    if promise.compares_thresholds:  # a row or two may lie between: bands are kept at every score
+    # Bands hold at every score of these rows. At thresholds between scores, groups may still differ
+    # by a row or two.
+    if promise.compares_thresholds:
         for _ in range(_NARROWER):
             if kept <= promise.bound + ROUNDING:
                 break
             tolerance *= _LESS * promise.bound / kept
             maps, kept = min((maps, kept), bands(tolerance), key=lambda one: one[1])
-    if as_they_are < kept > promise.bound + ROUNDING:  # ties: better not to move them
+    if as_they_are < kept > promise.bound + ROUNDING:  # because of ties, maps made it worse
         maps, kept = unmoved, as_they_are
     if kept <= promise.bound + ROUNDING:
         return maps, promise.bound
@@ -215,7 +230,10 @@ def repair_scores(
 
 
 def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
-    """Look for the widest bands that keep a bound: those of the bound do, and mostly wider ones."""
+    """Return the largest tolerance found, by bisection, whose bands keep a bound.
+
+    For group AUCs the bound itself is such a tolerance, and mostly larger ones are, too.
+    """
     low, high = bound, 1.0
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
@@ -224,7 +242,11 @@ def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> 
 
 
 def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:
-    """Return, for each comparison and group, the share of the interval above each cut."""
+    """Return the level of each cut, the share of the interval above it, by comparison and group.
+
+    There is one comparison for each class that counts, or a single one if classes do not. A single
+    group has levels of 0, because it is compared with none.
+    """
     share, classes = promise.intervals.share, promise.constraint.classes
     if len(blocks) == 1:  # compared with nobody
         return [[np.zeros(blocks[0].ends.size)]]
@@ -242,7 +264,10 @@ def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]
 
 
 def _rates_inside(blocks: Blocks, share: FloatArray, label: int) -> FloatArray:
-    """Return the rate at each cut among the rows of a class whose rank in the group is inside."""
+    """Return the rate at each cut among the rows of a class whose rank in the group is inside.
+
+    ``share`` is the share of the interval above each cut, and ``label`` 1 for the positive class.
+    """
     size = np.diff(blocks.ends)
     part = np.divide(np.diff(share), size, out=np.zeros(size.size), where=size > 0)
     mass = part * np.diff(blocks.positive if label else blocks.negative)

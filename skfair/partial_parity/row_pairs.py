@@ -1,7 +1,13 @@
 """Sums over pairs of rows of a function of the difference of their scores, in O(n log n).
 
-Rows are sorted once. Functions are piecewise cubic (:class:`Spline`). Rows have masses, for
-instance the part of their ranks that lies in a percentile interval (:class:`RankedRows`).
+The group AUC (:mod:`skfair.partial_parity.group_auc`), the losses of pairs
+(:mod:`skfair.partial_parity.pair_losses`) and algorithms of papers are such sums,
+
+    sum_i sum_j u_i v_j f(z_i - z_j)
+
+over the rows i of one set and j of another. The sets are :class:`RankedRows`, sorted once, which
+also give the masses u and v, such as the part of a row's ranks that lies in a percentile interval.
+f is a piecewise cubic :class:`Spline`. A :class:`PairTerm` is one such sum with its slopes.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ class Spline(NamedTuple):
     """A function that is 0 left of its first knot and a polynomial from each knot to the next."""
 
     knots: FloatArray  # (n_knots,): where the pieces start; the last one never ends
-    coefs: FloatArray  # (n_knots, 4): coefficients by powers of the distance from the knot
+    coefs: FloatArray  # (n_knots, 4): coefficients of powers 0 to 3 of the distance from the knot
 
     @classmethod
     def of(cls, pieces: dict[float, tuple[float, ...]]) -> Spline:
@@ -35,7 +41,11 @@ class Spline(NamedTuple):
 
 
 class RankedRows:
-    """Rows sorted by ascending score, and the masses that their ranks give them."""
+    """Rows sorted by ascending score, and the masses that their ranks give them.
+
+    A row has no single rank. It covers a piece of [0, 1], counted from the highest score, which is
+    as long as its share of the weight. Tied rows cover their piece together.
+    """
 
     def __init__(
         self,
@@ -49,15 +59,17 @@ class RankedRows:
         below = np.concatenate([[0.0], np.cumsum(weights)])
         starts = np.flatnonzero(np.diff(self.scores, prepend=np.nan) != 0)  # of blocks of ties
         self.shares = weights / below[-1]  # they add up to 1
+        # Block b of ties covers the ranks from _low[b] to _high[b].
         ranks = (below[-1] - np.append(below[starts], below[-1])) / below[-1]
         self._low, self._high = ranks[1:], ranks[:-1]
         self._sizes = np.diff(np.append(starts, rows.size))
 
     def masses(self, intervals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the masses a, b, u of the rows in a union of intervals, (n_intervals, 2).
+        """Return masses a, b, u of the rows for a union of intervals, (n_intervals, 2).
 
-        a and b count ranks above the lower and above the upper ends, u all of them, once for each
-        interval and per unit of length: b - a adds up to 1.
+        a counts the part of the row's ranks that is smaller than the low end of an interval, b the
+        part smaller than its high end, and u the whole row. Each is summed over the intervals and
+        divided by their total length. So b - a is the mass inside, which adds up to 1.
         """
         length = float(np.diff(intervals).sum())
         full = self.shares * (len(intervals) / length)
@@ -65,7 +77,7 @@ class RankedRows:
         return low, high, full
 
     def _above(self, ends: FloatArray) -> FloatArray:
-        """Return the part of each row's ranks that lies above the ends, summed over the ends."""
+        """Return the part of each row's ranks that is smaller than an end, summed over the ends."""
         covered = np.zeros(self._low.size)
         for end in ends:
             covered += np.minimum(self._high, end) - np.minimum(self._low, end)
@@ -96,12 +108,14 @@ class PairTerm(NamedTuple):
         z, y = self.first.scores[a], self.second.scores[b]
         u, v = self.first_mass[a], self.second_mass[b]
         slopes[self.first.rows[a]] += factor * u * _sums(z, y, v, slope)
-        # The same differences seen from the other side: z - y = (-y) - (-z).
+        # For the slope by y_j the sum is over i. With z - y = (-y) - (-z) it has the same form, and
+        # reversed arrays ascend again.
         sums = _sums(-y[::-1], -z[::-1], u[::-1], slope)[::-1]
         slopes[self.second.rows[b]] -= factor * v * sums
 
 
 def _sums(queries: FloatArray, scores: FloatArray, mass: FloatArray, spline: Spline) -> FloatArray:
+    """Return sum_j mass_j spline(q - scores_j) for each query q; both arrays ascend."""
     from skfair.partial_parity._kernels.soft_pairs import pair_sums
 
     out = np.empty(queries.size)

@@ -1,14 +1,16 @@
 r"""Equal scores of groups at percentiles of the interval: problem (15) of partial_fairness_idca.
 
-For shares v of the interval there is a threshold theta_v with
+For each of P shares v of the interval (``percentiles``) there is a threshold theta_v, an auxiliary
+parameter, such that for every group k
 
 .. math:: \text{lowest}_k(v) \le \frac{1}{n_k} \sum_i \sigma(z^k_i - \theta_v)
           \le \text{highest}_k(v + \kappa)
 
-where lowest and highest are the ranks of group k that cover these shares of its intervals. For one
-interval [alpha, beta) and p = alpha + v (beta - alpha) these are p and p + kappa (beta - alpha) as
-in Lemma 5.1. Unions, and intervals that differ by group, need nothing else. Where a bound says
-nothing (rank 0 or 1) it is infinite.
+with the scores z of the n_k rows of the group, a smooth step sigma and the tolerance kappa. lowest
+and highest are the smallest and the largest rank of group k that cover a share of its intervals.
+For one interval [alpha, beta) and p = alpha + v (beta - alpha) these are p and p + kappa (beta -
+alpha), as in Lemma 5.1. Unions, and intervals that differ by group, need nothing else. A lower
+bound of rank 0 or an upper bound of rank 1 always holds, so it is infinite.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from skfair.partial_parity.surrogates import Surrogate
 
 
 class StatisticalParityMoment(RankedMoment):
-    """Soft rates of every group at every threshold."""
+    """Soft rates of every group at every threshold, P * n_groups constraint rows."""
 
     metrics = ("partial_statistical_parity_gap",)
     ccdf_metric = "partial_ccdf_gap"
@@ -41,25 +43,25 @@ class StatisticalParityMoment(RankedMoment):
         )
 
     def ranks(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest rank of each group at each threshold, (P, G)."""
+        """Return the lowest and highest rank of each group at each threshold, (P, n_groups)."""
         v, n_groups, intervals = self.percentiles, self.n_groups, self.intervals
-        # At most 1: the last share that leaves room for the tolerance.
+        # A share v needs room for v + tolerance <= 1.
         v = np.minimum(v, max(0.0, 1 - tolerance))
         low = np.stack([intervals.lowest_rank(v, g) for g in range(n_groups)], axis=1)
         high = np.stack([intervals.highest_rank(v + tolerance, g) for g in range(n_groups)], axis=1)
         return low, high
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return ranks, infinite where they say nothing."""
+        """Return :meth:`ranks` as bounds, infinite if they always hold."""
         low, high = self.ranks(tolerance)
         low, high = np.where(low <= 0, -np.inf, low), np.where(high >= 1, np.inf, high)
         return low.ravel(), high.ravel()
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
-        """Return the thresholds that have the middle of the bounds above them, over all groups.
+        """Return thresholds at which the mean rate of the groups is in the middle of the bounds.
 
-        For scores that are all 0 and the ramp of the paper this is 1/2 minus that middle, where
-        every constraint is satisfied strictly.
+        If all scores are 0, as at the start of the paper, all groups have the same rates, and every
+        constraint is satisfied strictly.
         """
         middle = np.add(*self.ranks(tolerance)).mean(axis=1) / 2
         spread = self.surrogate.width

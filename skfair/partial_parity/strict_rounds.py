@@ -1,22 +1,27 @@
 r"""Strict limits within an interval: rounds of smooth problems whose tolerance is scaled.
 
-The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only, and by
-steps that are not sharp, so the disparity of the true scores can be larger. Each round solves the
-problem from the last solution and measures the disparity. Then the tolerance of the smooth
-constraints is multiplied by what was asked over what was measured, and the steps become narrower.
-Two or three rounds are mostly enough.
+:mod:`skfair.partial_parity.fitting` states the problem in all forms of its constraint
+(:func:`stated`) and calls :func:`solve_partially`. Solvers that state their own problem, as
+algorithms of papers do, derive from :class:`IntervalSolver` instead.
 
-Steps are as wide as the scores are spread: scores that all move together would keep any smooth
-constraint whose steps are wide against their differences, and no true one.
+*Rounds.* The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only,
+and by steps that are not sharp, so the disparity of the true scores can be larger. Each round
+solves the problem from the last solution and measures the disparity. Then the tolerance of the
+smooth constraints is multiplied by the limit over the measured disparity, and the steps become
+narrower. Two or three rounds are mostly enough. The steps stay as wide in proportion to the spread
+of the scores: without that, scores could shrink until they all lie on one wide step, which
+satisfies any smooth constraint and no true one.
 
-Constraints with several forms, each sufficient, are solved in each, and the best result is kept.
-If all of them violate the limit, then mostly by little: random moves from the best solutions look
-for parameters that satisfy it.
+*Forms.* A constraint may have several forms, each sufficient. Each is solved in rounds, and the
+best result is kept.
 
-Nothing is returned that a glance would refuse. A solution that ranks rows worse than chance counts
-as far beyond any limit, and the model without the limit is always a candidate. So is a model whose
-decisions are all the same but whose ranks are the ranks of a solution, which satisfies every limit
-on decisions.
+*Random moves.* If all results violate the limit, then mostly by little. Random moves from the best
+ones look for parameters that satisfy it.
+
+*Other candidates.* Some solutions satisfy a limit but are useless. A solution that ranks rows worse
+than chance therefore counts as infinitely far beyond the limit, and the model without the limit is
+always a candidate. So is a model with the ranks of a solution whose decisions are the same for all
+rows, because it satisfies every limit on decisions.
 """
 
 from __future__ import annotations
@@ -47,55 +52,56 @@ from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.rounding import ROUNDING
 
-# Factor on the width of the steps per round, and the least width, as parts of the first.
+# Factor on the width of the steps per round, and the least width as a part of the first one.
 NARROWING, NARROWEST = 0.6, 0.2
 # Least and largest factor on the tolerance per round. The wide steps of the first round leave a far
 # larger disparity than narrow ones will: 0.3 went too far and cost a round to come back, 0.7 takes
 # a fifth more evaluations on 400 rows.
 CHANGE = 0.5, 1.5
-# A tolerance aims this much below what is allowed.
+# The new tolerance aims at this part of the limit.
 AIM = 0.96
-# A disparity below this part of what is allowed gives room away. With .85, as elsewhere, .0026 of
-# accuracy were lost on COMPAS.
+# Rounds go on if the disparity is below this part of the limit, because accuracy may be won. With
+# 0.85, as elsewhere, 0.0026 of accuracy were lost on COMPAS.
 USED = 0.75
-# Violations of smooth constraints that count as none.
+# Smaller violations of smooth constraints count as none.
 SLACK = 1e-3
-# Solutions that random moves start from, from each twice as long ones, and rows that all moves from
-# one solution may look at.
+# Random moves start from at most MOVED solutions, the best one first, and are twice as long from
+# each further one. The moves from one solution read MOST_ROWS rows in all.
 MOVED, MOST_ROWS = 5, 50_000_000
-# The AUC of ranks by chance, up to rounding.
+# An AUC below this is worse than chance.
 CHANCE = 0.5 - ROUNDING
-# Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
+# Factors on scores that best_factor() tries. 1 comes first, so that it wins ties.
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 @dataclass(frozen=True)
 class PartialResult:
-    """A solution of a smooth problem, and what its scores are good for."""
+    """A solution of a smooth problem, and the verdict on its true disparity and quality."""
 
     problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
-    verdict: Verdict  # on its scores
+    verdict: Verdict  # on its scores: quality, and excess of the measured disparity over the limit
     disparity: float = 0.0  # its measured disparity
     n_solves: int = 1  # number of problems that were solved
     is_precise: bool = True  # whether its solver runs until it has converged
-    spread: float = 0.0  # of the scores
+    spread: float = 0.0  # standard deviation of its scores
 
     @property
     def smooth_verdict(self) -> Verdict:
+        """The verdict by the smooth problem: minus its objective, and the violation of bounds."""
         at = self.problem.evaluate(self.result.theta)
         return Verdict(-at.objective, self.problem.violation(at) - SLACK)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Requirements on scores, and the numbers by which they are compared."""
+    """The limit on scores, and the numbers by which scores are compared."""
 
     measure: Callable[[FloatArray], float]  # disparity of scores
-    quality: Callable[[FloatArray], float]  # their accuracy, or their AUC where that is learned
-    decides: bool  # whether quality looks at decisions, not at ranks alone
-    auc: Callable[[FloatArray], float]
-    max_disparity: float  # largest disparity
+    quality: Callable[[FloatArray], float]  # accuracy of scores, or AUC if the loss is one of pairs
+    decides: bool  # whether quality depends on decisions, not on ranks alone
+    auc: Callable[[FloatArray], float]  # AUC of scores; always 1 if there is one class only
+    max_disparity: float  # the limit
     weights: FloatArray | None = None  # weights of the rows
 
     def excess(self, scores: FloatArray, disparity: float) -> float:
@@ -112,7 +118,10 @@ class Target:
 
 
 class IntervalSolver(Solver):
-    """A solver that states its own problem within the interval, and is run on it once."""
+    """A solver that states its own problem within the interval, and runs on it once, not in rounds.
+
+    Such solvers are registered in ``INTERVAL_SOLVERS``, those of :mod:`skfair.papers` among them.
+    """
 
     @abstractmethod
     def fit_within(
@@ -138,16 +147,18 @@ class IntervalSolver(Solver):
         """
 
 
-# By name. The other solvers of constraints within intervals are those of risk minimisation.
+# By the name that users write. All other names are in skfair.solvers.base.SOLVERS.
 INTERVAL_SOLVERS: Registry[type[IntervalSolver]] = Registry("solver", PAPERS)
 
 
 def stated(
     promise: Promise, free: PartialParityProblem, surrogate: Surrogate, *, printed: bool, last: bool
 ) -> list[PartialParityProblem]:
-    """Return the problem with its limit, in each form of the constraint or only in the last one.
+    """Return the problem ``free`` with the limit of a promise, once for each form of constraint.
 
-    With ``printed`` the constraint has the form in which the paper prints it.
+    With ``printed`` the constraint has the form in which the paper prints it. With ``last`` only
+    the last form is returned. If several attributes are limited, each problem has a moment for
+    each, all in the same form.
     """
     constraint = promise.constraint
     rows = promise.rows(constraint.n_percentiles)
@@ -163,25 +174,27 @@ def stated(
 
 
 def solve_partially(
-    problems: Sequence[PartialParityProblem],  # forms of the problem, one after the other
+    problems: Sequence[PartialParityProblem],  # the problem in each form, which are solved in turn
     solver: Solver,
     theta_model: FloatArray,  # parameters of the model to start from
     # The steps of the first round, for scores that are spread as those of ``theta_model``
     surrogate: Surrogate,
     target: Target,
     *,
-    # Largest number of rounds per form; 1 for one solution of the smooth problem: forms are then
-    # compared by these problems, not by what is measured
+    # Largest number of rounds per form. With 1 the smooth problem is solved as it is, and forms are
+    # compared by their smooth problems, not by the measured disparity
     n_rounds: int = MAX_ROUNDS,
-    # The model without the limit, if there is to be more than rounds: random moves from the best
-    # solutions if none keeps the bound, and comparisons with this model and with constants
+    # The model without the limit. If it is passed, random moves and the other candidates (see the
+    # head of this file) follow the rounds. If None, they do not
     unlimited: SolverResult | None = None,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
-    """Find the most accurate solution whose measured disparity is within its bound.
+    """Return the best solution whose measured disparity is within the limit.
 
-    If there is none, the one of least disparity is returned.
+    If there is none, the one of least disparity is returned. A callback may stop the solver (status
+    "stopped"): the best solution so far is then returned.
     """
+    # 1. Rounds for each form.
     solved: list[PartialResult] = []
     starts: list[FloatArray] = []
     for form in problems:
@@ -191,6 +204,7 @@ def solve_partially(
         solved += _rounds(form, solver, starts[-1], surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
     model = problems[0].model
+    # 2. The model without the limit, and random moves if no candidate satisfies the limit.
     if unlimited is not None:
         none = np.zeros(problems[0].n_constraints)
         result = unlimited._replace(theta=starts[0], multipliers=none)
@@ -201,11 +215,13 @@ def solve_partially(
             solved.append(_random_moves(moving, target, LONGEST * 2**k, np.random.RandomState(k)))
             if solved[-1].verdict.is_feasible:
                 break
+    # 3. The best candidate, compared with decisions that are the same for all rows.
     by_smooth = n_rounds == 1
     best = min(solved, key=lambda r: (r.smooth_verdict if by_smooth else r.verdict).rank)
     if unlimited is not None and isinstance(best.problem.model, LinearScore):
         worth, sign = max((target.quality(np.full(model.n_samples, s)), s) for s in (1.0, -1.0))
-        # Equal decisions take nothing from an AUC, so there they are the last resort.
+        # ``worth`` is the quality of equal decisions, with ``sign`` as all scores. They do not
+        # change an AUC, so if quality is one (``decides`` is False), they are the last resort.
         if not best.verdict.is_feasible or (target.decides and best.verdict.merit < worth):
             equal = [_deciding_equally(each, sign, target) for each in (best, free)]
             best = min(
@@ -224,14 +240,17 @@ def _rounds(
     n_rounds: int,
     params: SolveOptions,
 ) -> list[PartialResult]:
-    """Solve, measure, multiply the tolerance by what was asked over that, and solve again."""
+    """Return the solutions of all rounds for one form.
+
+    A round solves, measures, and multiplies the tolerance by the limit over the disparity.
+    """
     theta_model = form.model_part(theta)
     spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
     tolerance, width, solved = form.tolerance, 1.0, list[PartialResult]()
     problem = form.limited(tolerance, surrogate)
     n, multipliers = form.model.n_samples, None
     if n_rounds > 1 and n // 10 >= SAMPLE_ROWS and "on_rows" in form.offers:
-        # Far from the solution a tenth of the rows show the way as well as all of them.
+        # A tenth of the rows is enough to come near the solution.
         rows = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
         few = problem.on_rows(rows, np.full(rows.size, n / rows.size))
         rough = solver.solve(few, few.start(theta_model), **params)
@@ -243,8 +262,8 @@ def _rounds(
         solved.append(last)
         is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
         seen = [each.disparity for each in solved]
-        # Later any solution within the bound will do; after two rounds that come no closer to it
-        # the next ones hardly do, and random moves may.
+        # If the limit is violated, two rounds that come no closer end it: later ones hardly would,
+        # but random moves may. If it is satisfied, rounds go on only to use up the limit.
         is_done = n_done > 2 and min(seen[-2:]) >= min(seen[:-2])
         if last.verdict.is_feasible:
             is_done = is_used_up or n_done > PATIENCE
@@ -259,7 +278,7 @@ def _rounds(
 
 
 def measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> PartialResult:
-    """Return what a solution is good for."""
+    """Return a solution with its measured disparity and quality."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
     verdict = Verdict(target.quality(scores), target.excess(scores, disparity))
@@ -269,7 +288,10 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
 def _random_moves(
     solved: PartialResult, target: Target, longest: float, rng: np.random.RandomState
 ) -> PartialResult:
-    """Move from a solution to the bound."""
+    """Move from a solution by random steps until the limit is satisfied, or the moves are used up.
+
+    ``longest`` is the length of the first moves, in spreads of the scores.
+    """
     problem, model = solved.problem, solved.problem.model
 
     def place(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -287,15 +309,16 @@ def _random_moves(
     start = place(problem.model_part(solved.result.theta))
     most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
     theta, scores = random_moves(start, excess, move, most=most, longest=longest)
-    # Moves do not look at the objective, and may have made scores far too large.
+    # Moves ignore the objective, and may have made the scores far too large: restore their spread.
     theta = solved.spread / (target.spread(scores) or 1.0) * theta
     return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 
 def _of_best_size(solved: PartialResult, target: Target) -> PartialResult:
-    """Return a solution whose scores are multiplied by what makes the objective least.
+    """Return a solution whose scores are multiplied by the factor with the least objective.
 
-    Random moves and rounds that end early may leave scores that are far too large.
+    Random moves and rounds that end early may leave scores that are far too large. Factors that
+    lower the quality or raise the violation of the limit are left out.
     """
     problem, model = solved.problem, solved.problem.model
     theta = problem.model_part(solved.result.theta)
@@ -318,11 +341,14 @@ def _of_best_size(solved: PartialResult, target: Target) -> PartialResult:
 
 
 def _deciding_equally(solved: PartialResult, sign: float, target: Target) -> PartialResult:
-    """Return a linear model with the ranks of a solution that decides the same for all rows."""
+    """Return a linear model with the ranks of a solution, and the same decision for all rows.
+
+    ``sign`` is 1 if all rows are to be positive, -1 if negative.
+    """
     problem, model = solved.problem, solved.problem.model
     theta = problem.model_part(solved.result.theta)
     scores, (coef, intercept) = model.forward(theta)[0], model.raw(theta)
-    unit = 2 * float(np.ptp(scores)) or 1.0
+    unit = 2 * float(np.ptp(scores)) or 1.0  # new scores are within 1/4 of ``sign``
     middle = 0.5 * float(scores.min() + scores.max())
     theta = model.standardised(coef / unit, (intercept - middle) / unit + sign)
     theta = best_factor(problem, problem.start(theta)) * theta
@@ -334,10 +360,11 @@ def best_factor(
     theta: FloatArray,
     is_harmless: Callable[[float], bool] = lambda _: True,
 ) -> float:
-    """Return the factor on the parameters that makes the objective least, on a grid.
+    """Return the factor in ``FACTORS`` on the parameters that makes the objective least.
 
-    Ranks and decisions at 0 stay what they are, and so do disparities; where they do not, as with a
-    threshold or a model that is not linear, some factors do harm.
+    A factor on linear scores changes neither ranks nor decisions at 0, and so no disparity. With
+    other models it may, and callers then pass ``is_harmless``, which a factor has to satisfy. It
+    must be True for 1.
     """
     by_objective = sorted(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
     return next(filter(is_harmless, by_objective))

@@ -1,4 +1,8 @@
-r"""Smooth steps in place of "score > threshold", straight, cubic or logistic."""
+r"""Smooth steps in place of "score > threshold": the option ``surrogate=`` of constraints.
+
+:func:`make_surrogate` reads the option when a fit states its smooth problem. The moments over
+ranked rows then call :meth:`Surrogate.rates` and :meth:`Surrogate.slopes` in every evaluation.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ Kind = Literal["ramp", "smoothstep", "sigmoid"]
 
 # The same codes are written in skfair/partial_parity/_kernels/soft_steps.py, which is closed.
 KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
-# Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
-# ramp's corners.
+# Default widths in units of the score (0.5 is the paper's), and the part of a ramp's width that its
+# rounded corners reach.
 WIDTHS: dict[Kind, float] = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
 ROUNDING = 0.2
-# Steps in a block of rows.
+# Number of steps (rows times thresholds) that are computed in a block of rows.
 _STEPS = 1 << 17
 
 
@@ -71,7 +75,7 @@ class Surrogate:
         thresholds: FloatArray,  # (n_thresholds,)
         n_cells: int,
     ) -> FloatArray:
-        """Return the weighted steps of scores above thresholds, (n_thresholds, n_cells)."""
+        """Return sums of weights * step(score - threshold) by cell, (n_thresholds, n_cells)."""
         add_rates, _, how = self._kernels()
 
         def of_block(i: int, j: int) -> FloatArray:
@@ -104,7 +108,7 @@ class Surrogate:
         return slopes, np.asarray(sum(parts, np.zeros(thresholds.size)))
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
-        """Return what adds rates, what adds slopes, and what both are told of the step."""
+        """Return the kernels of rates and of slopes, and the arguments of both about the step."""
         from skfair.partial_parity._kernels import soft_steps
 
         if self.kind == "smoothstep" or (self.kind == "ramp" and not self.rounding):
@@ -114,7 +118,7 @@ class Surrogate:
 
     @property
     def codes(self) -> tuple[int, float, float, int]:
-        """The arguments of kernels: kind, half-width, rounding in units of the score, 0."""
+        """Arguments of kernels: kind, width, rounding in units of the score, part (0 is all)."""
         return KINDS[self.kind], float(self.width), float(self.rounding * self.width), 0
 
     @property
@@ -141,4 +145,5 @@ def make_surrogate(
 
 
 def _rows_of(thresholds: FloatArray) -> int:
+    """Return the number of rows in a block."""
     return 1 + _STEPS // max(1, thresholds.size)

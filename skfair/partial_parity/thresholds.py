@@ -1,6 +1,9 @@
-"""Thresholds of groups on their scores, between the cuts that :mod:`skfair.enforcement.cuts` finds.
+"""Thresholds of groups on their scores, for :mod:`skfair.partial_parity.repair`.
 
-The cuts are the most accurate ones whose shares of the interval are within the limit of each other.
+:func:`choose_cuts` lets :mod:`skfair.enforcement.cuts` choose the most accurate cuts whose levels
+are within a tolerance of each other, and puts a threshold into each. A *cut* of a group is the
+number j of its blocks (distinct scores, descending) that are above the threshold. Its *level* is
+what the constraint compares, such as the share of the interval above the cut.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ from skfair.utils.rounding import ROUNDING
 
 
 class Cuts(NamedTuple):
-    """How many blocks of each group are above its threshold, and the thresholds."""
+    """The cut and the threshold of each group."""
 
-    counts: IntArray
-    thresholds: FloatArray
+    counts: IntArray  # (n_groups,): number of blocks above the threshold
+    thresholds: FloatArray  # (n_groups,)
 
 
 def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
@@ -40,10 +43,11 @@ def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
 
 def choose_cuts(
     blocks: Sequence[Blocks],  # distinct scores of each group
-    # One or two constraints: for each group what is compared, at every cut (not falling)
+    # For each comparison (one or two, as of classes) and group the level at every cut, ascending
     levels: Sequence[Sequence[FloatArray]],
     tolerance: float,  # largest difference of two groups
-    threshold: float | None,  # a common threshold that is kept if the constraint allows it
+    # A common threshold that is kept if its cuts are within the tolerance; None to search anyway
+    threshold: float | None,
 ) -> Cuts:
     """Return the most accurate cuts whose levels are within the tolerance of each other."""
     if threshold is not None:
@@ -86,5 +90,5 @@ def _halfway(low: float, high: float) -> float:
 
 
 def small_distance(scores: FloatArray) -> float:
-    """Return a distance that is small but not nothing, on the scale of the scores."""
+    """Return a positive distance that is small next to the range of the scores."""
     return max(1e-3 * float(np.ptp(scores)), 1e-9 * float(np.abs(scores).max())) or 1e-6

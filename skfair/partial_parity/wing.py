@@ -1,4 +1,7 @@
-"""Fits within intervals as a wing: what they add to public packages, and what they compile."""
+"""Partial parity as a wing: its public names, its fits for ``python -m skfair warm``, its ONNX.
+
+:mod:`skfair.utils.wings` finds this file, and says when each part is read.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,11 @@ NAMES = {
 
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Fit within intervals of ranks: yield models, X, y and groups."""
+    """Yield (model, X, y, groups) for fits that together compile all kernels of this wing.
+
+    The caller fits each model before it asks for the next one: the lines after the last ``yield``
+    predict by the calibrator, which is then fitted.
+    """
     import numpy as np
 
     from skfair.partial_parity.calibrator import PartialParityCalibrator
@@ -43,7 +50,7 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
     yield calibrator, rows, y, groups
     calibrator.predict(rows, sensitive_features=groups)
-    Surrogate("ramp", 0.5)(rows[:, 0])
+    Surrogate("ramp", 0.5)(rows[:, 0])  # compiles the kernel of steps; its values are not needed
 
 
 def onnx() -> dict[type, Any]:

@@ -7,10 +7,11 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def middle_levels(levels, groups, is_last, n_groups, middle):
-    """Write the mean of the largest and smallest level over the groups, after each position.
+    """Write the mean of the largest and smallest level of all groups at each distinct score.
 
-    Positions are the score blocks of all groups by descending score; ``levels`` is that of the
-    block's group below it. Blocks of equal score are taken together: ``is_last`` marks their end.
+    Entry i is a block of tied scores of group groups[i]; entries are sorted by descending score.
+    The level of that group is levels[i] just below the block, and 0 above its first one.
+    is_last[i] says that entry i + 1 has another score: one number is then written into middle.
     """
     current = np.zeros(n_groups)
     largest, smallest, m = 0.0, 0.0, 0
@@ -19,7 +20,7 @@ def middle_levels(levels, groups, is_last, n_groups, middle):
         was = current[g]
         current[g] = levels[i]
         largest = max(largest, levels[i])
-        if was == smallest:
+        if was == smallest:  # levels only rise, so only then the smallest one can have changed
             smallest = current.min()
         if is_last[i]:
             middle[m] = 0.5 * (largest + smallest)

@@ -1,7 +1,15 @@
 """Sums over pairs of sorted rows of a piecewise polynomial of the difference of their scores.
 
-The function is 0 left of the first knot. From knot p to the next one it is sum_d coefs[p, d] (x -
+For each query q the sum is over rows j,
+
+    out(q) = sum_j mass_j f(q - scores_j)
+
+f is 0 left of the first knot. From knot p to the next one it is f(x) = sum_d coefs[p, d] (x -
 knots[p])^d, up to degree 3. The last piece never ends and has degree 2 at most.
+
+The rows whose differences lie in piece p are neighbours in the sorted scores. Their sum is read
+from cumulated sums of mass_j t_j^d, where t_j is the distance of scores_j from the start of its
+block. Blocks keep t_j small, so that little cancels.
 """
 
 import numpy as np
@@ -11,10 +19,11 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def _fill_blocks(scores, mass, span, first, moments):
-    """Cut ascending scores into blocks no longer than span; sum powers from each block's start.
+    """Cut ascending scores into blocks no longer than span, and cumulate powers in each block.
 
-    Writes the start of the block of each row into first, and into moments (n, 4) the sums over the
-    rows of the block so far: no power is ever taken of a distance longer than span.
+    Writes into first[j] the row at which the block of row j starts, and into moments[j, d], d < 4,
+    the sum of mass_i t_i^d over the rows i of the block up to j, where t_i is scores_i minus the
+    score at which the block starts.
     """
     start = 0
     for j in range(scores.size):
@@ -30,7 +39,11 @@ def _fill_blocks(scores, mass, span, first, moments):
 
 @njit(cache=True)
 def _piece_sum(query, scores, first, moments, start, stop, knot, coefs):
-    """Return the sum of a polynomial of query - scores - knot over the rows start to stop."""
+    """Return sum_j mass_j sum_d coefs[d] (query - scores_j - knot)^d over rows start <= j < stop.
+
+    Block by block from the last: with y = query - (start of the block) - knot each term is a power
+    of y - t_j, which is expanded into the moments s_d = sum_j mass_j t_j^d.
+    """
     total = 0.0
     a0, a1, a2, a3 = coefs[0], coefs[1], coefs[2], coefs[3]
     while stop > start:
@@ -53,15 +66,18 @@ def _piece_sum(query, scores, first, moments, start, stop, knot, coefs):
 def pair_sums(queries, scores, mass, knots, coefs, out):
     """Write for each query q the sum over rows j of mass[j] f(q - scores[j]) into out.
 
-    Queries and scores ascend, so that all windows slide: O(n_queries + n_rows).
+    Queries and scores ascend, so the rows of each piece only move forward: O(n_queries + n_rows).
     """
     n, last = scores.size, knots.size - 1
     first, moments = np.empty(n, np.int64), np.empty((n, 4))
     if last > 0:
         _fill_blocks(scores, mass, knots[last] - knots[0], first, moments)
-    passed = np.zeros(knots.size, np.int64)  # rows at or beyond each knot, seen from the query
-    # Sums of mass times powers of the distance beyond the last knot. Only positive numbers are
-    # added, so that nothing cancels.
+    # passed[p]: number of rows with q - scores >= knots[p]. Rows passed[p + 1] to passed[p] are in
+    # piece p.
+    passed = np.zeros(knots.size, np.int64)
+    # The last piece never ends, so it has no blocks. s0, s1, s2 are the sums over its rows of mass
+    # times the powers of q - scores - knots[last], and move from query to query. Only positive
+    # numbers are added, so that nothing cancels.
     s0 = s1 = s2 = 0.0
     for i in range(queries.size):
         q = queries[i]

@@ -1,10 +1,19 @@
-"""Smooth steps of scores at many thresholds: mean per group, and slopes of weighted sums of them.
+"""Smooth steps of scores at many thresholds: weighted sums per group, and their slopes.
 
-Steps without corners, and sharp ramps, are *plain*: they need no branches, and kernels of their own
-that compile in a third of the time. For the others:
+skfair/partial_parity/surrogates.py calls them. A step is a function of x = score - threshold:
 
-kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid (see skfair/partial_parity/surrogates.py); part
-0 -> whole, 1 -> convex plus, 2 -> convex minus, which algorithms of papers need.
+    kind 0  ramp        (x + width) / (2 width), cut off at 0 and 1; ``rounding`` > 0 replaces its
+                        corners by parabolas that reach this far to both sides
+    kind 1  smoothstep  t^2 (3 - 2 t) with t = (x + width) / (2 width), cut off at 0 and 1
+    kind 2  sigmoid     1 / (1 + exp(-x / width))
+
+    part 0  the step itself
+    part 1  plus: the step for x <= 0, its tangent at 0 beyond
+    part 2  minus: plus - step. Both are convex; algorithms of papers need them
+
+Smoothsteps, and ramps without rounding, are *plain*: they need no branches and have kernels of
+their own (plain_rates, plain_slopes), which compile in a third of the time. soft_rates and
+soft_slopes are for all others.
 """
 
 import math
@@ -24,7 +33,7 @@ def _corner(u, r):
 
 @njit(cache=True)
 def _whole(x, kind, width, rounding):
-    """Return a step and its slope."""
+    """Return a step (part 0) and its slope at x."""
     if kind == 2:
         small = math.exp(-abs(x) / width)
         value = 1.0 / (1.0 + small)
@@ -45,7 +54,7 @@ def _whole(x, kind, width, rounding):
 
 @njit(cache=True)
 def _step(x, kind, width, rounding, part):
-    """Return a step, or one of its convex parts, and its slope."""
+    """Return a step, or one of its convex parts, and its slope at x."""
     value, slope = _whole(x, kind, width, rounding)
     if part == 0:
         return value, slope
@@ -71,8 +80,8 @@ def steps(x, kind, width, rounding, part, out):
 def plain_rates(scores, codes, weights, thetas, half, shift, top, is_cubic, sums):
     """Add the weighted steps of every row at every threshold to sums (n_groups, n_thresholds).
 
-    A plain step is t, the distance times ``half`` plus ``shift``, cut off at 0 and ``top`` (a ramp,
-    or a convex part of one), or t^2 (3 - 2 t) (the smoothstep).
+    With t = (score - theta) * half + shift, cut off at 0 and top, a step is t (a ramp, or a convex
+    part of one) or, if is_cubic, t^2 (3 - 2 t). The whole step has shift 1/2 and top 1.
     """
     for i in range(scores.size):
         z, w, row = scores[i], weights[i], sums[codes[i]]
@@ -89,7 +98,7 @@ def plain_rates(scores, codes, weights, thetas, half, shift, top, is_cubic, sums
 def plain_slopes(
     scores, codes, weights, thetas, half, shift, top, is_cubic, pull, slopes, theta_slopes
 ):
-    """Add the slopes of sum(pull * plain rates) by the scores, and by the thresholds."""
+    """Add the slopes of sum_pg pull[p, g] rates[g, p] by scores and thresholds to the last two."""
     for p in range(thetas.size):
         total, is_pulled, row = 0.0, False, pull[p]
         for g in range(row.size):
@@ -129,7 +138,7 @@ def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, sums
 def soft_slopes(
     scores, codes, weights, thetas, kind, width, rounding, part, pull, slopes, theta_slopes
 ):
-    """Add the slopes of sum(pull * rates) by the scores, and by the thresholds."""
+    """Add the slopes of sum_pg pull[p, g] rates[g, p] by scores and thresholds to the last two."""
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
         for p in range(thetas.size):
