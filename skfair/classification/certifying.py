@@ -1,8 +1,12 @@
 """Certificates of ConstrainedERMClassifier: offsets found on all rows, or a model of some rows.
 
-Where scores are linear and the loss is logistic, the model without constraints is a logistic
-regression, and its decisions are certified in the same way as by FairDecisionClassifier. Whatever
-else is trained under its constraints is certified as a whole.
+``fit`` calls :func:`certified` if ``certificate=`` is set. There are two ways, ``by=``:
+
+- "cross": if scores are linear and the loss is logistic, the model without constraints is a
+  logistic regression. A FairDecisionClassifier around it certifies its decisions with offsets
+  (:func:`_with_offsets`), and predicts for this estimator.
+- "split": any other model is trained under its constraints on one part of the rows, and certified
+  as a whole on the other (:func:`_certified_as_a_whole`).
 """
 
 from __future__ import annotations
@@ -38,8 +42,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.warn import unwanted
 
-# Larger columns are standardised, and the penalty is then on those weights: Newton's method of
-# scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
+# If a column has larger numbers, all are standardised, and the penalty is on the weights of
+# standardised columns. Newton's method of scikit-learn breaks down at columns of 1e8, whose squares
+# leave no digit for the intercept.
 _LARGEST = 1e6
 # With more columns than these L-BFGS is faster if they are on one scale: with 50 in two fifths of
 # the time of Newton's method. With 33 of real data (Adult, Bank) both take the same.
@@ -58,7 +63,7 @@ def certified(
 ) -> dict[str, Any]:
     """Return the fitted attributes of decisions that certifiably satisfy limits for unseen data.
 
-    There are none if no constraint limits anything.
+    If no constraint limits anything, the dict is empty, and ``fit`` goes on without a certificate.
     """
     if isinstance(data.X, PartitionedRows):
         raise ValueError(NOT_LAZY)
@@ -90,9 +95,9 @@ def certified(
 def _limited_rates(
     data: TrainingData, classes: NDArray[Any], constraints: Sequence[Constraint], limit: Limit
 ) -> RowRates | None:
-    """Return what rows add to the rates that constraints limit, None for none.
+    """Return the rates that constraints limit, as sums over rows; None if nothing is limited.
 
-    The positive class is the last one of the two.
+    ``classes`` has the positive class last.
     """
     codes = (data.y == classes[1]).astype(np.int64)
     weights = data.groups.rate_weight(data.sample_weight)
@@ -103,7 +108,10 @@ def _limited_rates(
 
 
 def _strata_of_model(estimator: ConstrainedERMBase, X: MatrixLike) -> list[int] | None:
-    """Return where the control columns are among those of the model; None if they are not."""
+    """Return the positions of the control columns among the columns of the model.
+
+    None if there are no control columns in X, or if the model does not use all of them.
+    """
     if estimator._sensitive.control_features is None:
         return None
     positions = column_positions(X, estimator._sensitive.control_features, "control_features")
@@ -116,7 +124,7 @@ def _strata_of_model(estimator: ConstrainedERMBase, X: MatrixLike) -> list[int] 
 def _with_offsets(
     settings: Settings, data: TrainingData, positive: Any, groups: Any, sensitive: Sensitive
 ) -> FairDecisionClassifier:
-    """Return decisions with offsets, of logistic regressions on folds."""
+    """Return fitted decisions with certified offsets, of logistic regressions on folds."""
     decisions = FairDecisionClassifier(
         _logistic_regression(settings, data),
         settings.constraint,
@@ -154,7 +162,7 @@ def _logistic_regression(settings: Settings, data: TrainingData) -> Any:
 
 
 def _suit_lbfgs(X: NDArray[Any]) -> bool:
-    """Return whether columns are many, and vary about as much as each other and the intercept."""
+    """Return whether there are many columns, on about the same scale as each other and as 1."""
     some = X[:: max(len(X) // 1000, 1)]
     spread, mean = some.std(axis=0), np.abs(some.mean(axis=0))
     return X.shape[1] > _FEW and bool(spread.min() > 0.3 and max(*spread, *mean) < 3.0)

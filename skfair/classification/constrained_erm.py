@@ -1,7 +1,9 @@
 """A classifier whose own predictions satisfy limits on disparity on the training rows.
 
 ``fit`` reads the rows, binds the constraints to them, solves the problem and reports what was
-found. The algorithms of plada and of fairness_constrained_benchmark are solvers by name.
+found. The last three steps are in the files of ``skfair/estimators/erm``. With ``certificate=``
+:mod:`skfair.classification.certifying` takes the place of these steps. ``partial_fit`` binds and
+reports each part in the same way, but makes only some steps of a stochastic solver.
 """
 
 from __future__ import annotations
@@ -393,7 +395,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             The scores. A positive score means that the second of ``classes_`` is predicted.
         """
         check_is_fitted(self)
-        if vars(self).get("_limits"):  # not while it is fitted
+        if vars(self).get("_limits"):  # not in callbacks, while the model is fitted
             warn_of_decider(self, "scores")
         rows = read_features(self, X, **ROW_CHECKS)
         if "decisions_" not in vars(self):

@@ -1,7 +1,10 @@
 """Post-processing for any classifier: the model stays, and its decisions satisfy the limits.
 
-``fit`` reads as the method does: cross-fit the model, bind the constraints to the rows, search
-offsets, store them. A row gets the class with the largest probability minus offset.
+``fit`` binds the constraints to the rows, fits the model on folds, and searches offsets. The steps
+are in the files of ``skfair/estimators/decisions``: ``bind.py``, ``fits.py`` and ``solve.py``; with
+a certificate :mod:`skfair.estimators.certified.paths` searches the offsets. Predictions are those
+of the :class:`~skfair.estimators.decisions.prediction.Decider` that the search returns: a row gets
+the class with the largest expected utility minus offset.
 """
 
 from __future__ import annotations
@@ -372,11 +375,13 @@ class FairDecisionClassifier(
         params = self._row_params((data.passed or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
-        of_folds = 0 if self.random_state is None else key + 1  # without a seed always the same
+        # Key of the hash that deals rows to folds. Without a seed the folds are always the same.
+        of_folds = 0 if self.random_state is None else key + 1
         folds = read_folds(self.cv, X, data, units, problem, of_folds)
         fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
         solved = solve(problem, data, fits, draws)
+        # Training rows without a group had no part in the search: they are decided like new rows.
         if self.group_aware and data.groups.has_group is not None:
             rows = np.flatnonzero(~data.groups.has_group)
             strata = None if problem.rows.strata is None else problem.rows.strata.codes[rows]
@@ -394,7 +399,10 @@ class FairDecisionClassifier(
         sensitive_features: ColumnsLike | None,
         control_features: ColumnsLike | None,
     ) -> FloatArray:
-        """Return the expected worth of each decision minus its offset, of the ordered classes."""
+        """Return the expected utility of each decision minus its offset, (n_samples, n_classes).
+
+        The classes are in the order of ``_ordered_classes``.
+        """
         check_is_fitted(self)
         decider = self._decider
         groups = groups_of_new_rows(self, X, sensitive_features)

@@ -1,7 +1,8 @@
 """Scores of pairs of rows: the difference of the two scores of a model.
 
-A ranker is trained on pairs (better row, worse row): a positive difference puts them in the right
-order. Losses and constraints see pairs as their rows. The model below sees every row once, however
+A ranker is trained on pairs (better row, worse row), and a positive difference puts them in the
+right order. :func:`skfair.ranking.task.make_task` builds its problem on a :class:`PairScore`, so
+losses and constraints see pairs as their rows. The model inside sees every document once, however
 many pairs it is in.
 """
 

@@ -1,9 +1,13 @@
 """Pairs of a better and a worse document of one query, and the constraint on their errors.
 
-The pairs of a query are of several kinds: the group of the better document and the group of the
-worse one. (Where attributes overlap, their crossing takes the place of the group.) The constraint
-compares the error rates of two opposite kinds within each query, so a kind is a *cell* of the
-constraint. Of kinds with very many pairs some are drawn. Each then stands for several.
+:func:`skfair.ranking.task.make_task` calls :func:`draw_pairs` for the rows of the learning problem,
+and :func:`bind_pairs` for its constraint.
+
+A *kind* holds the pairs of one query whose better document has a given *atom* and whose worse one
+has another, or the same. Atoms are the groups, or if several attributes are kept apart, the cells
+of their crossing. The constraint compares the error rates of opposite pairs of groups within each
+query. With one attribute these are two kinds, otherwise sums of kinds. So a kind is a *cell* of the
+constraint. If a kind has very many pairs, some are drawn, and each stands for several.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class PairErrors(Moment):
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return value, slope and curvature of sigmoid(-T z)."""
+        """Return value, slope and curvature of sigmoid(-T z) for temperature T and scores z."""
         return smooth_step(scores, -temperature, temperature)
 
     def strict(self, scores: FloatArray) -> FloatArray:
@@ -45,16 +49,17 @@ class Kind(NamedTuple):
 
     query: int
     better: int  # atom of the better document
-    worse: int
-    n_pairs: int  # how many there are
-    first: IntArray  # row numbers of the better documents of those that are drawn
+    worse: int  # atom of the worse one
+    n_pairs: int  # how many pairs there are, drawn or not
+    # (n_drawn,): row numbers of the better and the worse document of the pairs that were drawn
+    first: IntArray
     second: IntArray
 
 
 class QueryPairs(NamedTuple):
     """Pairs of all queries, one kind after the other."""
 
-    kinds: list[Kind]  # what they were drawn from
+    kinds: list[Kind]  # kinds with at least one pair, in the order of their pairs below
     # (n_pairs,): row numbers of the better and the worse document
     first: IntArray
     second: IntArray
@@ -63,9 +68,9 @@ class QueryPairs(NamedTuple):
 
 
 def draw_pairs(
-    grades: FloatArray,
-    queries: list[IntArray],
-    atoms: IntArray,
+    grades: FloatArray,  # (n_samples,): relevance of each document
+    queries: list[IntArray],  # rows of the documents of each query
+    atoms: IntArray,  # (n_samples,): atom of each document
     max_pairs: int,
     rng: np.random.RandomState,
 ) -> QueryPairs:
@@ -103,12 +108,15 @@ def _kinds_of_query(
     max_pairs: int,
     rng: np.random.RandomState,
 ) -> Iterator[Kind]:
+    """Yield the kinds of one query that have pairs; ``rows`` are its documents."""
     present, where = np.unique(atoms[rows], return_index=True)
     rows = rows[np.argsort(grades[rows], kind="stable")]
-    # In the order of their first rows: what is drawn does not depend on the names of groups.
+    # Atoms in the order of their first rows, so that the draws do not depend on names of groups.
     members = {int(atom): rows[atoms[rows] == atom] for atom in present[np.argsort(where)]}
     for better, above in members.items():
         for worse, below in members.items():
+            # Both are sorted by grade, so document i of ``above`` is better than the first
+            # n_worse[i] of ``below``. Its pairs have the numbers up to ends[i].
             n_worse = np.searchsorted(grades[below], grades[above], side="left")
             ends = np.cumsum(n_worse)
             n_pairs = int(ends[-1])
@@ -129,20 +137,23 @@ def bind_pairs(
     atoms: Cells,
     max_disparity: Limit,
 ) -> tuple[BoundConstraint, IntArray, FloatArray]:
-    """Return the constraint on the errors of opposite kinds, what each row compares, and its limit.
+    """Return the constraint on errors, what each of its rows compares, and the limit of each row.
 
-    What a row compares is the number of the query and those of two groups, (n_rows, 3).
-    The row of a query and groups a, b is the error rate on pairs whose better document is in b,
-    minus that on pairs whose better document is in a.
+    A constraint row belongs to a query and two groups a < b of one attribute: (query, a, b) in the
+    second result, (n_rows, 3). Its value is the error rate on pairs whose better document is in b
+    and whose worse one is in a, minus that on the opposite pairs. There is a row only if the query
+    has both sorts of pairs and the attribute has a limit. The limits are the third result,
+    (n_rows,); the ``max_disparity`` of the constraint itself is the largest.
     """
     number = {kind[:3]: k for k, kind in enumerate(pairs.kinds)}
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
+    # The atoms of each group.
     members = [row.indices.tolist() for row in atoms.membership]
     limit_of = limits_of_attributes(max_disparity, groups)
     check_limit(min(loosest(max_disparity), 1.0), f"max_disparity={max_disparity!r}", ratio="")
     compared: list[tuple[int, int, int]] = []
     limits: list[float] = []
-    rates: list[tuple[list[int], FloatArray]] = []
+    rates: list[tuple[list[int], FloatArray]] = []  # numbers of kinds, and their shares in a rate
     for query in sorted({kind.query for kind in pairs.kinds}):
         for a, b in _group_pairs(groups):
             limit = limit_of[groups.attribute_of_group[a]]
@@ -171,6 +182,7 @@ def bind_pairs(
 
 
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
+    """Return the pairs a < b of groups of the same attribute."""
     attribute = groups.attribute_of_group
     ends = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return list(zip(*(ends.tolist() for ends in ends), strict=True))
@@ -182,12 +194,15 @@ def _constraint(
     names: list[str],
     max_disparity: float,
 ) -> BoundConstraint:
-    """Number the kinds that some rate needs as cells, and write the rates as a matrix of them."""
+    """Return the constraint, with two rates (and their names) for each of its rows.
+
+    The kinds that some rate needs become cells, and a rate is a row of a matrix over the cells.
+    """
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in rates)]))
     cell_of_kind = np.full(len(pairs.kinds), -1)
     cell_of_kind[used] = np.arange(used.size)
     n_drawn = np.array([kind.first.size for kind in pairs.kinds])
-    cells = np.repeat(cell_of_kind, n_drawn)
+    cells = np.repeat(cell_of_kind, n_drawn)  # of each pair; -1 if no rate needs it
     row_weights = np.where(cells >= 0, np.repeat(1 / n_drawn, n_drawn), 0.0)
     columns = [cell_of_kind[own] for own, _ in rates]
     matrix = sparse.csr_array(

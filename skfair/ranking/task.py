@@ -33,7 +33,7 @@ from skfair.utils.warn import warn_user
 # Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
 # More cost time; what is reported is measured on all pairs.
 MAX_PAIRS = 200
-# Steps of each round of the default solver; what is left is for the next round.
+# Steps of the default solver in each round. It need not converge, because the next round goes on.
 AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
 # an end the few queries that cannot satisfy the limit would spoil the order of all others.
@@ -42,23 +42,23 @@ AUTO_MULTIPLIER = 6.0
 TEMPERATURES = (1.0, 2.0)
 # Problems that are solved, at most.
 MAX_ROUNDS = 10
-# Part of the limit by which bounds are tightened beyond what is missed.
+# Bounds are tightened by the violation and by this part of the limit.
 _MARGIN = 0.03
 
 
 class RankingTask(NamedTuple):
     """A problem on pairs, and what is needed to measure its solution on the documents."""
 
-    # Its rows are pairs, its constraints compare the errors of opposite pairs of a query
+    # Its rows are pairs, and each of its constraint rows is one of bind_pairs
     problem: ConstrainedERM
     pairs: PairScore  # the model of the problem; ``pairs.model`` gives the scores of documents
-    compared: IntArray  # (n_constraints, 3): query and two groups that each compares
+    compared: IntArray  # (n_constraints, 3): query and groups a, b of each constraint row
     limits: FloatArray  # (n_constraints,): the limit of each
     rows: RankedRows  # grades, queries and groups of the documents
     n_queries: int  # those with pairs, which have equal weights in the loss
 
     def true_values(self, theta: FloatArray) -> FloatArray:
-        """Return the true value of each constraint: of errors, on all pairs."""
+        """Return the true value of each constraint row: errors are counted, on all pairs."""
         rates, (query, a, b) = pair_error_rates(self._scored(theta)), self.compared.T
         return np.asarray(rates[query, b, a] - rates[query, a, b])
 
@@ -67,6 +67,7 @@ class RankingTask(NamedTuple):
         return pair_error_gaps(self._scored(theta))
 
     def _scored(self, theta: FloatArray) -> RankedRows:
+        """Return the documents with the scores that parameters give them."""
         scores, _ = self.pairs.model.forward(self.problem.model_part(theta))
         return self.rows._replace(y_score=scores)
 
@@ -139,18 +140,18 @@ def solve(
     rng: np.random.RandomState,
     callback: Callback,
 ) -> RankingSolution:
-    """Return the solution with the most queries within the limit, of at most ``MAX_ROUNDS``.
+    """Return the solution with the most queries within the limit, of at most ``MAX_ROUNDS`` rounds.
 
-    Rounds end when a share of the queries is within the limit. The first temperatures lead to a
-    good start for the last.
+    A round solves a smooth problem and measures the true disparity of every query on all its pairs.
+    Rounds end when the share ``query_share`` of the queries is within the limit. The first rounds
+    have lower temperatures, whose problems are easier, and are a good start for the last one.
 
-    After each solve the true disparity of every query is measured on all its pairs, and the bounds
-    of the queries that miss the limit are tightened by what they miss. Bounds are only ever
-    tightened, so queries do not take turns in missing it: with bounds that are shifted in all
-    rounds, as those of classifiers are, 0.76 of the queries of 16 fits are within the limit in
-    place of 0.79. After the first round, and where the temperature changes, bounds are shifted
-    instead by the difference of the smooth and the true value. It has two causes: sigmoids instead
-    of errors, and a sample of the pairs.
+    Then the bounds are moved. After the first round, and while the temperature changes, they are
+    shifted by the difference between smooth and true values, which has two causes: sigmoids in
+    place of errors, and a sample of the pairs. Later only the bounds of queries that miss the limit
+    are tightened, by what they miss. They are never loosened again, so queries do not take turns in
+    missing the limit. If bounds were shifted in all rounds, as those of classifiers are, 0.76 of
+    the queries of 16 fits would be within the limit in place of 0.79.
     """
     problem, limit, share_asked = task.problem, task.limits, query_share or 0.0
     is_auto, is_strict = isinstance(solver, str) and solver == "auto", query_share is not None
@@ -163,6 +164,7 @@ def solve(
     options: Any = {"tol": tol, "max_iter": max_iter, "random_state": rng, "callback": callback}
     theta, multipliers = problem.start(rng), np.zeros(problem.n_constraints)
     best: RankingSolution | None = None
+    # since: rounds since the best one. share_asked is 0 without query_share, so one round is made.
     since, n_rounds = 0, MAX_ROUNDS if is_strict else 1
     path = [*TEMPERATURES, *[TEMPERATURES[-1]] * n_rounds][:n_rounds]
     for n_solves, temperature in enumerate(path, 1):
@@ -189,7 +191,10 @@ def solve(
 
 
 def _share_within(true: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
-    """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
+    """Return the share of queries that satisfy the limit in all of their constraint rows.
+
+    Queries without a constraint row are not counted. If there is none at all, it is 1.
+    """
     is_over = np.abs(true) > limit + SUM_ROUNDING
     n_queries = np.unique(query_of_row).size
     return 1 - np.unique(query_of_row[is_over]).size / max(n_queries, 1)
@@ -204,7 +209,8 @@ def _tightened(
     lower = np.maximum(problem.lower, smooth) - (true + limit) + margin
     upper = np.where(true > limit, upper, problem.upper)
     lower = np.where(true < -limit, lower, problem.lower)
-    middle = 0.5 * (problem.lower + problem.upper)  # never so tight that no value is allowed
+    # Both bounds stop at their middle, so that some value stays allowed.
+    middle = 0.5 * (problem.lower + problem.upper)
     return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))
 
 

@@ -1,10 +1,13 @@
-"""Rankings as a wing: a public package, and what becomes of its estimator in ONNX."""
+"""Rankings as a wing: the public package ``skfair.ranking``, and its estimator in ONNX.
+
+:mod:`skfair.utils.wings` finds this file.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-NAMES = {"skfair": {"ranking": ""}}
+NAMES = {"skfair": {"ranking": ""}}  # "": the name is this package
 
 
 def onnx() -> dict[type, Any]:

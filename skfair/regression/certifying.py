@@ -1,4 +1,14 @@
-"""Certificates of ConstrainedERMRegressor: limits on means, tested on rows that are kept apart."""
+"""Certificates of ConstrainedERMRegressor: limits on differences of mean predictions.
+
+``fit`` calls :func:`certified_means` if ``certificate=`` is set. There are two ways, ``by=``:
+
+- "cross": linear models are fitted on folds, each is tested on its own fold, and their mean is
+  returned (:mod:`skfair.estimators.certified.linear_folds`).
+- "split": the estimator is refitted on one part of the rows and tested on the other
+  (:func:`skfair.estimators.certified.judges.split_and_fits`).
+
+In both, :func:`_certified` brings the judge for the walk over models under rising limits.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +31,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.metrics.evidence import evidence_of_scores
 from skfair.utils.rounding import SUM_ROUNDING
 
-# With more rows, parts lose little against folds, and take a tenth of the time.
+# With more rows, by="auto" means "split", which then loses little and takes a tenth of the time.
 MOST_ROWS_IN_FOLDS = 50_000
 
 
@@ -33,10 +43,9 @@ def certified_means(
     X: Any,
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a regressor whose means certifiably satisfy limits.
+    """Return the fitted attributes of a regressor whose mean predictions satisfy certified limits.
 
-    Linear models of folds are judged. With many rows, and for other models, one model of a part of
-    the rows is judged.
+    ``X`` and ``metadata`` are the arguments of ``fit`` as they were passed, which refits need.
     """
     by, is_linear = estimator._certificate().by, task.settings.model.is_linear
     if by == "cross" and not is_linear:
@@ -62,6 +71,7 @@ def certified_means(
     ]
     path = map(list, zip(*folds, strict=True))
     shown = _certified(estimator, data, constraints, limits, held_out, path)
+    # The mean of the models was not fitted itself, so what it does to all rows is measured here.
     scores = own_scores(shown, data, task.scale)
     shown["changes_"] = changes(data, task, problem, scores)
     return shown | disparities(problem, problem.decide(scores), task.scale)
@@ -87,12 +97,12 @@ def _certified(
     constraints: Sequence[Constraint],
     limits: Sequence[float],
     held_out: HeldOut,
-    path: Iterator[list[Any]],
+    path: Iterator[list[Any]],  # for each step one model for each split, under rising limits
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model whose means the held-out rows certify."""
     certificate, cohorts = estimator._certificate(), _cohorts(data, constraints, held_out)
     y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
-    variation = float(np.sum((y - y.mean()) ** 2)) or 1.0
+    variation = float(np.sum((y - y.mean()) ** 2)) or 1.0  # the denominator of R2
     names = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
 
     def judge(models: list[Any]) -> Judgement:
@@ -125,7 +135,10 @@ def _certified(
 def _cohorts(
     data: TrainingData, constraints: Sequence[Constraint], held_out: HeldOut
 ) -> list[Cohort]:
-    """Return the rows that judge, in the groups and strata of each constraint."""
+    """Return the rows that judge, in the groups and strata of each constraint, without predictions.
+
+    They have zeros as predictions until the judge puts in those of a model.
+    """
     judging, strata, units = held_out.judging, None, held_out.judging_units
     together = None if units is None else units.codes
     groups = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]

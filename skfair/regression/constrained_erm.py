@@ -1,7 +1,8 @@
 """A regressor whose own predictions satisfy limits on disparity on the training rows.
 
-``fit`` has the steps of :mod:`skfair.classification.constrained_erm`. Targets are standardised
-inside, so that limits, tolerances and smoothing mean the same whatever their unit.
+``fit`` has the steps of :mod:`skfair.classification.constrained_erm`: read, bind, solve, report
+(``skfair/estimators/erm``). Targets are standardised inside, so that limits, tolerances and
+smoothing mean the same whatever their unit.
 """
 
 from __future__ import annotations

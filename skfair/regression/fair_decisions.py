@@ -1,4 +1,10 @@
-"""Post-processing for any regressor: the model stays, and maps move its predictions."""
+"""Post-processing for any regressor: the model stays, and maps move its predictions.
+
+``fit`` fits the regressor on folds and lets :func:`skfair.enforcement.regression_steps.find_steps`
+find the maps of its out-of-fold predictions. If the limit binds and predictions may not use the
+group, models of the groups are fitted in between. :func:`_attributes` makes the fitted attributes,
+with a :class:`Mover` that applies the maps to new rows.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +54,7 @@ from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_number, check_numbers, check_weights
 from skfair.utils.warn import warn_user
 
-# Predictions with a smaller share of the range of those without limits are warned of.
+# A warning is given if predictions keep less than this part of their range without limits.
 NEARLY_CONSTANT = 0.01
 
 
@@ -263,9 +269,11 @@ class FairDecisionRegressor(
         params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
+        # The last entry, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None
         if free.excess > 0 and not self.group_aware:
+            # fit_groups estimates pairs of group and class: here all rows are of one class.
             classes, chances = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
             group_models, joint = fit_groups(self, models, data, classes, chances, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
@@ -276,7 +284,10 @@ class FairDecisionRegressor(
         return self
 
     def _warn(self, moved: Moved, free: Moved, limit: Any) -> None:
-        """Warn if the limit is missed, or satisfied by predictions that say nothing."""
+        """Warn if the limit is missed, or if predictions are nearly constant under it.
+
+        ``free`` are the predictions without limits.
+        """
         if moved.excess > 0:
             remedy = (
                 "The other columns say too little of the group: set a larger limit, or let "
@@ -351,16 +362,17 @@ class Mover:
     """Moves the predictions of new rows by the maps of their known or estimated groups."""
 
     offsets: IntArray  # first group of each attribute, then the number of groups
-    marginals: FloatArray  # (n_groups,): shares in the attribute, which unseen groups count as
-    group_models: GroupModels | None  # None if groups are known, or of no use
+    marginals: FloatArray  # (n_groups,): share of each group in its attribute
+    group_models: GroupModels | None  # None if groups are known, or there are no maps
 
     def moved(
         self, steps: list[Step], rows: Any, values: FloatArray, codes: IntArray | None
     ) -> FloatArray:
         """Return the values moved by steps, (n_samples,).
 
-        ``codes`` are the groups (n_attributes, n_samples), None where they are not known.
-        Rows of unseen groups are moved by the mean of the maps.
+        ``codes`` are the groups (n_attributes, n_samples), -1 for groups that ``fit`` has not seen;
+        None if groups are estimated from ``rows``, or if there is a single one. Rows of unseen
+        groups are moved by the mean of the maps, weighted by ``marginals``.
         """
         if not steps:
             return values
@@ -380,14 +392,14 @@ class Mover:
 
 
 def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:
-    """Apply steps in their order, by the groups of the attribute of each."""
+    """Apply steps in their order. ``groups`` has for each attribute codes, or probabilities."""
     for step in steps:
         values = step(values, groups[step.attribute])
     return values
 
 
 def by_attribute(joint: FloatArray, offsets: IntArray) -> list[FloatArray]:
-    """Return the probabilities of the groups of each attribute, of rows of one class."""
+    """Return P(group | row) for each attribute, given P(group and class | row) for one class."""
     parts = np.split(joint[..., 0], offsets[1:-1], axis=1)
     return [np.ascontiguousarray(part) for part in parts]
 
@@ -421,6 +433,7 @@ def _attributes(
     free: Moved,
     task: NumberTask,
 ) -> dict[str, Any]:
+    """Return the fitted attributes; ``free`` are the predictions without limits."""
     offsets, masses = data.groups.offsets, data.groups.sums(task.weights)
     rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
