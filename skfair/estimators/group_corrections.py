@@ -40,7 +40,7 @@ class GroupCorrections:
     offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
-        """Return the probabilities of rows; groups without a correction keep theirs.
+        """Return the probabilities of rows; groups without a correction are left as they are.
 
         ``groups`` is not read, and may be None, unless corrections are by group.
         """

@@ -183,7 +183,7 @@ def _compared(
     on_model, on_other, on_own = map(np.concatenate, (of_model, of_other, of_own[::-1]))
     means = _Errors(mean(on_model), mean(on_other), mean(on_own))
     is_nearer = margin(on_model - (on_other + on_own) / 2) > _NEARER
-    # A copy that learns little from few rows errs alike on both halves. If the model is better by
+    # A copy that learns little from few rows errs equally on both halves. If the model is better by
     # more than twice that difference, it is another cause than having seen the rows.
     gain, gain_by_seeing = means.other_half - means.model, means.other_half - means.own_half
     if not is_nearer or gain > 2 * gain_by_seeing:

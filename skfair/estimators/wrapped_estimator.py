@@ -116,8 +116,8 @@ class WrapsEstimator:
     ) -> dict[str, Any]:
         """Return the metadata with which the estimator inside is fitted; none if it is fitted.
 
-        ``metadata`` (the ``**fit_params`` of the outer ``fit``) is for it alone. Of ``others``,
-        such as groups, it gets what it has requested by metadata routing.
+        ``metadata`` (the ``**fit_params`` of the outer ``fit``) is for it alone. From
+        ``others``, such as groups, it gets what it has requested by metadata routing.
         """
         inner = self._inner()
         if self._is_prefit:

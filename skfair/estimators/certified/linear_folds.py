@@ -68,7 +68,7 @@ def linear_refits(
     solver = choose_solver(settings.solver, problem)
     # Factors on the bounds: the targets of these rows have a unit of their own.
     factors = [share * spread / task.scale.spread for share in SHARES]
-    # A problem that offers products has so many columns that its Hessian is not written out.
+    # Problems with very many columns offer products with the Hessian in place of it.
     has_hessian = "products" not in problem.offers
     if isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton) and has_hessian:
         solutions = _solved_exactly(problem, factors)

@@ -335,8 +335,8 @@ def _thresholds(
 ) -> FloatArray:
     """Return for each step the threshold on margins at which a share from low to high is selected.
 
-    If tied rows make that impossible, the nearest share is selected. Of several thresholds, the one
-    that changes the number of selected rows least is taken.
+    If tied rows make that impossible, the nearest share is selected. The threshold is the one that
+    changes the number of selected rows least.
 
     The thresholds are chosen on the rows that are tested later, but without their groups and true
     classes. Errors of rates are nearly the same at all thresholds nearby, so the choice hardly
