@@ -50,7 +50,7 @@ def linear_refits(
     settings: Settings,  # of a linear regressor
     data: TrainingData,
     whole: ConstrainedERM,  # the problem of all rows, of which only the constraints are read
-    spread: float,  # the limits of ``whole`` are in this many units of y
+    spread: float,  # one unit of the limits of ``whole`` is this many units of y
     rows: IntArray,  # the rows to fit on: the models learn nothing from the others
 ) -> Iterator[LinearFit]:
     """Yield one model for each share of the limits in ``SHARES``, from small shares to 1.
@@ -91,16 +91,13 @@ def _solved_exactly(problem: ConstrainedERM, factors: Sequence[float]) -> Iterat
     hessian = at.hessian(np.zeros(problem.n_constraints))[:p, :p]
     # A ridge that is tiny next to the Hessian, so that it has a Cholesky factor in any case.
     hessian[np.diag_indices(p)] += 1e-12 * float(np.trace(hessian))
-    back = inverse_factor(hessian)
+    gradient, back = at.gradient()[:p], inverse_factor(hessian)
     sides = _LinearSides.of(problem.constraint_rows.centers, at.constraints, at.jacobian()[:, :p])
     for factor in factors:
         least = sides.least(factor * problem.lower, factor * problem.upper)
         # Infinite, because the same prediction for all rows satisfies every limit on means: no
         # constraint has to be missed.
-        step = elastic_step(
-            hessian, at.gradient()[:p], sides.slopes, least, elastic=np.inf, back=back
-        )
-        yield step.d
+        yield elastic_step(hessian, gradient, sides.slopes, least, elastic=np.inf, back=back).d
 
 
 class _LinearSides(NamedTuple):
