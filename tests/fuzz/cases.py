@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import (
 
 from skfair import metrics, model_selection
 from skfair.classification import ConstrainedERMClassifier
+from skfair.metrics.reports import Report
 from skfair.regression import ConstrainedERMRegressor
 from tests.families import by_families
 from tests.fuzz import parameters
@@ -38,7 +39,6 @@ SCORER = type(metrics.get_scorer("balance_score"))
 EXEMPT = {
     "skfair.show_versions": "takes nothing",
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
-    "skfair.metrics.Report": "made and used by group_report and fairness_report",
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
     "skfair.export.to_onnx": "reads fitted models only",
     "skfair.report.Audit": "made and used by audit",
@@ -129,7 +129,7 @@ def plain_case(draw, name: str, function: Callable) -> Case:
 
 def used(result, sample):
     """What is public of a result is called too."""
-    if isinstance(result, metrics.Report):
+    if isinstance(result, Report):
         result.compact()
         result.to_html()
     elif isinstance(result, SCORER):
@@ -277,6 +277,8 @@ def owner_of(component: type) -> type:
         if component in [registry[name] for name in registry]:
             return owner
     tasks = getattr(component, "tasks", ["classification"])
+    if isinstance(tasks, property):  # they follow from a parameter
+        tasks = component().tasks
     return ConstrainedERMClassifier if "classification" in tasks else ConstrainedERMRegressor
 
 

@@ -16,7 +16,9 @@ from tests.solvers import contract
 from tests.solvers.contract import Answer, Case, Run, Subject
 
 # Subgradient methods end within their eps of the answer; with steps of a fixed length, around it.
-TOLERANCE = 0.04
+TOLERANCE = 0.02
+# Theirs are two: where rows are few they end up to .026 above it.
+WIDER = {"dc_penalty": 0.03, "idca_stochastic": 0.03}
 OPTIONS = {
     "idca": {"n_inner": 600, "eps": 4e-3},
     "dc_ssg": {"eps": 4e-3},
@@ -93,7 +95,7 @@ def subject_of(name):
         assert result.multipliers.shape == (case.problem.n_constraints,)
         return Run(result, answer_of(case.problem, result.theta))
 
-    return Subject(name, run, case_of, TOLERANCE, few=2 if name in STEPS else 20)
+    return Subject(name, run, case_of, WIDER.get(name, TOLERANCE), few=2 if name in STEPS else 20)
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
