@@ -340,7 +340,7 @@ def _new_rows(
     reading = {name: getattr(options, name) for name in ("decimal", "encoding")}
     stated = {name: value for name, value in reading.items() if value is not None}
     of_rows = argparse.Namespace(**vars(fitted) | stated)
-    of_rows.target = of_rows.before = of_rows.person = of_rows.score = None
+    of_rows.target = of_rows.before = of_rows.units = of_rows.score = None
     of_rows.drop_missing = []
     names = tuple(sample.rows["X"].columns)
     table = table_of(of_rows, options.file)

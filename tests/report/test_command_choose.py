@@ -384,6 +384,15 @@ def test_the_chosen_limit_is_put_into_force_and_its_gate_passes(decide, tmp_path
     assert main(shlex.split(check)) == 0
 
 
+def test_new_rows_need_no_column_of_units(decide):
+    """Whose rows belong together mattered to the fit alone."""
+    rows, new = (lenders(seed, apart=0.1) for seed in (1, 2))
+    rows = rows.assign(person=np.arange(len(rows)) // 2)
+    applicants = new.drop(columns=["paid", "granted", "sex"])
+    decided = decide(1, applicants, "--units", "person", rows=rows, limits="0.3")
+    assert set(decided["decision"]) == {"granted", "refused"}
+
+
 def test_a_memo_decides_only_with_the_file_that_it_was_made_of(decide, tmp_path, capsys):
     rows = lenders()
     changed = rows.assign(paid=rows["paid"].replace({"yes": "no", "no": "yes"}))
