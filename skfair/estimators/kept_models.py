@@ -4,7 +4,9 @@ A function that makes many such fits (a path over limits, for example) puts them
 keeping_models():``. In this block the functions that :func:`fitted_once` and :func:`read_once`
 decorate (in :mod:`skfair.estimators.wrapped_scores`) do nothing twice; outside of it they are
 as if not decorated. The key is a hash of all arguments, so the results are those of separate fits
-to the last bit.
+to the last bit, if models that draw random numbers have a seed. Without one, fits that differ by
+their limit have the same draws. What pickle cannot read, such as a lambda in a pipeline, has no
+hash: then each fit is made anew.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from pickle import PicklingError
 from typing import Any, ParamSpec, TypeVar
 
 import joblib
@@ -45,12 +48,22 @@ def fitted_once(fit: Callable[P, Fitted]) -> Callable[P, Fitted]:
         kept = _kept.get()
         if kept is None:
             return fit(*args, **kwargs)
-        key = joblib.hash((args, kwargs))
+        key = _hash_of(args, kwargs)
+        if key is None:
+            return fit(*args, **kwargs)
         if key not in kept:
             kept[key] = fit(*args, **kwargs)
         return tuple(map(copy, kept[key]))  # type: ignore[return-value]  # a caller may change them
 
     return found
+
+
+def _hash_of(*values: Any) -> str | None:
+    """Return a hash of all values, or None if pickle cannot read one of them."""
+    try:
+        return str(joblib.hash(values))
+    except (PicklingError, AttributeError, TypeError):  # it raises any of them
+        return None
 
 
 def read_once(
@@ -65,7 +78,10 @@ def read_once(
             return read(models, X, classes)
         # Models are told apart by their id, which is faster than a hash of them. They are kept with
         # the values, so that no other model gets the same id in the meantime.
-        key = f"{[id(model) for model in models]} {joblib.hash((X, classes))}"
+        of_rows = _hash_of(X, classes)
+        if of_rows is None:
+            return read(models, X, classes)
+        key = f"{[id(model) for model in models]} {of_rows}"
         if key not in kept:
             kept[key] = [*models], read(models, X, classes)
         return copy(kept[key][1])

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
@@ -436,3 +437,21 @@ def test_a_page_where_audits_are_not_installed_is_refused_in_a_sentence(monkeypa
         ImportError, match=r"^to_html makes a page of audits, a part .* installed\.$"
     ):
         path.to_html(X=np.zeros((2, 1)), y=[0, 1], sensitive_features=["f", "m"])
+
+
+def test_models_that_cannot_be_pickled_have_a_path():
+    """A step of a lambda has no hash, so each fit is made anew."""
+    rng = generator(0)
+    groups = rng.choice(["f", "m"], 200)
+    X = rng.normal(size=(200, 3)) + (groups == "m")[:, None]
+    y = (X[:, 0] + rng.normal(size=200) > 0.5).astype(int)
+    paths = []
+    for function in (None, lambda rows: rows):
+        inner = make_pipeline(FunctionTransformer(function), LogisticRegression())
+        model = FairDecisionClassifier(inner, cv=3, random_state=0)
+        given = {"max_disparities": [0.9, 0.2], "sensitive_features": groups}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that limits move many decisions
+            paths.append(fairness_path(model, X, y, **given))
+    for one, other in zip(*(path.estimators for path in paths), strict=True):
+        assert np.array_equal(one.train_predictions_, other.train_predictions_)
