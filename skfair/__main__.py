@@ -52,8 +52,8 @@ _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
     "control_features": "control",
     "sensitive_features": "sensitive",
 }
-# What may be the name of an argument, not in quotation marks: with "_" or from this list, perhaps
-# followed by "=".
+# A word is taken for the name of an argument if it has a "_" or is in this list, and is not in
+# quotation marks. A "=" may follow it.
 _ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
 

@@ -27,8 +27,8 @@ _N_NEWTON, _LONGEST = 20, 0.3
 # A temperature ends when a step lowers the minimised sum by less than _ENOUGH, or would, or has
 # been shortened to less than the part _SHORTEST of itself.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# What is wanted of a sum: its target, its standard error, the ridge factor of the unknown with the
-# same number, and how far off the target it may be at no cost.
+# Each sum has a target, a standard error, a ridge factor (of the unknown with the same number), and
+# a distance from the target that costs nothing.
 WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "tolerance")])
 
 

@@ -27,8 +27,7 @@ from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.estimators.certificate import NOT_LAZY, Certified, check_no_floors
-from skfair.estimators.certified.judges import split_and_fits
-from skfair.estimators.certified.refits import Judgement, certified_refit
+from skfair.estimators.certified.refits import Judgement, certified_refit, split_and_fits
 from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.erm.report import ConstrainedERMBase
 from skfair.estimators.erm.settings import Settings

@@ -44,8 +44,8 @@ def size_limits(
         low, high = row * np.floor(low / row), row * np.ceil(high / row)
     elif smallest_weight == row:
         low, high = row * np.ceil(np.round(low / row, 6)), row * np.floor(np.round(high / row, 6))
-    # What contradictions are looked for in: the cluster with the smallest upper bound, the size of
-    # the largest attribute whose balance is limited, and the cluster k whose bounds cross most.
+    # Bounds can contradict each other in the cluster with the smallest upper bound, in the limited
+    # attribute of most groups, and in the cluster k whose own bounds cross most.
     betas, tightest = constraints.min_balances, int(high.argmin())
     n_groups = 0 if betas is None else int(np.diff(groups.offsets)[betas > 0].max(initial=0))
     k, rounding, most = int((low - high).argmax()), SUM_ROUNDING * total, high[tightest]

@@ -17,8 +17,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.estimators.certificate import Certificate, Certified
-from skfair.estimators.certified.judges import one_limit, split_and_fits
-from skfair.estimators.certified.refits import Judgement, certified_refit
+from skfair.estimators.certified.refits import Judgement, certified_refit, one_limit, split_and_fits
 from skfair.groups.attributes import take_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData

@@ -5,7 +5,7 @@
 - "cross": linear models are fitted on folds, each is tested on its own fold, and their mean is
   returned (:mod:`skfair.estimators.certified.linear_folds`).
 - "split": the estimator is refitted on one part of the rows and tested on the other
-  (:func:`skfair.estimators.certified.judges.split_and_fits`).
+  (:func:`skfair.estimators.certified.refits.split_and_fits`).
 
 In both, :func:`_certified` brings the judge for the walk over models under rising limits.
 """
@@ -19,9 +19,15 @@ import numpy as np
 
 from skfair.constraints.base import Constraint
 from skfair.estimators.certificate import Certificate, Certified
-from skfair.estimators.certified.judges import one_limit, split_and_fits
 from skfair.estimators.certified.linear_folds import linear_refits, mean_model
-from skfair.estimators.certified.refits import HeldOut, Judgement, certified_refit, in_folds
+from skfair.estimators.certified.refits import (
+    HeldOut,
+    Judgement,
+    certified_refit,
+    in_folds,
+    one_limit,
+    split_and_fits,
+)
 from skfair.estimators.erm.bind import bind
 from skfair.estimators.erm.report import changes, disparities, own_scores
 from skfair.estimators.erm.task import Task

@@ -46,7 +46,7 @@ class PointsInPartitions(RepresentationProblem):
         weights: FloatArray | None = None,
     ) -> None:
         super().__init__(X, groups, constraints, n_clusters, weights)  # type: ignore[arg-type]
-        # What a partition has to know of the whole; the rest are arrays of its own rows (_Points).
+        # A partition has to know these of the whole. The rest are arrays of its own rows (_Points).
         names = "n_clusters", "membership", "total_weight", "units", "is_large"
         self._whole = {name: getattr(self, name) for name in names}
         self._whole |= {"n_whole": self.n_samples, "step_of_whole": self.step, "_scaled": None}

@@ -47,7 +47,7 @@ class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
     violation = np.inf  # of the constraints; infinite until it is known
-    # Of the constraints; None if the labels do not come from prices
+    # Multipliers of the constraints; None if the labels do not come from prices
     multipliers: FloatArray | None = None
 
     def __init__(

@@ -6,6 +6,7 @@ found first that satisfy all limits are next to constant. So repair weighs viola
 utility: it takes a random step of the offsets, searches along every line exactly, and drops what is
 worse after penalties. The same is done where decisions without the group lose much utility. The
 offsets of few rows in three or more groups are also moved at random (:func:`repair_at_random`).
+:mod:`skfair.enforcement.decisions.search` calls both, after its own search.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
         if current.verdict.is_feasible or used > _EVALUATED_ROWS:
             break
         missed = current.verdict_of(replace(strict, penalty=1.0)).penalty or 0.0
-        # The penalty is at least 1, or half the accuracy lost by the best feasible point.
+        # The penalty of a unit that is missed is half of what the best feasible decisions lose for
+        # each unit that the current ones miss, and at least 1.
         lost = 0.5 * max(current.verdict.merit - known, 0.0)
         penalised = replace(strict, penalty=max(lost / missed, 1.0))
         step = np.zeros_like(current.offsets)
@@ -81,9 +83,11 @@ def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
 def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
     """Return better decisions by random moves, or the given ones.
 
+    It is for two classes, of which the offsets of the second one move, and for groups that are
+    estimated, of several attributes or within strata: one known attribute is searched exactly.
     Where limits are tighter than what chance does to few rows, soft offsets rise and rise. Moves go
-    on from the decisions without constraints, which miss little, and from the best ones found.
-    With four groups they gain .004 to .006 of accuracy on new rows (COMPAS, demographic parity and
+    on from the decisions without constraints, which miss little, and from the best ones found. With
+    four groups they gain .004 to .006 of accuracy on new rows (COMPAS, demographic parity and
     equalized odds, 6 splits; standard error .002). The best of many is in part best by chance, so a
     gain counts only if it is larger than half a standard error of accuracy. Two groups are not
     moved if their limits are satisfied: on new rows the disparities grew by more than was gained
@@ -91,12 +95,14 @@ def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
     """
     chance = 1 / np.sqrt(search.kinds.size)
     lost = search.free.verdict.merit - best.verdict.merit
+    # Two groups of one attribute.
     is_pair = search.features.n_groups == 2 == search.features.everyone.size
     if search.kinds.size > _FEW or (best.verdict.is_feasible and (is_pair or lost <= chance)):
         return best
+    half_an_error = chance / 4  # the standard error of an accuracy is at most chance / 2
     for k in range(2):
         start = best if k else search.candidate(search.free.offsets)
-        best = _better(_random_moves(search, start, np.random.RandomState(k)), best, chance / 4)
+        best = _better(_random_moves(search, start, np.random.RandomState(k)), best, half_an_error)
     return best
 
 
@@ -107,7 +113,10 @@ def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
 
 
 def _random_moves(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
-    """Move offsets at random as long as that loses nothing; the offset follows each move."""
+    """Move the offsets of groups at random as long as that loses nothing.
+
+    After each move the offset that all rows have in common is searched anew.
+    """
     steep, goal = _STEEP * float(np.ptp(search.strict.utility)), search.free.verdict.merit
 
     def missed(candidate: Candidate) -> float:

@@ -12,7 +12,8 @@ A family calls, in this order:
 1. :func:`in_parts` or :func:`in_folds` to split the rows into those of the fit and those that
    judge, which :class:`HeldOut` holds. Linear regressors use folds, so that all rows judge.
 2. :func:`refits` for the models, one after the other. (Folds of linear regressors have
-   :func:`skfair.estimators.certified.linear_folds.linear_refits`.)
+   :func:`skfair.estimators.certified.linear_folds.linear_refits`.) :func:`split_and_fits` makes
+   these two steps at once, for rows in two parts.
 3. :func:`certified_refit`, with its own ``judge(models) -> Judgement``, for the fitted attributes.
 """
 
@@ -26,12 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint, have_own_limits
 from skfair.estimators.certificate import SHARES, Certified
-from skfair.estimators.wrapped_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split, make_splits
+from skfair.estimators.wrapped_scores import (
+    FEW_ROWS,
+    FOLDS,
+    FOLDS_OF_FEW,
+    Split,
+    as_rows,
+    make_splits,
+)
 from skfair.groups.attributes import take_rows
 from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
@@ -148,6 +156,34 @@ def refits(
         with unwanted(UserWarning):  # about limits that are missed on these rows
             model.fit(X, y, **own)
         yield [model]
+
+
+def split_and_fits(
+    estimator: Certified,
+    X: Any,  # as it was passed: the models are clones of the estimator, and read it themselves
+    data: TrainingData,
+    kinds: IntArray,  # (n_samples,): group and class of each row, as one number; each is split
+    metadata: Any,  # groups, strata and weights, as the user passed them
+    seed: Seed,
+) -> tuple[HeldOut, Iterator[list[Any]]]:
+    """Return the rows, split for fit and test, and an iterator of models under rising limits.
+
+    Each model is fitted when the iterator is asked for it.
+    """
+    rows, y = indexable(as_rows(X), data.y)
+    fitted, judging = in_parts(kinds, seed, estimator._certificate().share, data.units)
+    held_out = HeldOut(rows, y, [(fitted, data.groups.known(judging))], data.units)
+    return held_out, refits(estimator, held_out, metadata)
+
+
+def one_limit(limit: Any) -> float:
+    """Return ``max_disparity`` as a number; raise if it is a dict of limits of attributes."""
+    if isinstance(limit, Mapping):
+        raise ValueError(
+            "certificate= needs one max_disparity for all attributes here, got "
+            f"{limit!r}. Use the smallest one."
+        )
+    return float(limit)
 
 
 def scaled_limits(value: Any, share: float) -> Any:

@@ -1,7 +1,8 @@
 """The soft assignments of the variational method, and the bound updates that lower its objective.
 
-``Variational.run`` makes a :class:`SoftAssignment`, and in each iteration calls ``update`` for the
-assignments s_ik, then ``means`` and ``measure`` for the centres. The symbols m, n_kj, u_j and L_j
+``Variational.run`` makes a :class:`SoftAssignment` and calls ``measure`` and ``start`` for the
+first centres. In each iteration it calls ``update`` for the assignments s_ik, then ``means`` and
+``measure`` for the centres. ``slopes`` are the prices of the fit. The symbols m, n_kj, u_j and L_j
 and the derivation of the bound are in ``variational.py``.
 """
 
@@ -57,6 +58,13 @@ class SoftAssignment:
             for rows in gen_batches(n, max(1, NUMBERS // n_clusters))
         ]
 
+        # Weight of the assigned rows of each group (row) and cluster, n_kj: now, and after the
+        # update that is tried.
+        self.counts = self.next_counts = np.zeros((n_groups, n_clusters))
+        # How far the update moves the rows of each group: the sum of m_i KL(s'_i | s_i).
+        self.divergences = np.zeros(n_groups)
+        self.cost = self.next_cost = 0.0  # of k-means at the assignments
+
     def measure(self, centers: FloatArray) -> None:
         """Compute the distances to the centres and the cost that they make."""
         self.cost = 0.0
@@ -88,6 +96,8 @@ class SoftAssignment:
             slopes, constants = self.slopes(), self._pull().max(axis=1)
             while True:
                 self._step(slopes, self.weight * self.factors * constants)
+                # The bound holds for group j if the sum over the clusters of u_j (t - 1 - log t)
+                # is at most L_j times its divergence, where t = n'_kj / n_kj.
                 ratios = self.next_counts / self.counts
                 growth = (self.target * (ratios - 1 - np.log(ratios))).sum(axis=1)
                 is_low = growth > self.factors * constants * self.divergences + LAST_DIGITS

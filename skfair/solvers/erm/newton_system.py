@@ -5,13 +5,16 @@ the active constraints. :class:`FactorisedSystem` makes the matrix and factorise
 :class:`ProductSystem` asks for products with it, two passes over the rows for each step of
 conjugate gradients: less work where columns are many and sparse, and no matrix to keep.
 
-Where M is not positive definite a multiple of the identity is added to the matrix. Near a solution,
-where it often is so only along the active constraints, a larger penalty weight is tried before: it
-does not change the joint step. Conjugate gradients need neither: where they meet a curvature that
-is not positive they end, and what they have found so far leads downhill.
+Where M is not positive definite, a multiple of the identity is added to the matrix. Near a
+solution M often lacks that only along the active constraints. There a larger penalty weight is
+tried first, which does not change the joint step. Conjugate gradients end where they meet a
+curvature that is not positive, and what they have found so far leads downhill. Only if the first
+curvature is not positive have they found nothing; then the identity is added here, too.
 
 The joint step of parameters and multipliers makes the active constraints, linearised, hold exactly:
-H d + J' delta = -gradient and J d = b - c.
+H d + J' delta = -gradient and J d = -missed, where missed = c - b is how far the constraints are
+from their bounds. :mod:`skfair.solvers.erm.al_newton` makes a system at each point and asks it for
+steps.
 """
 
 from __future__ import annotations
@@ -100,6 +103,7 @@ class FactorisedSystem(NewtonSystem):
             return d, self.nu
         pulled = self._solve(self.jacobian.T)  # M^-1 J'
         try:
+            # M d = H d - rho J' missed, because J d = -missed: so delta = change - rho missed.
             change = np.linalg.solve(self.jacobian @ pulled, missed + self.jacobian @ d)
         except np.linalg.LinAlgError:
             return None
@@ -174,7 +178,8 @@ class ProductSystem(NewtonSystem):
         change = np.zeros(self.active.size)
 
         def projected(r: FloatArray) -> FloatArray:
-            # What multipliers take up leaves the residual at once: else its rounding remains.
+            # The part of the residual along the rows of J belongs to the multipliers. It is moved
+            # from r to ``change`` at once, because its rounding would remain in r otherwise.
             part = across @ (back @ r)
             r -= part @ J
             np.add(change, part, out=change)

@@ -21,7 +21,7 @@ from skfair.utils.text import did_you_mean
 _UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
 # Names for which ``n_neighbors`` of the estimator is not used: the field of the class is None.
 _UNLINKED = ("nystroem", "precomputed")
-# What users pass: a name, a function of two rows, or an object.
+# Users pass the name of an affinity, a function of two rows, or an object.
 Choice: TypeAlias = str | KernelFunction | Affinity
 
 
