@@ -33,6 +33,7 @@ from skfair.classification import (
 )
 from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
+from skfair.estimators.probability_corrections import LEAST
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils.onnx_kinds import (
     Kind,
@@ -141,6 +142,10 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """
     of_models, decider = iter(inputs), model._decider
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
+    if decider.corrections is not None:  # of all rows: models that need groups are refused
+        slopes, offsets = decider.corrections.slopes[0], decider.corrections.offsets[0]
+        logs = ops("Log", ops("Max", chances, np.full(1, LEAST)))
+        chances = ops("Softmax", ops("Add", ops("MatMul", logs, slopes), offsets), axis=1)
     margins = ops("MatMul", chances, np.float64(decider.utility))
     if decider.offsets.any():
         margins = ops("Sub", margins, _expected_offsets(decider, chances, of_models, ops))

@@ -178,6 +178,24 @@ def test_a_budget_without_limits_between_groups_is_in_the_graph(groups):
     assert np.array_equal(run(to_onnx(model, X), X)["label"], model.predict(X))
 
 
+@pytest.mark.parametrize("limit", [1.0, 0.05])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_corrected_probabilities_are_in_the_graph(n_classes, limit):
+    """Balanced weights give probabilities that are not the shares of the classes."""
+    X, _, sex = people(1500)
+    score = X[:, 0] + generator(0).logistic(size=len(X))
+    y = np.digitize(score, np.quantile(score, [0.8, 0.9][: n_classes - 1]))
+    inner = LogisticRegression(class_weight="balanced")
+    options = {"max_disparity": limit, "objective": "balanced_accuracy"} if n_classes == 2 else {}
+    model = clone(BLIND).set_params(estimator=inner, **options).fit(X, y, sensitive_features=sex)
+    assert model._decider.corrections is not None
+    found = run(to_onnx(model, X), X)
+    assert (found["label"] == model.predict(X)).mean() > 0.99
+    if n_classes == 2:
+        lead = found["margins"][:, 1] - found["margins"][:, 0]
+        np.testing.assert_allclose(lead, model.decision_function(X), atol=rounding(model))
+
+
 def test_classes_that_the_models_of_groups_find_impossible_are_in_the_graph():
     X, y, sex = people()
     X = (np.round(4 * X) / 4).astype(np.float32)

@@ -31,8 +31,8 @@ from skfair.enforcement.decisions.shares import (
     with_ties_broken,
 )
 from skfair.estimators.decisions.bind import LabelledRows
-from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.group_probabilities import GroupModels
+from skfair.estimators.probability_corrections import ProbabilityCorrections
 from skfair.groups.attributes import CONTROL, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
@@ -57,7 +57,7 @@ class Decider:
     draws: Callable[[Any], FloatArray]
     group_models: GroupModels | None  # None if groups are known, or of no use
     tie_weight: float = 0.0  # c in v + c v log v, which replaces utility v and breaks ties
-    corrections: GroupCorrections | None = None  # of the probabilities
+    corrections: ProbabilityCorrections | None = None  # of the probabilities
     mixture: Mixture | None = None  # of several thresholds in a group; None if each has one
 
     @property

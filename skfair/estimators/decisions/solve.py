@@ -39,7 +39,6 @@ from skfair.estimators.decisions.bind import Before, DecisionProblem, clash
 from skfair.estimators.decisions.distinct_rows import DistinctRows
 from skfair.estimators.decisions.fits import ClassFits
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.group_corrections import GroupCorrections, fit_corrections
 from skfair.estimators.limits import (
     below_one_person,
     disparity_attributes,
@@ -51,6 +50,7 @@ from skfair.estimators.limits import (
     warn_of_changes,
 )
 from skfair.estimators.objective import utility_at
+from skfair.estimators.probability_corrections import ProbabilityCorrections, fit_corrections
 from skfair.estimators.wrapped_estimator import read_parts
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
@@ -119,7 +119,7 @@ def search(
 
 def _corrected(
     problem: DecisionProblem, chances: FloatArray
-) -> tuple[GroupCorrections | None, FloatArray]:
+) -> tuple[ProbabilityCorrections | None, FloatArray]:
     """Return corrections of probabilities (None if not needed) and the corrected probabilities.
 
     They are fitted within each group if decisions may use the group, otherwise to all rows.

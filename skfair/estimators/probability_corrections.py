@@ -22,7 +22,7 @@ from scipy.special import softmax
 from skfair._typing import FloatArray, IntArray
 
 # Smaller probabilities are raised to this before their logarithm is taken.
-_LEAST = 1e-4
+LEAST = 1e-4
 # A correction is fitted to at most this many rows of a group.
 _MOST_ROWS = 3_000
 # Standard deviation of the normal prior of the coefficients, around those that change nothing.
@@ -30,7 +30,7 @@ _SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class GroupCorrections:
+class ProbabilityCorrections:
     """New probabilities softmax(log(p) @ slopes + offsets) of p, for each group that needs it."""
 
     groups: IntArray  # numbers of the groups that are corrected; only 0 if all rows are
@@ -85,7 +85,7 @@ def fit_corrections(
     n_groups: int,
     weights: FloatArray,
     rng: np.random.RandomState,  # draws the rows of large groups
-) -> GroupCorrections | None:
+) -> ProbabilityCorrections | None:
     """Fit the corrections by penalised likelihood; return None if they are not needed.
 
     They are needed if the log likelihood of one group gains more than half the number of
@@ -111,7 +111,9 @@ def fit_corrections(
         return None
     tables = np.array(of_groups).reshape(-1, n_classes + 1, n_classes)
     numbers_of_groups = np.array(numbers, dtype=np.int64)
-    return GroupCorrections(numbers_of_groups, groups is not None, tables[:, :-1], tables[:, -1])
+    return ProbabilityCorrections(
+        numbers_of_groups, groups is not None, tables[:, :-1], tables[:, -1]
+    )
 
 
 def _fitted(
@@ -144,4 +146,4 @@ def _fitted(
 
 
 def _logs(chances: FloatArray) -> FloatArray:
-    return np.asarray(np.log(np.maximum(chances, _LEAST)))
+    return np.asarray(np.log(np.maximum(chances, LEAST)))

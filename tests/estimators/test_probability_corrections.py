@@ -1,4 +1,4 @@
-"""Probabilities of several classes that are corrected within known groups, and tied rows."""
+"""Corrected probabilities of classes, for all rows or within known groups, and tied rows."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skfair.classification import FairDecisionClassifier
-from skfair.estimators.group_corrections import GroupCorrections, fit_corrections
+from skfair.estimators.probability_corrections import ProbabilityCorrections, fit_corrections
 from skfair.metrics import equalized_odds_difference
 from tests.naive.decisions import best_random_decisions
 from tests.seeds import generator
@@ -59,7 +59,7 @@ def test_good_probabilities_stay_as_they_are():
 
 def test_rows_of_unknown_groups_are_not_corrected():
     chances = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]])
-    found = GroupCorrections(np.array([0]), True, np.zeros((1, 3, 3)), np.zeros((1, 3)))
+    found = ProbabilityCorrections(np.array([0]), True, np.zeros((1, 3, 3)), np.zeros((1, 3)))
     assert np.allclose(found(chances, np.array([0, -1])), [[1 / 3] * 3, [0.2, 0.3, 0.5]])
     assert (found(chances, None) == chances).all()
     of_all = replace(found, is_by_group=False)
