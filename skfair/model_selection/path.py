@@ -377,8 +377,8 @@ def fairness_path(
     """Fit an estimator under several limits to show the trade-off between score and disparity.
 
     The models are those of separate fits. What a limit does not change is computed once: the models
-    that an estimator fits on its folds and for the groups, and their predictions. A path around
-    boosted trees takes about twice the time of one fit for it.
+    that an estimator fits on its folds and for the groups, and their predictions. Around boosted
+    trees a path of nine limits takes two to five times as long as one fit.
 
     Parameters
     ----------
