@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
@@ -283,6 +284,11 @@ class StrictEvaluation:
         expected = self.chances @ self.utility
         return np.asarray(values + self._share_expected * (expected - values))
 
+    @cached_property
+    def _value_columns(self) -> FloatArray:
+        """``values`` by class, (n_classes, n_samples), in the order in which scans read them."""
+        return np.ascontiguousarray(self.values.T)
+
     def utility_of(self, predicted: IntArray) -> float:
         """Return the mean utility of the decision about every row."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])
@@ -312,7 +318,7 @@ class StrictEvaluation:
 
     def scan(
         self,
-        rows: IntArray,  # (n,): the rows whose decision depends on the cutoff
+        rows: IntArray,  # (n,): in rising order, those whose decision depends on the cutoff
         label: int,  # the class that those of them above the cutoff get
         others: IntArray,  # (n,): the class that each of them gets below the cutoff
         points: FloatArray,  # (n,): the numbers that are compared with the cutoff
@@ -331,21 +337,35 @@ class StrictEvaluation:
         ordered = points[order]
         gaps = ordered[:-1] - ordered[1:]
         least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
-        rates, before, means = self.rates, now.predicted[rows], []
-        weights, of_others = self.weights[rows], self.values[rows, others]
-        gains = weights * (self.values[rows, label] - of_others)
+        rates, means = self.rates, []
+        is_all = rows.size == self.weights.size
+
+        def of_rows(of_all: NDArray[Any]) -> NDArray[Any]:
+            return of_all if is_all else np.take(of_all, rows, axis=-1)
+
+        before, weights = of_rows(now.predicted), of_rows(self.weights)
+        of_class, below = of_rows(self._value_columns), others
+        if self.n_classes == 2:  # one number for all rows, in place of an array, saves time
+            below = np.int64(1 - label)
+            of_below = of_class[below]
+            of_before = np.where(before == label, of_class[label], of_below)
+        else:
+            places = np.arange(rows.size)
+            of_below, of_before = of_class[others, places], of_class[before, places]
+        gains = weights * (of_class[label] - of_below)
         # Summed row by row, not by a product: the last digit of this sum decides which decisions
         # searches without the group find.
-        changed = np.cumsum(weights * (of_others - self.values[rows, before]))
+        changed = np.cumsum(weights * (of_below - of_before))
         utility = now.verdict.merit + float(changed[-1] if rows.size else 0.0)
-        cells, steps = (np.take(of_rows, rows, axis=1) for of_rows in (rates.cells, rates.steps))
+        cells, single = of_rows(rates.cells), of_rows(rates.steps)
+        steps = np.empty_like(single)
         for k, (selecting, mean) in enumerate(zip(rates.selecting, now.means, strict=True)):
             # A row is selected if its decision is the ``chosen`` class.
-            chosen = rates.classes[rows] if selecting == TRUE_CLASS else selecting
-            added = steps[k] * (others == chosen)
-            changes = added - steps[k] * (before == chosen)
+            chosen = of_rows(rates.classes) if selecting == TRUE_CLASS else selecting
+            added = single[k] * (below == chosen)
+            changes = added - single[k] * (before == chosen)
             means.append(mean + np.bincount(cells[k], changes, mean.size))
-            steps[k] = steps[k] * (label == chosen) - added
+            steps[k] = single[k] * (label == chosen) - added
         entries = SortedRows(order, gaps > least, gains, cells, steps)
         return LineScan(*rates.table.scan(entries, means, utility, self.penalty), entries, means)
 
