@@ -32,7 +32,37 @@ _kept: ContextVar[dict[str, Any] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def keeping_models() -> Iterator[None]:
-    """Keep the models that are fitted inside, until the end of the outermost of these blocks."""
+    """Keep the models of folds and groups that are fitted inside, for fits that need them again.
+
+    Fits that differ by their limit alone have most of their work in common: the models that
+    decisions are made from. Inside of this block they are fitted once. The results are those of
+    separate fits. The models are dropped at the end of the block, or of the outermost one if blocks
+    are nested. :func:`~skfair.model_selection.fairness_path` needs no such block, because it keeps
+    models by itself.
+
+    Notes
+    -----
+    A search with several processes (``n_jobs``) fits in other processes, which this block does not
+    reach. Models without a ``random_state`` have the same draws under all limits.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skfair.classification import FairDecisionClassifier
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.model_selection import keeping_models
+    >>> loans = make_loans(600, random_state=0)
+    >>> X, sex = loans.data[["income", "age"]].fillna(0), loans.sensitive_features[["sex"]]
+    >>> model = FairDecisionClassifier(
+    ...     LogisticRegression(max_iter=1000), sensitive=["sex"], random_state=0
+    ... )
+    >>> search = GridSearchCV(model, {"max_disparity": [0.2, 0.1]}, cv=3)
+    >>> with keeping_models():
+    ...     search = search.fit(X.join(sex), loans.target)
+    >>> len(search.cv_results_["mean_test_score"])
+    2
+    """
     before = _kept.set({} if (kept := _kept.get()) is None else kept)
     try:
         yield

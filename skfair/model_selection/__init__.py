@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from skfair.estimators.kept_models import keeping_models
 from skfair.model_selection.path import FairnessPath as FairnessPath
 from skfair.model_selection.path import fairness_path
 from skfair.model_selection.search import best_within
@@ -14,6 +15,7 @@ if not TYPE_CHECKING:
 __all__ = [
     "best_within",
     "fairness_path",
+    "keeping_models",
     "StratifiedSensitiveKFold",
     "StratifiedSensitiveShuffleSplit",
 ]

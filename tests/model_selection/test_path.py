@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -25,7 +27,7 @@ from skfair.metrics import (
     mean_score_difference,
     predictive_parity_difference,
 )
-from skfair.model_selection import FairnessPath, fairness_path
+from skfair.model_selection import FairnessPath, fairness_path, keeping_models
 from tests import naive
 from tests.seeds import generator
 
@@ -455,3 +457,21 @@ def test_models_that_cannot_be_pickled_have_a_path():
             paths.append(fairness_path(model, X, y, **given))
     for one, other in zip(*(path.estimators for path in paths), strict=True):
         assert np.array_equal(one.train_predictions_, other.train_predictions_)
+
+
+def test_a_search_over_limits_fits_models_once_and_finds_the_same():
+    rng = generator(0)
+    groups = rng.choice(["f", "m"], 300)
+    X = rng.normal(size=(300, 3)) + (groups == "m")[:, None]
+    y = (X[:, 0] + rng.normal(size=300) > 0.5).astype(int)
+    model = FairDecisionClassifier(Counted(), cv=3, random_state=0)
+    results = {}
+    for name, block in (("alone", nullcontext()), ("kept", keeping_models())):
+        Counted.fits = 0
+        search = GridSearchCV(model, {"max_disparity": [0.9, 0.3, 0.1]}, cv=2)
+        with config_context(enable_metadata_routing=True), block, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that limits are loose
+            search.fit(X, y, sensitive_features=groups)
+        results[name] = Counted.fits, search.cv_results_["mean_test_score"].tolist()
+    assert results["alone"] == (21, results["kept"][1])  # three limits in two folds, and the best
+    assert results["kept"][0] == 9
