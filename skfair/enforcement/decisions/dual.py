@@ -1,16 +1,20 @@
-r"""Offsets that keep constraints in expectation: the dual of the best soft decisions.
+r"""Offsets that satisfy constraints in expectation: the dual problem of the best soft decisions.
 
-With expected utility V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for centres r
-between 0 and 1, the offsets ``L = C' lam`` minimise
+:class:`~skfair.enforcement.decisions.offsets.OffsetSearch` calls :func:`solve_dual` at falling
+temperatures T and gets multipliers. A *soft* decision gives row i to class c with the probability
+softmax((V - Phi L)_i / T)_c, for expected utilities V, shares Phi and offsets L (``shares.py``).
+The constraints are the lines l <= C vec(M) - Z r <= u of ``rows.py``, where M are the weights of
+the rows by feature and decision, and r are free centres between 0 and 1. With offsets
+L = C' lambda, the dual function
 
 .. math:: \sum_i w_i \, T \log \sum_c \exp((V - \Phi L)_{ic} / T)
           + u' \lambda^+ - l' \lambda^- + T \, 1' \log(1 + \exp(Z' \lambda / T))
 
-over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0, by L-BFGS-B of SciPy. A
-centre is a choice, too, of 0 or 1. One evaluation is a pass over the rows. Newton's method for
-known groups took as long in 117 searches between several groups or classes, at the same accuracy.
-With clusters, which have few multipliers, it takes two thirds of the time
-(:mod:`skfair.cluster.assignment.by_prices`).
+is minimised over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both parts at least 0, by
+L-BFGS-B of SciPy. The last term is the soft maximum of the choice r = 0 or r = 1. One evaluation is
+a pass over the rows. Newton's method for known groups took as long in 117 searches between several
+groups or classes, at the same accuracy. With clusters, which have few multipliers, it takes two
+thirds of the time (:mod:`skfair.cluster.assignment.by_prices`).
 """
 
 from __future__ import annotations
@@ -29,24 +33,24 @@ from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Fewest iterations for known groups. Estimated ones are less exact, and offsets that follow tight
-# limits on them closely lose more accuracy than offsets that are not found quite.
+# Known groups may take at least this many iterations. Estimated groups may not, because shares are
+# then less exact, and offsets that follow tight limits closely lose accuracy.
 _FEWEST_STEPS = 60
-# Limits that contradict each other have multipliers without end; in units of utility, which is at
-# most 1, larger ones only round the others away.
+# The largest multiplier. If limits contradict each other, multipliers grow without end. Utility is
+# at most 1, so larger multipliers would only round the other ones away.
 _LARGEST = 1e4
-# A step that gains less than this share of the value is the last, and one after which all slopes
-# that lead further are this small.
+# The search ends if a step gains less than this share of the value, or if all slopes that could
+# lead further are below the second number.
 _LEAST_GAIN, _SMALL_SLOPE = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class SoftRows:
-    """Rows of data as the dual sees them: expected utility, shares and weights."""
+    """Rows of data as the dual sees them."""
 
-    values: FloatArray
-    shares: Shares
-    weights: FloatArray
+    values: FloatArray  # (n_samples, n_classes): expected utility of each decision
+    shares: Shares  # (n_samples, n_features)
+    weights: FloatArray  # (n_samples,)
 
     @cached_property
     def _leads(self) -> FloatArray:
@@ -55,12 +59,14 @@ class SoftRows:
 
     @cached_property
     def totals(self) -> FloatArray:
+        """Expected weight of each feature."""
         return np.asarray(self.shares.T @ self.weights)
 
     def soft_table(self, offsets: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
+        """Return the first term of the dual function, and the table M of the soft decisions.
 
-        Offsets and table have the shape (n_features, n_classes).
+        ``offsets`` and the table have the shape (n_features, n_classes). The kernel ``soften``
+        replaces the leads of the other classes over the first by weights of soft decisions.
         """
         from skfair._kernels.decisions import soften
 
@@ -101,9 +107,9 @@ def solve_dual(
     max_iter: int,
 ) -> FloatArray:
     """Return the multipliers (n_rows,): positive at an upper bound, negative at a lower one."""
-    # Multipliers at upper bounds, then those at lower ones. They are in units of offsets: the
-    # largest effect of each row is 1. A rate of a cell that is expected to be empty depends on its
-    # centre only.
+    # The unknowns are lambda+ for finite upper bounds, then lambda- for finite lower ones. Lines
+    # are scaled to a largest effect of 1, which makes multipliers comparable. If the cell of a line
+    # is expected to be empty, its effects are 0 and only the centre is left.
     both = sparse.hstack([rows.matrix, -rows.centers], format="csr")
     scale = np.maximum(abs(both).max(axis=1).toarray().ravel(), ROUNDING)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
@@ -115,6 +121,7 @@ def solve_dual(
     shape = data.shares.shape[1], data.values.shape[1]
 
     def dual(point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the dual function and its gradient; ``pulls`` are Z' lambda / T."""
         charged, pulls = np.split(on_offsets @ point, [shape[0] * shape[1]])
         value, table = data.soft_table(charged.reshape(shape), temperature)
         pulls /= -temperature

@@ -1,8 +1,16 @@
-"""Search for decisions under objectives that are not linear in the decisions.
+"""Search for decisions under objectives that are not linear in the decisions, such as F1.
 
-A ratio of linear forms is largest where the numerator minus its value times the denominator is
-(Dinkelbach 1967), so a few searches with linear utility find it. Anything else is tried at levels:
-probabilities above which rows would be selected without constraints.
+``DecisionSearch`` in ``skfair/estimators/decisions/solve.py`` calls :func:`best_ratio` or
+:func:`best_of_levels` with a search that maximises a *linear* utility. Both call it a few times
+with different utilities, and return the best :class:`Solution`.
+
+- A ratio N(d) / D(d) of linear functions of the decisions d has the maximum r if the maximum of
+  N(d) - r D(d) is 0 (Dinkelbach 1967). So r is the ratio that the last search reached, until it
+  grows no more.
+- Other objectives have no such rule. Their linear utilities are given by a *level*: the probability
+  above which a row would be selected without constraints. Several levels are tried.
+
+:func:`best_level` finds the level from which both begin, without constraints.
 """
 
 from __future__ import annotations
@@ -16,19 +24,21 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.search import Solution
 from skfair.utils.rounding import ROUNDING
 
-# Ratios end when they grow by less, or after this many searches; 4 are usual.
+# The search of a ratio ends if it grows by less than this, or after this many linear searches. Four
+# of them are usual.
 _SETTLED, _MOST_RATIOS = 1e-7, 12
-# Levels are tried so far apart (in log-odds), this many on each side of the best one without
-# constraints; then, as often, two beside the best one at half the distance.
+# Distance of the levels in log-odds, and their number on each side of the first one. Afterwards the
+# distance is halved this many times, and two levels beside the best one are tried each time.
 _APART, _N_BESIDE = 0.6, 3
-# Cutoffs that are tried without constraints.
+# Number of levels that best_level tries, at most.
 _MOST_CUTS = 400
 
 
 def shares_of(class_shares: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:
-    """Return the shares of the rows (true class, decision).
+    """Return the weight of the rows of each true class that get each decision, as a table.
 
-    ``class_shares`` (n_samples, n_classes) says in which shares a row counts for each true class.
+    Its shape is (n_classes, n_classes): true class, decision. ``class_shares`` (n_samples,
+    n_classes) says to which part a row counts as each true class.
     """
     n = class_shares.shape[1]
     parts = weights[:, None] * class_shares
@@ -36,13 +46,13 @@ def shares_of(class_shares: FloatArray, weights: FloatArray, predicted: IntArray
 
 
 def best_level(
-    rank: Callable[[FloatArray], float],
-    scores: FloatArray,  # probability of the positive class
-    is_positive: FloatArray,  # 1 or 0, of each row
-    weights: FloatArray,
-    recall: float | None = None,  # the smallest one
+    rank: Callable[[FloatArray], float],  # objective of a table as shares_of returns it
+    scores: FloatArray,  # (n_samples,): probability of the positive class
+    is_positive: FloatArray,  # (n_samples,): 1 or 0
+    weights: FloatArray,  # (n_samples,)
+    recall: float | None = None,  # smallest recall that is accepted; None if any is
 ) -> float:
-    """Return the probability above which rows are best selected without constraints."""
+    """Return the level of largest objective, if all rows above it are selected."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [scores.size]])
@@ -69,11 +79,12 @@ def best_ratio(
     Parameters
     ----------
     search : callable
-        Searches the decisions of most utility; the merit of what it returns is the ratio.
+        Function that returns the decisions of largest utility. The merit of its result is the
+        ratio.
     utility : callable
-        Utility of decisions if the ratio is to be above a number.
+        Function that returns the linear utility N - r D for a number r.
     start : float
-        The number to begin with.
+        The number r to begin with.
 
     Returns
     -------
@@ -96,9 +107,10 @@ def best_ratio(
 def best_of_levels(
     search: Callable[[FloatArray], Solution], utility: Callable[[float], FloatArray], start: float
 ) -> Solution:
-    """Return the decisions with the largest objective of those at some levels, around a first one.
+    """Return the decisions with the largest objective of those found at some levels.
 
-    The parameters are those of :func:`best_ratio`.
+    The parameters are those of :func:`best_ratio`, except that ``utility`` gets a level, and that
+    ``start`` is the level around which the others lie.
     """
     best: Solution | None = None
     middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
@@ -109,7 +121,7 @@ def best_of_levels(
             solution = search(utility(float(expit(place))))
             if best is None or solution.verdict.is_better_than(best.verdict):
                 best, middle = solution, place
-            # The utility does not change whether any decisions are within the limits.
+            # If one search finds nothing within the limits, another utility will not help.
             if not best.verdict.is_feasible:
                 return best
         apart /= 2

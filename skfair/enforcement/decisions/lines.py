@@ -1,4 +1,14 @@
-"""Exact line searches: an offset moves, and every cutoff at which decisions change is evaluated."""
+"""Exact line searches: one offset moves, and every value at which a decision changes is evaluated.
+
+A *line* is a class and some features (``shares.py``): the offset of the class moves by the same
+amount at these features, and all other offsets stay. Along a line each row changes its decision
+once, at the point where the margin of the class passes the best other margin. So the rows are
+sorted by these points, and :meth:`StrictEvaluation.scan` evaluates all cutoffs between them.
+
+The searches of ``offsets.py`` and ``repair.py`` hold a :class:`Candidate` (offsets with their
+decisions and verdict), and call :meth:`Candidate.exchange` for one line, or :func:`exchange` for
+all lines in turn.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +23,10 @@ from skfair.enforcement.decisions.shares import Shares, along, by_column, margin
 from skfair.enforcement.strict_evaluation import Decisions, StrictEvaluation, Verdict, shift_at
 from skfair.utils.rounding import ROUNDING
 
-# Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
+# A line search sorts this many rows at most, those that change their decisions first. The first
+# number applies when the limits are satisfied, the second one before.
 NEAR, MOST_SORTED = 4_000, 40_000
-# The cost of visiting a row of a line, in units of sorting and evaluating one.
+# Cost of computing the point of a row, if sorting and evaluating a row costs 1.
 _VISITED = 0.1
 
 
@@ -33,7 +44,7 @@ class Candidate:
     offsets : ndarray of shape (n_features, n_classes)
         The offsets.
     columns : Shares, default=None
-        The shares by column, if they are known.
+        The shares as :func:`by_column` returns them. If None, they are computed.
     """
 
     def __init__(
@@ -61,7 +72,7 @@ class Candidate:
         return self.decisions.verdict
 
     def at(self, offsets: FloatArray, strict: StrictEvaluation | None = None) -> Candidate:
-        """Return other offsets for the same rows, perhaps under other limits or penalties."""
+        """Return the candidate with other offsets, and with other limits or penalties if given."""
         return Candidate(strict or self.strict, self.values, self.shares, offsets, self.columns)
 
     def verdict_of(self, strict: StrictEvaluation) -> Verdict:
@@ -69,21 +80,21 @@ class Candidate:
         return strict.verdict(self.decisions.means, self.verdict.merit)
 
     def exchange(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
-        """Exchange decisions for a class with others by its best offset at some features.
+        """Move to the best offset along a line, in place, if the verdict becomes better.
 
         Parameters
         ----------
         label : int
-            The class.
+            The class whose offset moves.
         which : ndarray
-            The features.
+            The features at which it moves.
         n_near : int
-            Only cutoffs among the nearest rows, this many of them, are tried.
+            Only this many rows, those whose decisions change first, may change them.
 
         Returns
         -------
         cost : float
-            Rows that were evaluated.
+            Cost of the search, in units of sorting and evaluating one row.
         """
         rows, direction = along(self.columns, which)
         others, points = passing_points(self.margins, rows, direction, label)
@@ -115,9 +126,10 @@ class Candidate:
 def passing_points(
     margins: FloatArray, rows: IntArray, direction: FloatArray, label: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the best other class of some rows, and how far the offset of a class may rise.
+    """Return the best other class of some rows, and how far the offset of ``label`` may rise.
 
-    That is the lead of the class over the other one, per unit of offset.
+    If margins are M_ic and direction is a_i, this is (M_i,label - max of the other M_ic) / a_i: the
+    row gets ``label`` as long as the offset rises by less.
     """
     classes = [c for c in range(margins.shape[1]) if c != label]
     others, best = np.full(rows.size, classes[0]), margins[:, classes[0]][rows]
@@ -129,7 +141,7 @@ def passing_points(
 
 
 def decided(margins: FloatArray) -> IntArray:
-    """Return the class of the largest margin, the first one of equals."""
+    """Return the class with the largest margin of each row; of equal ones the first."""
     if margins.shape[1] == 2:
         return (margins[:, 1] > margins[:, 0]).astype(np.int64)
     return np.asarray(margins.argmax(axis=1))
@@ -140,16 +152,16 @@ def offset_classes(strict: StrictEvaluation) -> range:
     return range(1, 2) if strict.n_classes == 2 else range(strict.n_classes)
 
 
-def offsets(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
-    """Yield the lines along which all rows pay the same for a class."""
+def common_lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
+    """Yield the lines along which the offset of a class moves equally for all rows."""
     everybody = features.of(features.everyone)
     for label in offset_classes(strict):
         yield label, everybody
 
 
 def lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
-    """Yield lines: all rows, then each group, then each group, stratum and true class."""
-    yield from offsets(strict, features)
+    """Yield all lines: those of all rows, of each group, then of each single feature."""
+    yield from common_lines(strict, features)
     for label in offset_classes(strict):
         for group in features.groups:
             yield label, features.of(np.array([group]))
@@ -159,17 +171,18 @@ def lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, I
 
 
 def exchange(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
-    """Search along every line in turn, until no line gains or ``max_rows`` were evaluated.
+    """Return the candidate after a search along every line in turn, ``n_sweeps`` times.
 
-    While limits are violated, four times as many are.
+    The search ends early if no line gains any more, or if its cost is above ``max_rows`` (four
+    times as much as long as limits are violated).
     """
     best = start.at(start.offsets)
     every = list(lines(best.strict, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:
-        is_kept, before = best.verdict.is_feasible, best.verdict
-        if n_idle == len(every) or used > (max_rows if is_kept else 4 * max_rows):
+        is_feasible, before = best.verdict.is_feasible, best.verdict
+        if n_idle == len(every) or used > (max_rows if is_feasible else 4 * max_rows):
             break
-        used += best.exchange(label, which, NEAR if is_kept else MOST_SORTED)
+        used += best.exchange(label, which, NEAR if is_feasible else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
     return start.at(best.offsets)

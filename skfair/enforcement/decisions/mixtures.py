@@ -1,14 +1,17 @@
-"""Mixtures of thresholds: where one threshold for each group has to match several rates.
+"""Mixtures of thresholds: a group uses several thresholds, each for a share of its people.
 
-Two rates of a group, as equalized odds limits them, equal the two rates of another group at a
-single threshold only where ROC curves cross. A group that uses several thresholds, each for a share
-of its people, reaches every point between. The best mixture is a linear programme over the
-thresholds of all groups.
+:func:`skfair.enforcement.decisions.search.search_decisions` calls :meth:`Mixtures.best` if there
+are two classes, groups are known, and decisions may be drawn. It gets the :class:`Mixture` of
+largest expected utility within the limits. Equalized odds limit two rates of each group. With one
+threshold per group, both rates of two groups are equal only where their ROC curves cross. With
+several thresholds, a group also reaches all points between the points of its curve. The best
+mixture is the solution of a linear programme whose unknowns are the shares of all thresholds.
 
-Who gets which threshold is said by a number that goes with the row (:mod:`skfair.utils.row_hash`).
-Scores are made so that one threshold for each group remains, which the exact searches then set on
-the rows: above all thresholds a row keeps its score, below all as well, and between them it is
-ordered by its number.
+A row does not get its threshold by a new random draw, but by a number in [0, 1) that belongs to it
+(:mod:`skfair.utils.row_hash`). :meth:`Mixture.values` then makes new scores, in which a mixture is
+one threshold again: rows above all thresholds of their group come first, in the order of their
+scores, rows between two thresholds follow in the order of their numbers, and rows below all
+thresholds are last. So the exact searches for one threshold per group apply to mixtures as well.
 """
 
 from __future__ import annotations
@@ -26,19 +29,22 @@ from skfair.utils.rounding import SUM_ROUNDING
 
 # Thresholds of each group that may be mixed. With 300, 64 fits lost .0026 of accuracy.
 _MOST_CUTS = 1_000
-# Shares that count as 0.
+# Thresholds that get a smaller share of a group are left out.
 _NOTHING = 1e-9
-# Rows times constraints that are worth the memory.
+# With more rows times constraints, mixtures are not tried, because they would need 400 MB.
 _MOST_EFFECTS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Thresholds on scores, and which share of a group uses each."""
+    """Thresholds on scores, and which share of a group uses each.
 
-    thresholds: tuple[FloatArray, ...]  # of each group, falling
-    shares: tuple[FloatArray, ...]  # of each group; they add up to 1
-    usual: float  # the mean threshold of everybody: what people of unknown groups get
+    The score of a row is the utility of the second decision minus that of the first.
+    """
+
+    thresholds: tuple[FloatArray, ...]  # thresholds of each group, in falling order
+    shares: tuple[FloatArray, ...]  # share of each threshold in its group; they add up to 1
+    usual: float  # mean threshold of all people, which rows of unknown groups get
 
     @property
     def is_needed(self) -> bool:
@@ -46,60 +52,73 @@ class Mixture:
         return any(shares.size > 1 for shares in self.shares)
 
     def values(self, values: FloatArray, groups: IntArray, draws: FloatArray) -> FloatArray:
-        """Return the utility of decisions; the second more than the first where it is chosen."""
+        """Return the new scores of the rows, as utility of the two decisions, (n_samples, 2).
+
+        Let p_k be the share of a group's people that use one of its k highest thresholds. A row
+        below these k thresholds only, with draw u, gets the new score u - p_k. That is positive for
+        a share 1 - p_k of such rows. It is within [-1, 1), so rows above all thresholds get
+        2 + score, and rows below all of them -2 + score.
+        """
         scores = values[:, 1] - values[:, 0]
         gains = scores - self.usual
         for group, (thresholds, shares) in enumerate(
             zip(self.thresholds, self.shares, strict=True)
         ):
             rows = np.flatnonzero(groups == group)
-            band, passed = self._bands(scores[rows], thresholds, shares)
-            gains[rows] = draws[rows] - passed[band]
-            gains[rows[band == 0]] = 2.0 + scores[rows[band == 0]]
-            is_below = band == thresholds.size
+            n_higher, highest_shares = self._not_passed(scores[rows], thresholds, shares)
+            gains[rows] = draws[rows] - highest_shares[n_higher]
+            is_above = n_higher == 0
+            gains[rows[is_above]] = 2.0 + scores[rows[is_above]]
+            is_below = n_higher == thresholds.size
             gains[rows[is_below]] = -2.0 + scores[rows[is_below]]
         return np.column_stack([np.zeros_like(gains), gains])
 
     def decides(self, values: FloatArray, groups: IntArray, cuts: FloatArray) -> BoolArray:
-        """Whether a draw decides about rows, if the utility of each group is cut here."""
+        """Whether the draw of each row decides about it, if the new scores of a group are cut.
+
+        ``cuts`` (n_groups,) has the cut of each group. A draw decides if some draws would put the
+        new score of the row above the cut, and others below.
+        """
         scores = values[:, 1] - values[:, 0]
-        is_chosen = np.zeros(scores.size, dtype=bool)
+        is_drawn = np.zeros(scores.size, dtype=bool)
         for group, cut in enumerate(cuts):
             rows = np.flatnonzero(groups == group)
-            band, passed = self._bands(scores[rows], self.thresholds[group], self.shares[group])
-            lowest = -passed[band]
-            is_between = (band > 0) & (band < self.thresholds[group].size)
-            is_chosen[rows] = is_between & (lowest < cut) & (cut < lowest + 1.0)
-        return is_chosen
+            thresholds, shares = self.thresholds[group], self.shares[group]
+            n_higher, highest_shares = self._not_passed(scores[rows], thresholds, shares)
+            lowest = -highest_shares[n_higher]
+            is_between = (n_higher > 0) & (n_higher < thresholds.size)
+            is_drawn[rows] = is_between & (lowest < cut) & (cut < lowest + 1.0)
+        return is_drawn
 
     @staticmethod
-    def _bands(
+    def _not_passed(
         scores: FloatArray, thresholds: FloatArray, shares: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Return how many thresholds are above each score, and which share uses this many."""
-        band = thresholds.size - np.searchsorted(thresholds[::-1], scores)
-        return band, np.append(0.0, np.cumsum(shares))
+        """Return how many thresholds each score does not exceed, and p_k for every number k."""
+        n_higher = thresholds.size - np.searchsorted(thresholds[::-1], scores)
+        return n_higher, np.append(0.0, np.cumsum(shares))
 
 
 class _Group(NamedTuple):
-    """The rows of a group by descending score, and what each cut of them gives."""
+    """The cuts of a group, and what changes if the rows above a cut get the second decision."""
 
-    cuts: IntArray  # (n_cuts,): how many rows are above
-    thresholds: FloatArray  # (n_cuts,)
-    utility: FloatArray  # (n_cuts,)
-    effects: FloatArray  # (n_constraints, n_cuts)
+    cuts: IntArray  # (n_cuts,): number of rows above each cut
+    thresholds: FloatArray  # (n_cuts,): score in the middle of each cut
+    utility: FloatArray  # (n_cuts,): change of the utility
+    effects: FloatArray  # (n_constraints, n_cuts): change of the value of each constraint
 
 
 class Mixed(NamedTuple):
-    """A mixture, and what is expected of it over the draws."""
+    """A mixture, and its expected values over the draws."""
 
     mixture: Mixture
     utility: float
-    effects: FloatArray  # (n_constraints,): what it adds to the values of the constraints
+    # (n_constraints,): change of the value of each constraint, from the first decision for all
+    effects: FloatArray
 
 
 class Mixtures:
-    """The mixtures of thresholds of some rows.
+    """Finds the best mixture of thresholds for some rows.
 
     Parameters
     ----------
@@ -122,9 +141,10 @@ class Mixtures:
 
     @staticmethod
     def suit(strict: StrictEvaluation, groups: IntArray) -> bool:
-        """Whether limits are on two linear rates of a group, and not on too many for the rows.
+        """Whether a mixture can gain something, and its linear programme fits into memory.
 
-        A single rate of each group can be whatever it has to be with one threshold.
+        A single rate of a group takes any value with one threshold, so mixtures gain only if some
+        group has two limited rates. The programme needs rates that are linear in the decisions.
         """
         is_linear = all(bound.quotients is None for bound in strict.rates.bounds)
         n_constraints = sum(bound.upper.size for bound in strict.rates.bounds)
@@ -133,10 +153,11 @@ class Mixtures:
         return any(_n_rates(strict, groups, group) > 1 for group in range(groups.max() + 1))
 
     def best(self, missed: FloatArray | None = None) -> Mixed | None:
-        """Return the mixture of most utility within the limits; None if there is none.
+        """Return the mixture of largest expected utility within the limits, or None.
 
-        Rows are whole, so what is counted is not quite what is expected: ``missed`` is the
-        difference, of each constraint, that was seen at the last mixture.
+        Limits hold for the counted values, which differ from the expected ones because of the
+        draws. ``missed`` (n_constraints,) is the counted minus the expected value of each
+        constraint at the last mixture. The limits of the programme are moved by it.
         """
         (matrix, centers, most), parts = self._limits, self._groups
         programme = _programme(
@@ -159,7 +180,11 @@ class Mixtures:
 
 
 def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
-    """Return how many rates of a group are limited; one that is limited twice is one."""
+    """Return how many different rates of a group are limited.
+
+    A rate that several constraints limit counts once. So this is the rank of what selecting each
+    row adds to the rates.
+    """
     rates = strict.rates
     own = [bound.rates[bound.rate_groups == group] for bound in rates.bounds]
     n_rates = sum(int(of_group.shape[0]) for of_group in own)
@@ -173,10 +198,11 @@ def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
 
 
 def _cut_group(strict: StrictEvaluation, rows: IntArray, scores: FloatArray) -> _Group:
+    """Return the cuts of the group with these rows, evenly chosen ones if there are too many."""
     rows, cuts, utility = cuts_of(strict, rows, scores)
     some = np.unique(np.linspace(0, cuts.size - 1, _MOST_CUTS).astype(np.int64))
     cuts, utility = cuts[some], utility[some]
-    # Beyond all scores is as far as no probability is.
+    # Scores are between -1 and 1. The outermost thresholds lie beyond, so no new row passes them.
     ends = np.concatenate([[3.0], scores[rows], [-3.0]])
     bounds = strict.rates.bounds
     effects = [strict.rates.added(k, bound.matrix, rows) for k, bound in enumerate(bounds)]
@@ -186,7 +212,11 @@ def _cut_group(strict: StrictEvaluation, rows: IntArray, scores: FloatArray) -> 
 
 
 def _limits(strict: StrictEvaluation) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what all constraints limit: ``matrix @ effects + centers @ free <= most``."""
+    """Return the limits as ``matrix @ effects + centers @ free <= most``.
+
+    ``effects`` are the changes of the values of the constraints, and ``free`` are the centres of
+    windows, which the programme chooses.
+    """
     n_centers = [bound.n_centers for bound in strict.rates.bounds]
     n = sum(bound.upper.size for bound in strict.rates.bounds)
     centers, low, high, first, used = np.zeros((n, sum(n_centers))), [], [], 0, 0
@@ -206,7 +236,10 @@ def _limits(strict: StrictEvaluation) -> tuple[FloatArray, FloatArray, FloatArra
 def _programme(
     parts: Sequence[_Group], matrix: FloatArray, centers: FloatArray, most: FloatArray
 ) -> Any:
-    """Solve the programme over the cuts of each group."""
+    """Return the result of ``linprog``: its unknowns are the shares of all cuts, then centres.
+
+    The utility is maximised within the limits, and the shares of each group add up to 1.
+    """
     utility = np.concatenate([part.utility for part in parts])
     effects = np.hstack([part.effects for part in parts])
     n_free = centers.shape[1]

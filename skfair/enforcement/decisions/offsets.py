@@ -1,8 +1,13 @@
-"""Search for offsets that satisfy limits on the rows: soft offsets, then rounds of moved bounds.
+"""Search for offsets whose decisions satisfy the limits, as counted on the rows.
 
-Offsets that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
-the probabilities are not quite right. So the bounds are shifted by what was missed, a few times,
-and exact line searches do the rest.
+The estimators make an :class:`OffsetSearch` of the rows, the limits and the shares of the rows in
+features (``shares.py``). :func:`skfair.enforcement.decisions.search.search_decisions` calls its
+method :meth:`OffsetSearch.search`, which returns the best :class:`Candidate` found:
+
+1. Soft offsets satisfy the constraints in expectation (``dual.py``).
+2. Counted values differ from expected ones, because a row gets one whole decision and probabilities
+   are not exact. So in each *round* the bounds are moved by this difference, and solved again.
+3. Exact line searches (``lines.py``) improve the best result of the rounds.
 """
 
 from __future__ import annotations
@@ -20,29 +25,30 @@ from skfair.enforcement.decisions.lines import (
     MOST_SORTED,
     NEAR,
     Candidate,
+    common_lines,
     decided,
     exchange,
-    offsets,
 )
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, with_ties_broken
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation
 
+# Soft offsets are found at these temperatures in turn. The last one decides nearly all rows.
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft offsets; few rows will do for the first offsets.
+# Soft offsets are found on a sample of about this many rows: at the last temperature, and before.
 SAMPLE, FEW = 10_000, 4_000
-# Steps at each temperature, and in a round.
+# Iterations of the dual at each temperature, and in each round.
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows that the last line searches may strict, in all.
+# Cost of the last line searches, at most, in numbers of evaluated rows.
 SEARCHED_ROWS = 1e6
 
 
 @dataclass
 class OffsetSearch:
-    """Searches offsets for rows, constraints and shares.
+    """Searches the best offsets for fixed rows, limits and shares.
 
     Attributes
     ----------
@@ -59,9 +65,10 @@ class OffsetSearch:
     rng : RandomState
         Draws the sample.
     tie_weight : float, default=0.0
-        Weight of v log v for expected utility v, which is part of the values.
+        Weight of the term v log v that was added to the expected utility v in ``values``.
     start : tuple, default=None
-        Constraints, sampled rows and multipliers to begin at.
+        Linear constraints, sampled rows and multipliers of another search, from which this one
+        starts. If None, it starts without constraints at the highest temperature.
     """
 
     strict: StrictEvaluation
@@ -94,28 +101,26 @@ class OffsetSearch:
         return [self.free, *map(self.candidate, constants)]
 
     def one_threshold(self) -> Candidate:
-        """Return the decisions by the best threshold for all."""
+        """Return the decisions without constraints, moved along the lines of all rows."""
         best = self.candidate(self.free.offsets)
-        for label, which in offsets(self.strict, self.features):
+        for label, which in common_lines(self.strict, self.features):
             best.exchange(label, which, self.kinds.size)
         return best
 
     def exchange(self, best: Candidate) -> Candidate:
+        """Return the candidate after searches along all lines."""
         n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
         return exchange(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
     def with_ties_broken(self, weight: float) -> OffsetSearch:
-        """Return a search that breaks ties by v log v, which offsets alone cannot do.
-
-        It begins at the multipliers of this one.
-        """
+        """Return a search with v log v added to v, which starts at the multipliers of this one."""
         rows, data, multipliers = self._soft
         data = SoftRows(with_ties_broken(data.values, weight), data.shares, data.weights)
         values = with_ties_broken(self.values, weight)
         return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
     def under(self, strict: StrictEvaluation) -> OffsetSearch:
-        """Return a search under other limits, which begins at the multipliers of this one."""
+        """Return a search under other limits, which starts at the multipliers of this one."""
         other = replace(self, strict=strict)
         if other.free.verdict.is_feasible:
             return other
@@ -128,13 +133,13 @@ class OffsetSearch:
         return self.candidate(self._offsets(rows, multipliers))
 
     def lost(self, candidate: Candidate) -> float:
-        """Return how much less utility is expected of decisions than of soft ones."""
+        """Return the expected utility of soft decisions minus the one of the candidate."""
         data = self._soft[1]
         chosen = decided(margins(data.values, data.shares, candidate.offsets))
         return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
     def outlook(self) -> float:
-        """Return the utility that is expected of soft decisions."""
+        """Return the expected utility of soft decisions."""
         rows, data, multipliers = self._soft
         of_classes = margins(data.values, data.shares, self._offsets(rows, multipliers))
         chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
@@ -154,7 +159,7 @@ class OffsetSearch:
         return rows, data, multipliers
 
     def search(self) -> Candidate:
-        """Return the best offsets found."""
+        """Return the best offsets of all rounds and of the line searches after them."""
         best = self.free
         if best.verdict.is_feasible:
             return best
@@ -164,13 +169,14 @@ class OffsetSearch:
         for n_done in range(MAX_ROUNDS):
             candidate = self.candidate(self._offsets(rows, multipliers))
             missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
-            for label, which in offsets(self.strict, self.features):
+            for label, which in common_lines(self.strict, self.features):
                 candidate.exchange(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
             n_idle += candidate.verdict.is_feasible
             if candidate.verdict.is_better_than(best.verdict):
                 best, n_idle = candidate, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
-            is_idle = is_sampled and n_idle == PATIENCE  # of few rows, late rounds may find much
+            # Without a sample (few rows) all rounds are made, because late ones may gain much.
+            is_idle = is_sampled and n_idle == PATIENCE
             is_last = n_done + 1 == MAX_ROUNDS
             if is_last or (best.verdict.is_feasible and (is_settled or is_idle)):
                 break
@@ -186,7 +192,7 @@ class OffsetSearch:
         return self.exchange(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
-        """Return few rows that stand for all, of each cell and class in proportion, and more."""
+        """Return two samples of the rows, stratified by cell and class: FEW, and SAMPLE rows."""
         data = SoftRows(self.values, self.shares, self.strict.weights)
         cells = max(self.strict.rates.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
@@ -197,18 +203,22 @@ class OffsetSearch:
         return data, data
 
     def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
+        """Return the constraints as linear inequalities, near the decisions of a candidate."""
         is_estimated = isinstance(self.shares, np.ndarray)
         means, totals = candidate.decisions.means, None if is_estimated else data.totals
         return linear_rows(self.strict, self.features, self.kinds, means, totals)
 
     def _offsets(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
-        """Return offsets relative to those of the first class: what all cost changes nothing."""
+        """Return the offsets of multipliers, minus the offset of the first class.
+
+        A number added to the offsets of all classes changes no decision.
+        """
         shape = self.features.size, self.strict.n_classes
         offsets: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
         return offsets - offsets[:, :1]
 
     def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
-        """Return by how much the decisions themselves exceed what is expected of the sample."""
+        """Return the counted minus the expected value of each linear row."""
         _, table = data.soft_table(candidate.offsets, TEMPERATURES[-1])
         pairs = zip(self.strict.rates.bounds, candidate.decisions.means, strict=True)
         strict = np.concatenate([bound.row_values(means) for bound, means in pairs])

@@ -1,8 +1,14 @@
-"""The constraints as linear rows over expected decisions, each with an offset as its multiplier.
+r"""The constraints as linear inequalities in expected decisions, for the dual of ``dual.py``.
 
-The mean of a cell is a sum over rows of an effect times the decision. In expectation it is a sum
-over features (group, stratum, true class) of the effect of such a row, times the share of the rows
-with this feature that are decided for a class.
+:class:`~skfair.enforcement.decisions.offsets.OffsetSearch` calls :func:`linear_rows`. The unknowns
+are the weights M_fc of the rows that have the feature f = (group, stratum, true class) and get the
+decision c. Counted values of a constraint are sums over rows of data, each with the effect of its
+own decision. Here the effect is averaged over the rows with the same feature, which gives
+
+.. math:: l \le C \, \mathrm{vec}(M) - Z r \le u
+
+with one line for each inequality and free centres r. The multiplier of a line is a price, and
+C' times the multipliers are the offsets of all features and classes.
 """
 
 from __future__ import annotations
@@ -18,21 +24,22 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.strict_evaluation import TRUE_CLASS, StrictEvaluation
 from skfair.utils.rounding import ROUNDING
 
-# Expected weights are believed if they are off by no more than this factor.
+# The expected weight of a feature replaces the counted one, but changes it by this factor at most.
 _MOST_OFF = 3.0
 
 
 class Features(NamedTuple):
-    """How features are numbered.
+    """How features are numbered: by group, then stratum, then true class.
 
     Attributes
     ----------
     n_groups, n_strata, n_classes : int
         Numbers of groups, strata and true classes.
     everyone : ndarray
-        Groups of one attribute: each row is in one of them.
+        The groups of one attribute. Each row is in one of them, so together they are all rows.
     order : ndarray, default=None
-        All groups, in an order that does not depend on their names; None for that of their numbers.
+        All groups, in the order in which they are searched, which does not depend on their names.
+        If None, they are searched in the order of their numbers.
     """
 
     n_groups: int
@@ -43,13 +50,16 @@ class Features(NamedTuple):
 
     @property
     def groups(self) -> IntArray:
+        """All groups, in the order in which they are searched."""
         return np.arange(self.n_groups) if self.order is None else self.order
 
     def of(self, groups: IntArray) -> IntArray:
+        """Return the features of some groups."""
         return (groups[:, None] * self.n_kinds + np.arange(self.n_kinds)).ravel()
 
     @property
     def n_kinds(self) -> int:
+        """Number of features of a group; a *kind* is a stratum and a true class."""
         return self.n_strata * self.n_classes
 
     @property
@@ -58,18 +68,18 @@ class Features(NamedTuple):
 
 
 class LinearRows(NamedTuple):
-    """Linear rows over (feature, decision), with bounds and centres.
+    """The lines ``lower <= matrix @ vec(M) - centers @ r <= upper`` of all constraints.
 
     Attributes
     ----------
     matrix : sparse array of shape (n_rows, n_features * n_classes)
-        Effects.
+        C: effect on each line of giving a decision to rows with a feature, per unit of weight.
     lower, upper : ndarray of shape (n_rows,)
         Bounds.
     fixed : ndarray of shape (n_rows,)
-        What decisions do not change; it is no part of the bounds any more.
+        Value of each line if nobody is selected. It has been subtracted from the bounds.
     centers : sparse array of shape (n_rows, n_centers)
-        1 where a row is measured from a centre, which is chosen freely between 0 and 1.
+        Z: 1 if a line is measured from a centre, which is chosen freely between 0 and 1.
     """
 
     matrix: sparse.csr_array
@@ -97,15 +107,18 @@ def linear_rows(
     kinds : ndarray of shape (n_samples,)
         Stratum and true class of each row, as one number.
     means : sequence of ndarray
-        Cell means near which rates that are quotients are made linear.
+        Cell means of each constraint. Rates that are quotients are replaced by their linear
+        approximation at these means.
     expected : ndarray of shape (n_features,) or None
-        Weight that is expected of each feature. Where it differs from the counted weight, effects
-        are scaled, so that a decision for everybody has the effect that was counted.
+        Sum of the shares of all rows in each feature. It differs from the counted weight of the
+        feature, because shares are probabilities. Effects are divided by it, so that the same
+        decision for everybody has the counted effect. If None, they are divided by the counted
+        weight.
 
     Returns
     -------
     rows : LinearRows
-        They hold in expectation if the constraints do.
+        The lines of all constraints, one below the other.
     """
     parts = [_rows_of(strict, k, features, kinds, near, expected) for k, near in enumerate(means)]
     if not parts:
@@ -129,19 +142,20 @@ def _rows_of(
     near: FloatArray,
     expected: FloatArray | None,
 ) -> LinearRows:
+    """Return the lines of constraint k; ``near`` are its cell means for linear approximations."""
     constraint = strict.rates.constraints[k]
     bound = constraint.bound
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
-    # What decisions do not change, and what the linear rates miss of the exact ones.
-    exact = bound.of_rates @ (rates @ near) + bound.of_overall @ (overall @ near)
+    # The linear rates differ from exact quotients by a constant, so that they agree at ``near``.
+    linear = bound.of_rates @ (rates @ near) + bound.of_overall @ (overall @ near)
     start = strict.rates.starts[k]
     fixed = bound.of_rates @ (rates @ start) + bound.of_overall @ (overall @ start)
-    fixed = fixed + bound.row_values(near) - exact
+    fixed = fixed + bound.row_values(near) - linear
     own = _effects(strict, k, rates, bound.rate_groups, features, kinds, expected)
-    nobody = np.full(bound.rate_groups.size, -1)
-    of_all = _effects(strict, k, overall, nobody, features, kinds, expected)
+    no_group = np.full(bound.rate_groups.size, -1)
+    of_all = _effects(strict, k, overall, no_group, features, kinds, expected)
     effects = sparse.coo_array(bound.of_rates @ own + bound.of_overall @ of_all)
     row, feature = effects.coords
     of_feature, counted = feature % features.n_classes, constraint.counted
@@ -169,7 +183,11 @@ def _effects(
     kinds: IntArray,
     expected: FloatArray | None,
 ) -> sparse.csr_array:
-    """Return what a row with a feature adds to each rate per unit of weight, if it is selected."""
+    """Return the effect of selecting rows with a feature on each rate, per unit of weight.
+
+    The result has the shape (n_rates, n_features). ``groups`` (n_rates,) is the group of each rate,
+    whose features alone have an effect; -1 for a rate of all rows.
+    """
     n_kinds, n_cells = features.n_kinds, rates.shape[1]
     joint = strict.rates.cells[k] * n_kinds + kinds
     steps = np.bincount(joint, strict.rates.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
@@ -177,7 +195,7 @@ def _effects(
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
     total = members @ weights  # (n_rates, n_kinds)
-    # Quotients are linear near given decisions only.
+    # Approximations of quotients hold near given decisions only, so those keep the counted weight.
     if expected is not None and strict.rates.bounds[k].quotients is None:
         by_group = expected.reshape(features.n_groups, n_kinds)
         of_everyone = by_group[features.everyone].sum(axis=0)
@@ -202,7 +220,7 @@ def _effects(
 def _linear_near(
     bound: BoundConstraint, near: FloatArray
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return the slopes of quotients at given cell means."""
+    """Return the slopes of rates and overall rates that are quotients, at given cell means."""
     assert bound.quotients is not None
     linear = []
     for quotients in bound.quotients:

@@ -1,6 +1,17 @@
-"""Search for the best decisions: thresholds of groups where these are exact, offsets elsewhere.
+"""Search for the decisions of largest utility within the limits, as counted on the rows.
 
-The result of each is compared with decisions that need no search (:func:`no_worse_than_simple`).
+``DecisionSearch`` in ``skfair/estimators/decisions/solve.py`` calls :func:`search_decisions` with
+an :class:`~skfair.enforcement.decisions.offsets.OffsetSearch`, which holds rows and limits. It gets
+a :class:`Solution`, and passes it on to :func:`no_worse_than_simple`, which compares it with
+decisions that need no search. :func:`search_decisions` tries the methods in this order:
+
+1. No offsets, if the decisions without constraints satisfy the limits.
+2. One threshold per group, if groups are known and there are two classes (``windows.py``). The
+   search ends here if thresholds describe all constraints, because they are then exact.
+3. Offsets of groups, strata and classes, found by soft decisions (``offsets.py``) and repaired if
+   they lose much utility (``repair.py``).
+4. For few rows: the same under tighter limits. For known groups, if draws may be used: mixtures of
+   thresholds (``mixtures.py``).
 """
 
 from __future__ import annotations
@@ -21,8 +32,8 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation, Verdict
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import one_blas_thread
 
-_TIE_WEIGHT = 0.1  # of v log v for expected utility v that is tried
-# Offsets are sought again if they lose so much of the utility of soft decisions.
+_TIE_WEIGHT = 0.1  # weight of the term v log v that breaks ties of rows with expected utility v
+# Offsets are repaired if their decisions have less utility than soft ones by this much or more.
 _LOST = 0.005
 # Up to this many rows a search may find better decisions under a tighter limit, by chance. So all
 # of these limits between groups that are tighter are searched, too, at the cost of one search each.
@@ -30,22 +41,23 @@ _LOST = 0.005
 # they are: tighter ones took 2.6 times as long for .0001, where 5 of 313 end worse than a tighter
 # one, by at most .006.
 _FEW, _TIGHTER = 1_000, (0.01, 0.02, 0.05, 0.1, 0.2)
-# Mixtures of thresholds that are tried, and the utility that the next one has to gain (without it,
-# twice the time on 200,000 rows for .0002).
+# The number of mixtures of thresholds that are tried, and the utility that the next one must be
+# expected to gain. Without this condition 200,000 rows take twice the time, to gain .0002.
 _MIXTURES, _LEAST_GAIN = 6, 1e-4
 
 
 class Solution(NamedTuple):
-    """Offsets, the decisions that they make of the rows, and the verdict on these."""
+    """Offsets, the decisions that they give the rows, and the verdict on these."""
 
-    offsets: FloatArray
-    predicted: IntArray
+    offsets: FloatArray  # (n_features, n_classes)
+    predicted: IntArray  # (n_samples,): number of the class that each row gets
     verdict: Verdict
-    method: str
-    utility: FloatArray  # (n_classes, n_classes): of decisions, which they were searched for
-    tie_weight: float = 0.0  # of v log v for expected utility v, which breaks ties of rows
-    mixture: Mixture | None = None
-    mixed_share: float = 0.0  # of the rows: whose decision is drawn
+    method: str  # "none", "windows", "offsets", "mixtures" or "threshold"
+    # (n_classes, n_classes): utility that was maximised, by true class and decision
+    utility: FloatArray
+    tie_weight: float = 0.0  # weight of v log v, which is added to expected utility v
+    mixture: Mixture | None = None  # if given, offsets are thresholds on its new scores
+    mixed_share: float = 0.0  # share of the rows whose decision depends on their draw
 
 
 @one_blas_thread
@@ -74,7 +86,7 @@ def search_decisions(
     is_exact, tie_weight, method = False, 0.0, "windows"
     best = _search_thresholds(search, groups)
     if best is not None:
-        # All constraints are windows: offsets could only find such thresholds, too.
+        # If windows describe all constraints, other offsets could not be better.
         is_exact = best.verdict.is_feasible and all(map(is_described, strict.rates.bounds))
         best = best if best.verdict.is_feasible else search.exchange(best)
     if not is_exact:
@@ -99,11 +111,12 @@ def _solution(search: OffsetSearch, best: Candidate, method: str) -> Solution:
 def no_worse_than_simple(
     search: OffsetSearch, solution: Solution, rank: Callable[[IntArray], float]
 ) -> Solution:
-    """Return the decisions, or simple ones within the limits that rank higher on the rows.
+    """Return the solution, or simple decisions within the limits that rank higher on the rows.
 
-    A search may value expected utility, and it may end anywhere. What it finds is never worse than
-    the same decision for everybody or the decisions without constraints. If it were, the best
-    threshold for all is the answer, or one of these.
+    A search promises no optimum, and it may maximise expected utility, while ``rank`` values
+    decisions by their true classes. If the same decision for everybody, or the decisions without
+    constraints, rank higher than the solution, then the best of these and of one threshold for all
+    rows is returned instead.
     """
 
     def ranked(predicted: IntArray, verdict: Verdict) -> float:
@@ -119,10 +132,11 @@ def no_worse_than_simple(
 
 
 def _search_tighter(search: OffsetSearch, best: Candidate, groups: IntArray | None) -> Candidate:
-    """Search few rows under the next tighter limit, too; return the better decisions.
+    """Return the given decisions, or better ones that were found under tighter limits.
 
-    That search does the same, down to the tightest limit: what is found at each limit is evaluated
-    under the one before.
+    Only few rows and two classes are searched again. The search under the next tighter limit calls
+    this function in turn, down to the tightest limit. What it finds is evaluated under the limits
+    of the caller.
     """
     between_groups = [b for b in search.strict.rates.bounds if not b.comparison.is_cap]
     limit = max((bound.max_disparity for bound in between_groups), default=0.0)
@@ -139,7 +153,7 @@ def _search_tighter(search: OffsetSearch, best: Candidate, groups: IntArray | No
 
 
 def _search_thresholds(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:
-    """Return the best thresholds of two classes and known groups; None without an answer."""
+    """Return the best threshold of each group, or None if groups are not known or none exist."""
     if groups is None or search.strict.n_classes != 2:
         return None
     offsets = window_offsets(search.strict, search.features, groups, search.values)
@@ -149,9 +163,11 @@ def _search_thresholds(search: OffsetSearch, groups: IntArray | None) -> Candida
 def _mix(
     search: OffsetSearch, groups: IntArray, draws: Callable[[], FloatArray], pure: Solution
 ) -> Solution:
-    """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
+    """Return decisions by a mixture of thresholds, or ``pure`` ones if those gain too little.
 
-    On the rows the draws are known, so that limits are satisfied by what is counted.
+    The draws of the rows are known, so the best thresholds on the new scores of a mixture are
+    searched exactly, and satisfy the limits as counted. The limits of the next mixture are then
+    moved by the difference between counted and expected values.
     """
     strict, values = search.strict, search.values
     if not Mixtures.suit(strict, groups):
@@ -181,7 +197,10 @@ def _mix(
 
 
 def _gains(strict: StrictEvaluation, best: Solution, pure: Solution) -> bool:
-    """Whether decisions gain utility over others by more than the standard error of the gain."""
+    """Whether decisions gain more utility over ``pure`` ones than the standard error of the gain.
+
+    If not both satisfy the limits, the verdicts are compared instead.
+    """
     if not (best.verdict.is_feasible and pure.verdict.is_feasible):
         return best.verdict.is_better_than(pure.verdict)
     rows = np.arange(pure.predicted.size)
@@ -193,8 +212,8 @@ def _gains(strict: StrictEvaluation, best: Solution, pure: Solution) -> bool:
 def _search_offsets(search: OffsetSearch, may_break_ties: bool) -> tuple[Candidate, float]:
     """Return the best offsets, and the weight of v log v that was added to expected utility v.
 
-    If the best decisions are random ones, rows with different scores are tied, and offsets alone
-    give all of them to one side. So ties are broken if two standard errors or more are lost.
+    Soft decisions may give tied rows to both sides, in parts. Offsets give all tied rows to one
+    side. If that loses two standard errors of utility or more, ties are broken by v log v.
     """
     best = _search_and_repair(search)
     if not may_break_ties:
@@ -207,11 +226,11 @@ def _search_offsets(search: OffsetSearch, may_break_ties: bool) -> tuple[Candida
 
 
 def _search_and_repair(search: OffsetSearch) -> Candidate:
-    """Return the best offsets of rounds, repaired where these lose much.
+    """Return the best offsets of the search, repaired if they lose much utility.
 
-    Where limits are tighter than what chance does to the rows, rounds may end where hardly anybody
-    is selected. Decisions that violate the limits by little are near: soft ones, or those without
-    constraints.
+    If limits are tighter than the random variation of rates between few rows, a search may end
+    where hardly anybody is selected. Soft decisions and those without constraints violate such
+    limits only slightly, so the repair starts from each of them.
     """
     best = search.search()
     for start in (search.soft, lambda: search.free):
@@ -222,13 +241,19 @@ def _search_and_repair(search: OffsetSearch) -> Candidate:
 
 
 def _loses_much(search: OffsetSearch, best: Candidate) -> bool:
-    """Whether decisions have much less utility than soft ones, by more than chance does."""
+    """Whether the limits are violated, or much utility is lost against soft decisions.
+
+    A loss that is smaller than one standard error is not much.
+    """
     allowed = max(_LOST, 1 / np.sqrt(search.kinds.size))
     return not best.verdict.is_feasible or search.lost(best) >= allowed
 
 
 def contradiction(strict: StrictEvaluation, predicted: IntArray) -> str:
-    """Say which limits are missed, by how much, and what stands in the way of a single one."""
+    """Return text for a warning: which limits are missed, by how much, and what prevents it.
+
+    If a single limit is missed, the limit with the least to spare is named as the likely reason.
+    """
     names, limits = zip(*((b.name, b.max_disparity) for b in strict.rates.bounds), strict=True)
     over = np.array(strict.rates.disparities(predicted)) - limits
     order = np.argsort(-over, kind="stable")

@@ -1,8 +1,15 @@
-"""Shares of rows in groups, strata and classes: their expected part in each rate.
+r"""Shares: the probability of each row to be in a group, in a stratum and of a true class.
 
-Feature ``(g, s, y)`` of a row is the probability that it is in group g and in stratum s and has the
-true class y. Group and stratum are known, or the pair of group and class is estimated from the
-other columns. Offsets are per feature and decision.
+All searches of this folder describe decisions by these shares. A *feature* f = (g, s, y) stands for
+group g, stratum s and true class y, and the share Phi_if of row i is the probability that the row
+has this feature. Groups may be known (:func:`known_shares`) or estimated from the other columns
+(:func:`estimated_shares`). An *offset* L_fc is what a row with feature f pays for class c, so row i
+gets the class c with the largest *margin*
+
+.. math:: V_{ic} - \sum_f \Phi_{if} L_{fc}
+
+where V are the expected utilities of the decisions (:func:`margins`). The functions at the end read
+the shares by columns, because line searches move the offsets of a few features at a time.
 """
 
 from __future__ import annotations
@@ -48,9 +55,10 @@ def known_shares(
 
 
 def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) -> Shares:
-    """Return the shares of rows, given P(group and class | row) of shape (n, n_groups, n_classes).
+    """Return the shares of rows whose groups are estimated.
 
-    Those of the groups of one attribute add up to 1.
+    ``joint`` (n, n_groups, n_classes) is P(group and class | row). Its sum over the classes and the
+    groups of one attribute is 1.
     """
     n, n_groups, _ = joint.shape
     if strata is None or n_strata == 1:
@@ -60,7 +68,12 @@ def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) 
 
 
 def _in_columns(values: FloatArray, first: IntArray, n_columns: int) -> sparse.csr_array:
-    """Put values (n, n_own, n_classes) of each row where its groups and strata (n, n_own) are."""
+    """Return the sparse shares, given the values of each row and the columns where they belong.
+
+    ``values`` has the shape (n, n_own, n_classes). Pair ``first[i, j]`` of a group and a stratum
+    has ``n_classes`` neighbouring columns. A pair of an unknown group is negative: its values,
+    which are 0, are put into column 0.
+    """
     n, n_own, n_classes = values.shape
     columns = np.maximum(first[:, :, None] * n_classes + np.arange(n_classes), 0)
     starts, shape = np.arange(n + 1) * n_own * n_classes, (n, n_columns * n_classes)
@@ -73,19 +86,24 @@ def margins(values: FloatArray, shares: Shares, offsets: FloatArray) -> FloatArr
 
 
 def with_ties_broken(values: FloatArray, weight: float) -> FloatArray:
-    """Return expected utility v plus ``weight`` times v log v, which breaks ties of rows."""
+    """Return v + weight * v log v for expected utility v.
+
+    Rows with different v may have the same margin at some offsets, so no offset can tell them
+    apart. The term v log v is not linear in v and separates them.
+    """
     return np.asarray(values + weight * xlogy(values, values)) if weight else values
 
 
 def by_column(shares: Shares) -> FloatArray | sparse.csc_array:
+    """Return the shares in memory order of columns, as :func:`along` reads them."""
     is_dense = isinstance(shares, np.ndarray)
     return np.asfortranarray(shares) if is_dense else sparse.csc_array(shares)
 
 
 def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the rows that have some features, and their shares in all of these together.
+    """Return the rows that have any of some features, and the sums of their shares in these.
 
-    Features are neighbours: one, those of a group, or those of an attribute.
+    ``features`` are neighbouring columns: a single one, or all of a group or of an attribute.
     """
     first, end = int(features[0]), int(features[-1]) + 1
     if isinstance(shares, np.ndarray):

@@ -1,6 +1,10 @@
-"""Offsets that are a threshold for each group: two classes, known groups that do not overlap.
+"""The exact best thresholds, one per group, for two classes and known groups without overlaps.
 
-The thresholds come from :func:`skfair.enforcement.cuts.best_cuts`.
+:func:`skfair.enforcement.decisions.search.search_decisions` calls :func:`window_offsets` with the
+rows, their groups and the expected utility of each decision. Returned are offsets, which the
+searches of this folder have in common: every row of a group pays the same offset for the second
+decision, which is therefore the threshold of the group. This file describes the constraints by
+windows of rates, and :func:`skfair.enforcement.cuts.best_cuts` finds the thresholds.
 """
 
 from __future__ import annotations
@@ -21,9 +25,12 @@ from skfair.utils.threads import for_groups
 def window_offsets(
     strict: StrictEvaluation, features: Features, groups: IntArray, values: FloatArray
 ) -> FloatArray | None:
-    """Return the offsets of the best windows, or None if windows are not the answer.
+    """Return the offsets (n_features, 2) of the best thresholds, or None.
 
-    Constraints that no window describes are left to the caller, who judges the decisions.
+    There are none if no constraint can be described by a window, more than two windows would be
+    needed, rates are quotients, a rate neither rises nor falls from cut to cut, or no thresholds
+    satisfy the limits. If windows describe only some of the constraints, the others are ignored,
+    and the caller judges the decisions under all of them.
     """
     scores = values[:, 1] - values[:, 0]
     described = [k for k, bound in enumerate(strict.rates.bounds) if is_described(bound)]
@@ -48,7 +55,7 @@ def window_offsets(
 
 
 def is_described(bound: BoundConstraint) -> bool:
-    """Whether windows describe a constraint: on differences of rates, or caps of rates."""
+    """Whether windows describe a constraint: a limit on differences, or a cap on group rates."""
     is_cap = bound.comparison.is_cap and bool((bound.rate_groups >= 0).all())
     return bound.comparison.is_window or is_cap
 
@@ -60,9 +67,9 @@ def _group(
     rows: IntArray,
     scores: FloatArray,
 ) -> tuple[FloatArray, IntArray, GroupCuts] | None:
-    """Return falling scores, how many are above each cut of a group, and what cuts give.
+    """Return the falling scores of a group, the number of rows above each cut, and its cuts.
 
-    None if one of its rates neither rises nor falls.
+    None is returned if one of the group's rates neither rises nor falls from cut to cut.
     """
     rows, n_above, utility = cuts_of(strict, rows, scores)
     rates, n_windows = [], 0
