@@ -1,1 +1,5 @@
-"""Limits for unseen data: paths of decisions, and how they are walked."""
+"""Limits for unseen data: paths of decisions, and the tests of their steps.
+
+``offset_path`` lays out a path of offsets for each fold with the help of ``gap_solver``, and
+``walk`` tests the decisions of its steps in order.
+"""

@@ -1,9 +1,23 @@
-"""Offsets at which gaps between rates are what is wanted: for the paths of all folds at once.
+r"""Offsets at which the gaps between group rates have wanted values, for all folds at once.
 
-They are points of least squares of missed gaps. Four forms of the smooth dual in their place were
-no better in all: where both certify (of 120 fits on Adult, COMPAS and Bank), equalized odds gained
-.008 to .011 of accuracy without the groups and lost .002 to .007 with them, 3 to 8 fits lost their
-certificate and 3 to 5 won one, at 1.2 to 1.7 times the CPU.
+:mod:`skfair.enforcement.certified.offset_path` makes a :class:`GapSolver` of the rows. It asks for
+the wanted gaps (:meth:`GapSolver.targets` or :meth:`GapSolver.window`), then for a *point* at which
+the gaps are there (:meth:`GapSolver.solve`), and for the offsets of that point.
+
+A *gap* is the rate of a group minus the rate of the largest group that it is compared with. A point
+x has one multiplier x_j for each gap j, and last an offset x_0 that all rows pay. Row i, with gain
+g_i of utility, is selected if its margin
+
+.. math:: g_i - \sum_j x_j d_{ij} - x_0
+
+is positive, where d_ij is what selecting the row is expected to add to gap j, in units of the
+largest such effect. Minimised over x is the sum of squares of the missed gaps, in units of their
+standard errors, plus a ridge penalty of x (``skfair/_kernels/path_points.py``). The point of a fold
+is found without the rows of the fold, so all arrays have one line per fold.
+
+Four forms of a smooth dual problem were no better in 120 fits on Adult, COMPAS and Bank. If both
+methods certify, equalized odds gained .008 to .011 of accuracy without the groups and lost .002 to
+.007 with them. 3 to 8 fits lost their certificate and 3 to 5 won one, at 1.2 to 1.7 times the CPU.
 """
 
 from __future__ import annotations
@@ -18,46 +32,54 @@ from skfair.enforcement.certified.walk import Peers, RowRates
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Multipliers are in units of utility: an offset of 1 decides against certainty. If groups have one
-# rate each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small.
-# With several, large offsets would leave many rows undecided.
+# Multipliers may be about this large: the ridge penalty is the square of x / _PRIOR. They are in
+# units of utility, so an offset of 1 outweighs a certain gain. _PRIOR_ALONE is for groups with one
+# rate each if a share of selected rows is asked for. Near rates of 0 and 1, where errors are small,
+# only large offsets close such gaps. If groups have several rates, large offsets would leave many
+# rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
-# Part of the rarer decisions that may be missing at the first step without harm.
+# A point misses its share of selected rows by one unit if this part of the rarer decision is
+# missing.
 _NEAR = 0.2
-# Rates nearer to 0 or 1 have the standard error of this one.
+# Rates that are nearer to 0 or 1 than this have the standard error of this rate.
 _LOWEST = 0.02
 
 
 class Window(NamedTuple):
-    """Where gaps cost nothing, both of shape (n_folds, n_gaps)."""
+    """The gaps that cost nothing: those within ``half`` of ``centre``, (n_folds, n_gaps) each."""
 
     centre: FloatArray
     half: FloatArray
 
 
 class PathRows(NamedTuple):
-    """Rows that paths are found on."""
+    """The rows that paths are found on, for two classes of decisions."""
 
     rates: RowRates  # rates of the constraints
     # (n_samples,): expected utility of the second decision minus that of the first one
     gains: FloatArray
-    shares: Shares  # what rows are expected to add to rates, by feature
+    shares: Shares  # (n_samples, n_features): probability of each feature
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
-    everyone: IntArray  # features of the groups of one attribute: the offsets of all rows
-    # Whether few rows are selected at the beginning, not few refused. It is the same in
-    # every fold, and None if all steps are to select the same share
+    everyone: IntArray  # features of the groups of one attribute: an offset of all is for all rows
+    # True if a path begins with few selected rows, False if with few refused ones, the same in
+    # every fold. None if all steps are to select the same share
     from_few: bool | None
-    folds: IntArray  # (n_samples,): fold of each row: the path of a fold is found without these
-    # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
-    # all differ
+    folds: IntArray  # (n_samples,): fold of each row; the path of a fold is found without its rows
+    # (n_samples,): rows with the same number have nearly the same gain, and the same shares; None
+    # if all rows differ
     alike: IntArray | None
-    squares: FloatArray | float = 1.0  # expected squares of the same utility; 1 of accuracy
-    # Standard errors that gaps have to be below their limits more than at a confidence of 0.95
+    # Expected square of the same utility, (n_samples,) or one number; it is 1 for accuracy
+    squares: FloatArray | float = 1.0
+    # Number of standard errors that is added to the wanted distances from limits, which are set for
+    # a confidence of 0.95
     surer: float = 0.0
 
     def directions(self) -> FloatArray:
-        """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
+        """Return what selecting rows with a feature adds to a rate, (n_rates, n_features).
+
+        It is the mean change of the rows with the feature, per unit of the rate's weight.
+        """
         rates, n_features = self.rates, self.shares.shape[1]
         directions = np.zeros((rates.groups.size, n_features))
         total, step = rates.totals(), rates.counted[1].toarray()
@@ -73,30 +95,29 @@ class PathRows(NamedTuple):
 
 
 class GapSolver:
-    """Finds the offsets at which the gaps between rates are what is wanted, for all folds at once.
-
-    The gaps of a set are those of its rates to its largest group. A point is multipliers of the
-    gaps, then what all rows pay; there is one for each fold.
-    """
+    """Finds points with wanted gaps; ``points`` have the shape (n_folds, n_gaps + 1)."""
 
     def __init__(self, rows: PathRows) -> None:
         self.rows = rows
-        self.contrasts = _contrasts(rows.rates)
+        self.contrasts = _contrasts(rows.rates)  # (n_gaps, n_rates): gaps = contrasts @ rates
+        # Whether some group has several rates
         self.has_several = np.unique(rows.rates.groups).size < rows.rates.groups.size
         self._read_rates(rows.rates, rows.gains > 0)
         features = self.contrasts @ rows.directions()
         scale = np.abs(features).max(axis=1, initial=ROUNDING)
         self.features = features / np.maximum(scale, ROUNDING)[:, None]  # (n_gaps, n_features)
-        # From here on, equal rows are one row.
+        # From here on n is the number of distinct rows. Each stands for all rows that equal it.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
         place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
         n, n_folds = int(place.max()) + 1, self.totals.shape[0]
         size = np.bincount(place)
 
         def mean(values: FloatArray) -> FloatArray:
+            """Return the mean over the rows that a distinct row stands for, (n,)."""
             return np.asarray(np.bincount(place, values) / size)
 
         def without_folds(values: FloatArray) -> FloatArray:
+            """Return the sums over these rows, without those of each fold, (n_folds, n)."""
             sums = np.bincount(place + rows.folds * n, values, n * n_folds).reshape(n_folds, n)
             return np.asarray(sums.sum(axis=0) - sums)
 
@@ -109,12 +130,15 @@ class GapSolver:
         share = without_folds(rows.rates.weights)
         self.by_rate = by_rate  # (n_folds, n_rates, n)
         self.weights = share / share.sum(axis=1, keepdims=True)  # (n_folds, n)
-        # (n_folds, n_gaps + 1, n)
+        # (n_folds, n_gaps + 1, n): what selecting a row adds to the gaps and to the selected share
         self.effects = np.concatenate([by_gap, self.weights[:, None]], axis=1)
-        self.nothing = np.zeros((n_folds, len(self.directions)))
+        self.nothing = np.zeros((n_folds, len(self.directions)))  # the point without offsets
 
     def _read_rates(self, rates: RowRates, is_selected: BoolArray) -> None:
-        """Take the rates of nobody and of free decisions, and the standard errors of gaps."""
+        """Set the rates if nobody is selected and without offsets, and the errors of gaps.
+
+        ``is_selected`` (n_samples,) are the decisions without offsets.
+        """
         folds = self.rows.folds
         outside = folds[:, None] != np.arange(int(folds.max()) + 1)
         weights = rates.weights[:, None] * outside
@@ -122,22 +146,22 @@ class GapSolver:
         self.divisors = np.where(self.totals > 0, self.totals, 1.0)
         self.nobody = nobody = np.asarray(rates.counted[0] @ weights).T / self.divisors
         changed = np.asarray(rates.counted[1] @ (weights * is_selected[:, None])).T
-        self.free = nobody + changed / self.divisors
-        self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps)
-        n_counted = np.count_nonzero(rates.weights)  # others have no group, or no weight
+        self.free = nobody + changed / self.divisors  # (n_folds, n_rates): rates without offsets
+        self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps): gaps if nobody is selected
+        n_counted = np.count_nonzero(rates.weights)
         n_rows = self.totals.mean(axis=0) * n_counted / max(float(rates.weights.sum()), 1e-300)
-        if rates.units is not None:  # what rows are worth that belong together
-            apart = replace(rates, units=None), rates
-            rows, worth = (own.shares_and_sizes(is_selected[:, None])[1][:, 0] for own in apart)
-            n_rows *= worth / np.maximum(rows, 1.0)
+        if rates.units is not None:  # rows that belong together count as fewer independent ones
+            both = replace(rates, units=None), rates
+            apart, together = (own.shares_and_sizes(is_selected[:, None])[1][:, 0] for own in both)
+            n_rows *= together / np.maximum(apart, 1.0)
         self.n_rows = np.maximum(n_rows, 1.0)
-        variances = 0.25 / self.n_rows
+        variances = 0.25 / self.n_rows  # of rates of 1/2, which have the largest variance
         self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)
 
     def targets(self, gap: float) -> Window:
-        """Return the gaps if the rates of each set are moved into a window, as little as can be.
+        """Return the gaps that are left if the rates without offsets change as little as possible.
 
-        The window's length is ``gap`` times the limit.
+        The rates of each compared set are moved into an interval of ``gap`` times the limit.
         """
         rates = self.free.copy()
         for peers in self.rows.rates.compared:
@@ -147,9 +171,11 @@ class GapSolver:
         return Window(gaps, np.zeros_like(gaps))
 
     def window(self, points: FloatArray, slack: FloatArray | float) -> Window:
-        """Return the gaps that are below the limits by this many standard errors, or none.
+        """Return the gaps that are ``slack`` standard errors below their limits.
 
-        Of two rates that is all gaps of either sign. More rates are moved into a window.
+        Standard errors are those at the rates of ``points``. If they leave no room, the gaps are 0.
+        For two rates all gaps in this range are allowed, of either sign. More rates are moved into
+        an interval of that length, as in :meth:`targets`.
         """
         variances = self._variances(self.rates(points))
         margin = np.asarray(slack) * np.sqrt(variances @ np.abs(self.contrasts).T)
@@ -169,18 +195,21 @@ class GapSolver:
         return Window(centre, half)
 
     def is_free(self, window: Window) -> BoolArray:
-        """Whether the free decisions of each fold have gaps inside."""
+        """Whether the decisions without offsets have gaps inside the window, (n_folds,)."""
         missed = np.abs(window.centre - self.free @ self.contrasts.T) - window.half
         return np.asarray(missed.max(axis=1, initial=0.0) < ROUNDING)
 
     def rates(self, points: FloatArray) -> FloatArray:
-        """Return the rates of decided rows of the other folds, (n_folds, n_rates)."""
+        """Return the rates of the other folds, counted on hard decisions, (n_folds, n_rates)."""
         selected = (self._margins(points) > 0).astype(np.float64)
         reached = (self.by_rate @ selected[:, :, None])[:, :, 0]
         return np.asarray(reached / self.divisors + self.nobody)
 
     def slack(self, points: FloatArray) -> FloatArray:
-        """Return by how many standard errors the gaps of decided rows are below their limits."""
+        """Return by how many standard errors the gaps are below their limits, (n_folds,).
+
+        It is the smallest such number of all pairs of rates, counted on hard decisions.
+        """
         rates, least = self.rates(points), np.full(len(points), np.inf)
         variances = self._variances(rates)
         for peers in self.rows.rates.compared:
@@ -194,15 +223,18 @@ class GapSolver:
         return least
 
     def _variances(self, rates: FloatArray) -> FloatArray:
+        """Return the variances of estimated rates, (n_folds, n_rates)."""
         inner = np.clip(rates, _LOWEST, 1 - _LOWEST)
         return np.asarray(inner * (1 - inner) / self.n_rows)
 
     def offsets(self, points: FloatArray) -> FloatArray:
-        of_rows = points[:, :-1] @ self.features
-        of_rows[:, self.rows.everyone] += points[:, -1:]
-        return np.asarray(of_rows)
+        """Return the offset of the second decision for each feature, (n_folds, n_features)."""
+        of_features = points[:, :-1] @ self.features
+        of_features[:, self.rows.everyone] += points[:, -1:]
+        return np.asarray(of_features)
 
     def selection_rates(self, points: FloatArray) -> FloatArray:
+        """Return the share of all rows of the other folds that is selected, (n_folds,)."""
         return np.asarray((self.weights * (self._margins(points) > 0)).sum(axis=1))
 
     def solve(
@@ -213,14 +245,16 @@ class GapSolver:
         temperatures: tuple[float, ...],
         folds: BoolArray | None = None,
     ) -> FloatArray:
-        """Return points with gaps inside, as far as they are worth it: Gauss-Newton, soft.
+        """Return points with gaps in the window, by Gauss-Newton steps on soft decisions.
 
-        Minimised are the missed gaps in units of their standard errors, and the multipliers in
-        units of a prior: what is noise, or takes huge offsets, is not chased. If no share of
-        selected rows is asked for, what all rows pay stays as it is. Soft decisions can close
-        gaps by leaving many rows undecided (those of equalized odds, where no thresholds do),
-        and the decided rows have large gaps then. So the point at which decided rows miss
-        least is returned if it is clearly better. Points of other than these ``folds`` stay.
+        Missed gaps are measured in standard errors and multipliers in units of a prior, so a small
+        miss is not repaired at the price of huge offsets. ``share`` (n_folds,) is the wanted share
+        of selected rows. If it is None, the offset of all rows stays as it is. ``folds`` (n_folds,)
+        says which points move; if it is None, all do.
+
+        Soft decisions can close gaps by leaving many rows undecided, as for equalized odds if no
+        thresholds close the gaps. The hard decisions then have large gaps. So if the hard decisions
+        miss clearly less at another point that was passed, that point is returned.
         """
         from skfair._kernels.path_points import WANTED, points_of_sums
 
@@ -236,12 +270,16 @@ class GapSolver:
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
-        # Decided rows have to be better by 1, in squares of missed gaps, to replace a point.
+        # Hard decisions have to be better by 1, in squares of missed gaps, to replace a point.
         points_of_sums(*rows, wanted, warmth, 1.0, points, some)
         return points
 
     def misses(self, points: FloatArray, window: Window, share: FloatArray) -> FloatArray:
-        """Return how much decided rows of the other folds miss: sums of squares of ratios."""
+        """Return how much the hard decisions miss the window and the wanted share, (n_folds,).
+
+        It is the sum of squares of missed gaps, in standard errors, and of the missed share, in
+        units of ``_NEAR`` times the rarer decision.
+        """
         selected = (self._margins(points) > 0).astype(np.float64)
         reached = (self.effects @ selected[:, :, None])[:, :, 0]
         outside = np.abs(reached[:, :-1] + self.fixed - window.centre) - window.half
@@ -251,11 +289,15 @@ class GapSolver:
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:
+        """Return the margin of each distinct row, (n_folds, n)."""
         return np.asarray(self.gains - points @ self.directions)
 
 
 def _contrasts(rates: RowRates) -> FloatArray:
-    """Return what makes gaps of rates, shape (n_gaps, n_rates)."""
+    """Return the matrix (n_gaps, n_rates) that turns rates into gaps.
+
+    Each line is 1 for a rate of a compared set, and -1 for the rate of its largest group.
+    """
     total, contrasts = rates.totals(), []
     for peers in rates.compared:
         first = peers.rates[np.argmax(total[peers.rates])]
@@ -267,7 +309,10 @@ def _contrasts(rates: RowRates) -> FloatArray:
 
 
 def _allowed(peers: Peers, rates: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the largest gap that the constraint allows, (n_folds, 1)."""
+    """Return the largest gap that the constraint allows, (n_folds, 1).
+
+    For a limit on ratios it is the limit times the mean rate of the set.
+    """
     if not peers.is_ratio:
         return np.full((len(rates), 1), peers.limit)
     mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
@@ -275,7 +320,11 @@ def _allowed(peers: Peers, rates: FloatArray, total: FloatArray) -> FloatArray:
 
 
 def _squeezed(rates: FloatArray, total: FloatArray, length: FloatArray) -> FloatArray:
-    """Return the rates of each fold, moved into the window that is nearest to them."""
+    """Return the rates of each fold, clipped to an interval of this length.
+
+    The interval is the one of least squared change among those that begin or end at a rate, or
+    have the mean rate in their middle. Rates that fit into one stay as they are.
+    """
     mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
     mean = (rates * total).sum(axis=1, keepdims=True) / mass
     lows = np.concatenate([rates, rates - length, mean - length / 2], axis=1)[:, :, None]

@@ -1,11 +1,21 @@
-"""Paths of offsets for two classes, from certainly fair to free: of each fold, without its rows.
+"""Paths of offsets for two classes, from decisions that are certainly fair to free ones.
 
-The *shrink phase*, left out where it is not needed, begins with the same decision for nearly
-everybody and makes the other one more and more often, with offsets at which no gap is left. The
-*relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
-transition leads from one to the other. Decisions of the relax phase select as many rows as free
-ones do, or as many as is best. This choice is settled before anything is tested. How good a path is
-decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
+:func:`skfair.estimators.certified.paths.certify` calls :func:`offset_paths` with the rows of all
+folds. It returns the offsets of each step and feature, one path for each fold, which is found
+without the rows of the fold. These rows then test the steps (``walk.py``). So a bad path costs
+accuracy, but the certificate holds all the same.
+
+A path has two phases, with a transition from one to the other:
+
+- The *shrink phase* begins with the same decision for nearly everybody. The other decision is made
+  more and more often, with offsets that leave no gap between group rates. Its steps are easy to
+  certify, because rates near 0 or 1 have small errors. It is left out if it is not needed.
+- The *relax phase* has the full number of both decisions. Gaps grow up to the limits and a little
+  beyond. Either its steps select as many rows as decisions without offsets do, or the number of
+  selected rows is free. This choice is made before anything is tested.
+
+Steps are found at a few *nodes* by :class:`~skfair.enforcement.certified.gap_solver.GapSolver`, and
+others lie on straight lines between the nodes.
 """
 
 from __future__ import annotations
@@ -23,40 +33,46 @@ from skfair.utils.rounding import ROUNDING
 # Decisions are soft while offsets are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
 _LAST = TEMPERATURES[-1:]
-# A point that misses its target by more than this, in squares of standard errors, is sought again
-# from the first temperature to lower ones.
+# A point of the shrink phase whose misses (GapSolver.misses) are above _COARSE is searched again at
+# these temperatures in turn.
 _COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
 # Nodes of a phase. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain
 # nothing in a fifth more time.
 N_NODES = 12
-# Shrink phase: how many of the rarer decisions are made.
+# Nodes of the shrink phase: number of the rarer decisions, as a share of the full number.
 SHARES = np.geomspace(0.03, 0.84, N_NODES)
-# Relax phase: gaps in units of their limits, up to a bit beyond. If groups have several rates,
-# it begins where the gap that is nearest to its limit is this many standard errors below it, or by
-# as many as can be. This and the other numbers of standard errors below limits are for a confidence
-# of 0.95, and a larger one adds ``PathRows.surer`` to them: at 0.999999 the test itself asks for 5.
+# Nodes of the relax phase if groups have one rate each: gaps in units of their limits.
 GAPS = np.linspace(0.0, 1.1, N_NODES)
+# Nodes of the relax phase if groups have several rates lie between these numbers of standard errors
+# by which the gap that is nearest to its limit is below it. All numbers of standard errors in this
+# file are for a confidence of 0.95. A larger one adds ``PathRows.surer`` to them, because the test
+# itself asks for more (5 at 0.999999).
 SLACKS = (-0.5, 5.0)
-# Parts of the way from one node to the next, and of the transition between the phases. Groups that
-# the other columns hardly tell take large offsets when shrinking, small ones when relaxing, which
-# leave gaps, so much of the accuracy may lie between: .087 on a step of one in three parts.
+# Number of parts into which the way from one node to the next is divided, and the transition. The
+# transition needs more. If the other columns say little about the groups, offsets are large when
+# shrinking and small when relaxing, so much of the accuracy lies between (.087 on one step of a
+# transition in three parts).
 N_PARTS, N_TRANSITION = 3, 8
-N_LAST = (N_NODES - 1) * N_PARTS + 1
+N_LAST = (N_NODES - 1) * N_PARTS + 1  # number of steps of the relax phase
 # Limits on several rates of each group need no shrink phase if the relax phase begins this many
-# standard errors below them: it certifies anyway, and a walk may end before. Equalized odds .05
-# gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single
-# rates gain nothing, and 4 of 105 certificates are lost.
+# standard errors below them. It is certified anyway, while a step of the shrink phase might fail.
+# Equalized odds .05 gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its
+# certificate. Single rates gain nothing, and 4 of 105 certificates are lost.
 _FAR = 2.4
-# The transition is made if gaps come nearer to their limits by this many standard errors.
+# A fold makes the transition if its gaps come nearer to their limits by this many standard errors.
 _NEARER = 1.0
-# Standard errors by which the shrink phase is to satisfy limits. Steps with less are tried again.
+# Number of standard errors by which steps of the shrink phase should be below limits on several
+# rates. Steps that are nearer are tried again.
 _SAFE = 8.0
-# Rows of one cell whose probabilities differ by less are treated as one.
+# Rows of a cell are treated as equal if their probabilities are in the same interval this wide.
 _WIDTH = 2e-3
 
 
 def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
-    """Return numbers that rows share if they are in the same cell, with nearly the same chance."""
+    """Return a number for each row, which is equal for rows of a cell with similar probabilities.
+
+    It is meant for ``PathRows.alike``.
+    """
     n_steps = int(1 / _WIDTH) + 1
     return cells * n_steps + (chances / _WIDTH).astype(np.int64)
 
@@ -70,7 +86,7 @@ def offset_paths(rows: PathRows) -> FloatArray:
     solver = GapSolver(rows)
     relaxed = _by_slack if solver.has_several else _by_gaps
     start, second = relaxed(solver, solver.selection_rates(solver.nothing))
-    if rows.from_few is not None:  # to select another share may be worth it, or closes more gaps
+    if rows.from_few is not None:  # another number of selected rows may be better, or close gaps
         other_start, others = relaxed(solver, None)
         slack, most = (float(solver.slack(point).mean()) for point in (start, other_start))
         is_nearer = most - slack > _NEARER or slack < _FAR + rows.surer <= most
@@ -80,7 +96,7 @@ def offset_paths(rows: PathRows) -> FloatArray:
     is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR + rows.surer
     if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
         first, end = _shrunk(solver, solver.selection_rates(start))
-        if solver.has_several:  # limits of several rates let the walk pass in small steps only
+        if solver.has_several:  # limits on several rates need smaller steps in the later half
             half = len(first) // 2
             first = [*first[:half], *_between(first[half:])]
         first += _transition(solver, end, start)
@@ -104,13 +120,14 @@ def _is_worth_more(rows: PathRows, offsets: FloatArray, others: FloatArray) -> b
 
 
 def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
-    """Return where the relax phase begins, and its steps: gaps grow up to their limits.
+    """Return the point where the relax phase begins, and the offsets of its steps.
 
-    Each selects this share of the rows of every fold, if one is given.
+    Gaps grow up to their limits. Each step selects ``share`` (n_folds,) of the rows, or any number
+    if it is None.
     """
     nodes: list[FloatArray] = []
     point = solver.nothing
-    for gap in GAPS[::-1]:  # from small offsets to large ones: nearest to the free decisions
+    for gap in GAPS[::-1]:  # from small offsets to large ones, so that points stay near free ones
         window = solver.targets(gap)
         point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
         offsets = solver.offsets(point)
@@ -120,18 +137,18 @@ def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, l
 
 
 def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
-    """Return where the relax phase begins, and its steps: all gaps come nearer to their limits.
+    """Return the point where the relax phase begins, and the offsets of its steps.
 
-    It may be that no offsets close the gaps of all rates: if groups are known, one threshold for
-    each of them decides. What closes one gap may then widen another one. So what is wanted is that
-    all gaps are this many standard errors below their limits. Offsets that do not bring the worst
-    of them further below its limit are left out.
+    It is for groups with several rates. One threshold per group cannot close all of their gaps, and
+    closing one may widen another. So the nodes are points at which all gaps are a wanted number of
+    standard errors below their limits. A node is left out if it does not bring the gap that is
+    nearest to its limit further below it than the node before. ``share`` is as in :func:`_by_gaps`.
     """
     point = solver.nothing
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
     slacks = np.linspace(SLACKS[0], SLACKS[-1] + solver.rows.surer, N_NODES)
-    for slack in slacks:  # from small offsets to large ones: nearest to the free decisions
+    for slack in slacks:  # from small offsets to large ones, so that points stay near free ones
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == slacks[0] else _LAST
         points = solver.solve(point, window, share, warmth)
@@ -147,26 +164,27 @@ def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, 
 
 
 def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-    """Return the steps of the shrink phase, and the point of the last one.
+    """Return the offsets of the steps of the shrink phase, and the point of the last step.
 
-    It selects nearly the share of rows with which the relax phase begins.
+    ``full`` (n_folds,) is the share of selected rows at which the relax phase begins.
     """
     rows, points = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
     no_gap = solver.targets(0.0)
     for share in SHARES:
         wanted = share * full if rows.from_few else 1 - share * (1 - full)
-        if not first:  # no offsets but one for all
+        if not first:  # the first point starts from a common threshold
             points[:, -1] = [
                 np.quantile(rows.gains[rows.folds != k], 1 - share)
                 for k, share in enumerate(wanted)
             ]
         window = solver.window(points, _SAFE + rows.surer) if solver.has_several else no_gap
         points = solver.solve(points, window, wanted, _LAST)
-        # Decisions that are far from all rows of a group are too sharp to tell where these lie, and
-        # where many scores are nearly the same, decided rows need lower temperatures.
+        # A point may need higher temperatures, if the threshold is far from all rows of a group and
+        # soft decisions have no slope there. It may need lower ones, if many scores are nearly
+        # equal. The first point is always searched again, because later ones start from it.
         missed = solver.misses(points, window, wanted)
-        most = _COARSE if first else 0.0  # later steps begin at the first one
+        most = _COARSE if first else 0.0
         if missed.max() > most:
             other = solver.solve(points, window, wanted, _THOROUGH, missed > most)
             is_better = solver.misses(other, window, wanted) < missed
@@ -178,10 +196,10 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
 
 
 def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Return the steps on straight lines between two points, without these.
+    """Return the offsets of the steps between two points, without those of the points.
 
-    Folds whose gaps stay where they are wait at the first point: offsets that close gaps at both
-    ends need not do so between.
+    Folds whose gaps do not come nearer to their limits stay at the first point, because between two
+    points gaps may be larger than at both.
     """
     comes_nearer = solver.slack(low) - solver.slack(high) >= _NEARER
     end = np.where(comes_nearer[:, None], high, low)
@@ -189,7 +207,10 @@ def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[Fl
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
-    """Return points at which the gap that is nearest to its limit is further below it."""
+    """Return points with one standard error more below the limits, where this can be reached.
+
+    Folds that are far enough below their limits keep their points.
+    """
     slack = solver.slack(point)
     window = solver.window(point, slack[:, None] + 1.0)
     is_near = slack < _SAFE + solver.rows.surer
@@ -206,10 +227,10 @@ def starts_with_few(
 ) -> bool:
     """Return whether the shrink phase begins with few selected people, not with few refused ones.
 
-    Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
-    one, a walk that begins with few selected people may yet end at a true positive rate of one
-    half, and one from the other end may not. The end is taken from which the expected utility of
-    the last certified step is larger; of equals that of the rarer decision.
+    Rates near 0 and 1 have the smallest standard errors, and those near one half the largest. So a
+    walk may get through from one end and fail from the other. The better end is the one with the
+    larger expected utility of the last certified step. If both are equal, the path begins with few
+    of the rarer decision.
 
     The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
     rows, expected utility and the pooled rates of groups under a common threshold. If groups have
@@ -238,12 +259,15 @@ def starts_with_few(
 
 
 def full_step(n_steps: int) -> int:
-    """Return the first step of the relax phase: everybody is decided, with small gaps."""
+    """Return the number of the first step of the relax phase, given the number of all steps."""
     return n_steps - N_LAST
 
 
 def _can_shrink(rates: RowRates) -> bool:
-    """Whether decisions get fairer, and can be shown to be, if nearly nobody is selected."""
+    """Whether nearly equal decisions for all have no disparity that a test could find.
+
+    This is not so for limits on ratios, or if rates differ although nobody is selected.
+    """
     if any(peers.is_ratio for peers in rates.compared):
         return False
     share, _ = rates.shares_and_sizes(np.zeros((rates.weights.size, 1), dtype=bool))
@@ -251,7 +275,7 @@ def _can_shrink(rates: RowRates) -> bool:
 
 
 def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
-    """Return the nodes with steps between them on straight lines."""
+    """Return the nodes, with the way from each to the next divided into n parts."""
     steps = [
         left + (right - left) * part / n for left, right in pairwise(nodes) for part in range(n)
     ]
@@ -259,7 +283,10 @@ def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
 
 
 def _evenly(nodes: list[FloatArray], n: int) -> FloatArray:
-    """Return n steps at equal distances on straight lines between the nodes."""
+    """Return n steps at equal distances on the straight lines from node to node.
+
+    Used if folds have different numbers of nodes, but need equally many steps.
+    """
     at = np.linspace(0, len(nodes) - 1, n)
     left = np.minimum(at.astype(np.int64), max(len(nodes) - 2, 0))
     part, ends = (at - left)[:, None], np.array(nodes)
