@@ -1,7 +1,10 @@
-"""The path of strict enforcement: rounds of smooth problems, and all solutions that they found.
+"""The rounds of strict enforcement, and the choice of the best of all solutions found.
 
-A round solves a smooth problem, compares true with smooth values, and moves the bounds of the next
-one by the difference. :mod:`skfair.enforcement.erm.true_limits` measures the true values.
+:func:`skfair.enforcement.erm.strict.solve_strictly` makes a :class:`Path` and calls
+:meth:`Path.rounds`, first for the problem with the loss. ``refine.py`` calls it again for problems
+with smooth errors, each one *level* more. A round solves a smooth problem, compares true with
+smooth values (``true_limits.py``), and moves the bounds of the next round by the difference. All
+solutions are kept as candidates, of which :meth:`Path.best` returns the best.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
 
-FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
-# How far below and above a limit, as a share of the width of its bounds, a threshold mends what is
-# missed: further rounds then gain nothing (500,000 rows, parity and odds, .0000 and -.0006).
-MENDED = -0.25, 0.05
-# Misses from which on bounds are aimed at from inside, where no threshold brings solutions there:
-# differences that change less and less would never do so.
+FAR = 0.01  # rounds end if a solver gives up with smooth bounds violated by more
+# With ``until_sound``, rounds end if the violation is in this range, in units of the width of the
+# bounds, and the best threshold satisfies the limits. Further rounds then gain nothing (500,000
+# rows, parity and odds, .0000 and -.0006).
+NEARLY_REACHED = -0.25, 0.05
+# After this many violations, bounds also move further inside. Moves by the difference of true and
+# smooth values become ever smaller, and alone might never reach the limits.
 PLAIN_MISSES = 2
 
 
@@ -32,9 +36,9 @@ class Path:
 
     limits: TrueLimits
     solver: Solver
-    options: SolveOptions  # of the solver, as the user asked for them
+    options: SolveOptions  # options of the solver, as the user asked for them
     step_tol: float  # tolerance of each solve
-    slack: float  # merit that a later level has to gain
+    slack: float  # a later level is only preferred if it gains more merit than this
     candidates: list[StrictResult] = field(default_factory=list)  # one for each solve
     level: int = 0  # 0 with the loss, then one more for each steepness of smooth errors
 
@@ -44,13 +48,18 @@ class Path:
         return self.candidates[-1].is_stopped
 
     def keep(self, found: StrictResult) -> StrictResult:
-        """Add a solution to those that the best one is chosen from."""
+        """Add a solution to the candidates; return it with the present level."""
         kept = replace(found, level=self.level)
         self.candidates.append(kept)
         return kept
 
     def best(self) -> StrictResult:
-        """Return the first step on the path whose best solution is about as good as any."""
+        """Return the best candidate, of the lowest level that is good enough.
+
+        Candidates that satisfy the limits come first, and among these the ones that do not give all
+        rows the same decision. If none satisfies them, the smallest excess is best. A level is good
+        enough if its best merit is at most ``slack`` below the best of all levels.
+        """
         feasible = [c for c in self.candidates if c.verdict.is_feasible]
         feasible = [c for c in feasible if not c.is_constant] or feasible
         if not feasible:
@@ -58,9 +67,9 @@ class Path:
         best = max(c.verdict.merit for c in feasible)
         good = [c for c in feasible if c.verdict.merit >= best - self.slack - ROUNDING]
         lowest = min(c.level for c in good)
-        coolest = [c for c in good if c.level == lowest]
-        best = max(c.verdict.merit for c in coolest) - ROUNDING
-        return next(c for c in coolest if c.verdict.merit >= best)
+        of_level = [c for c in good if c.level == lowest]
+        best = max(c.verdict.merit for c in of_level) - ROUNDING
+        return next(c for c in of_level if c.verdict.merit >= best)
 
     def counted(self, result: StrictResult) -> StrictResult:
         """Return a result that says how many problems were solved."""
@@ -77,18 +86,22 @@ class Path:
     ) -> SolverResult:
         """Solve, measure, shift the bounds by true minus smooth values, and solve again.
 
-        ``offsets`` (n_constraints,) is the shift to begin with, by default that seen at the start.
-        Returned is the last solution that another round may start from. ``until_sound`` ends at the
-        first one that nearly reaches the limits, and that a threshold brings inside.
+        ``offsets`` (n_constraints,) is the first shift; if None, it is measured at the start. With
+        ``until_sound`` the rounds end at the first solution that nearly reaches the limits and that
+        the best threshold brings inside. Returned is the last solution from which another round may
+        start.
         """
         limits, true = self.limits, self.limits.problem
         options: SolveOptions = {**self.options, "tol": self.step_tol}
         margin = limits.margin(self.step_tol)
-        most = np.maximum(margin, 0.25 * (true.upper - true.lower))  # else the bounds would close
+        # Bounds move inside by at most a quarter of their width, so that they do not meet.
+        most = np.maximum(margin, 0.25 * (true.upper - true.lower))
         width = float((true.upper - true.lower).max(initial=0.0)) or 1.0
         if offsets is None:
             offsets = limits.compare(problem, start.theta)[0]
-        before, n_worse, n_missed = np.inf, 0, 0
+        # n_slow counts the rounds in a row that did not halve the violation, n_missed all rounds
+        # that violated a limit.
+        before, n_slow, n_missed = np.inf, 0, 0
         for _ in range(n_rounds):
             bounded = problem.bounded(*moved_bounds(true.lower, true.upper, offsets, margin))
             result = self.solver.solve(bounded, start.theta, start.multipliers, **options)
@@ -98,15 +111,16 @@ class Path:
             start = result
             differences, beyond = limits.compare(bounded, result.theta)
             violation = float(beyond.max(initial=-np.inf))
-            if until_sound and found.is_sound and MENDED[0] <= violation / width <= MENDED[1]:
+            is_near = NEARLY_REACHED[0] <= violation / width <= NEARLY_REACHED[1]
+            if until_sound and found.is_sound and is_near:
                 break
             offsets = offsets + limits.damping * (differences - offsets)
-            n_worse = n_worse + 1 if violation > 0.5 * before else 0
+            n_slow = n_slow + 1 if violation > 0.5 * before else 0
             before, n_missed = violation, n_missed + (violation > 0)
             is_free = not np.any(result.multipliers)
             if violation <= 0 and (is_free or limits.is_used(result.theta)):
                 break
-            if n_worse == 2 and (violation <= 0 or limits.has_threshold):
+            if n_slow == 2 and (violation <= 0 or limits.has_threshold):
                 break
             if n_missed >= PLAIN_MISSES:
                 inside = limits.further_inside(np.maximum(beyond, 0.0), n_missed)
@@ -114,7 +128,7 @@ class Path:
         return start
 
     def _is_far(self, problem: ConstrainedERM, result: SolverResult) -> bool:
-        """Whether the solver gave up far from bounds that it had no way to keep."""
+        """Whether the solver gave up far beyond the smooth bounds, which it cannot satisfy."""
         if result.status != "max_iter" or self.solver.is_stochastic:
             return False
         return problem.violation(problem.evaluate(result.theta)) > FAR

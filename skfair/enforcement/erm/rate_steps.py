@@ -1,18 +1,26 @@
 r"""Sequential quadratic programming for strict limits on many groups: steps that see true rates.
 
-Where groups are many, bounds press so much that solutions of smooth problems miss some of the true
-ones by a few rows, again and again. A threshold that keeps all of them is far away, and costs most
-of the accuracy. Here smooth errors of rising steepness lead near a solution, by steps
+:func:`skfair.enforcement.erm.strict.solve_strictly` calls :func:`by_rate_steps` in place of rounds,
+if :func:`suits_rate_steps` is true of its problem. It returns the best solution within the true
+bounds, or None. With many groups, solutions of smooth problems violate some true bound by a few
+rows in every round, and a threshold that satisfies all bounds costs most of the accuracy. Here each
+step d solves
 
 .. math:: \min_d \; g'd + \tfrac12 d'Hd
    \quad \text{subject to} \quad l \le c + J d \le u, \quad |d_i| \le r
 
-The last steps take for c the true rates of the point, so that only their slopes are smooth: first
-the least step that keeps the true bounds, then steps that make fewer errors within them. A step is
-taken if errors plus a penalty of the violation fall. Otherwise it is corrected by rates that were
-seen where it led, and then the box is halved. Directions along the weights are left out: they
-change no decision. Where steps end a few rows beyond a bound, which no slope shows, random moves
-look for a point within.
+where g and H are derivatives of smooth errors, c are the constraints and J their derivatives. The
+*stages* of :meth:`RateSteps.run` follow each other:
+
+1. *smooth*: errors and rates are smooth, of rising steepness. These steps lead near a solution.
+2. *repair*: c are the true rates of the point, and only J is smooth. The least step that satisfies
+   the true bounds is taken, until a point satisfies them. If steps end a few rows beyond a bound,
+   where no slope shows the way, random moves look for such a point.
+3. *last*: as in repair, with fewer errors as the objective.
+
+A step is taken if the errors plus a penalty of the violation fall. Otherwise it is corrected by
+the rates that were seen at its end, and if that fails the box r is halved. Steps along the weights
+are left out, because they change no decision.
 """
 
 from __future__ import annotations
@@ -33,29 +41,31 @@ from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
 from skfair.utils.rounding import ROUNDING
 
-# Used when n_constraints >= 50, n_parameters <= 100 and every cell has >= 200 rows.
+# The steps are used if there are at least MANY_CONSTRAINTS, at most MOST_PARAMETERS, and at least
+# ROWS_PER_CELL in every cell.
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
-ATTEMPTS = 4  # retries with true rates, each starting from tighter smooth bounds
-MOST_ROWS = 3.0  # that steps of true rates aim inside
-# Steps and random moves at the true bounds aim inside by this part of a row of the smallest cell.
-SPARE = 0.3
-LONGEST_MOVE = 0.01  # at random
-MOST_STEPS = 60  # tried at one steepness
-LONGEST, SHORTEST = 0.2, 1e-3  # steps, for weights of length 1
-PENALTY = 20.0  # the most that a violation of 1 costs, in errors
-LITTLE = 1e-5  # errors that are no progress
+ATTEMPTS = 4  # how often the stages are run, each time with tighter smooth bounds
+# Steps aim inside the bounds by a number of *rows*: one row is what a row of the smallest cell adds
+# to a rate. With true rates the number begins at SPARE, and grows up to MOST_ROWS after steps that
+# were not taken.
+MOST_ROWS, SPARE = 3.0, 0.3
+LONGEST_MOVE = 0.01  # length of the first random move, for weights of length 1
+MOST_STEPS = 60  # number of steps that are tried in one stage
+LONGEST, SHORTEST = 0.2, 1e-3  # first and last size r of the box, for weights of length 1
+PENALTY = 20.0  # largest penalty of a violation of 1, in units of errors
+LITTLE = 1e-5  # a step must lower the errors plus penalty by more than this
 FLAT = 0.01  # least curvature of the objective
 
 
 class Stage(NamedTuple):
-    """One steepness."""
+    """The errors and rates that steps see, and their objective."""
 
-    steepness: float  # for scores whose weights have length 1
-    is_true: bool = False  # whether rates and errors are true ones
-    repairs: bool = False  # whether only the violation counts, as long as there is one
+    steepness: float  # steepness of smooth errors and rates, for weights of length 1
+    is_true: bool = False  # whether rates and errors are true ones; only slopes are then smooth
+    repairs: bool = False  # whether only the violation counts, and steps end when there is none
 
 
-STEEPEST = 30.0  # smooth rates, whose slopes also serve for true ones
+STEEPEST = 30.0  # steepness of the smooth rates whose slopes also serve for true ones
 SMOOTH = tuple(map(Stage, (*STEEPNESSES, STEEPEST)))
 REPAIR = Stage(STEEPEST, is_true=True, repairs=True)
 LAST = Stage(STEEPEST, is_true=True)
@@ -64,20 +74,23 @@ LAST = Stage(STEEPEST, is_true=True)
 class Seen(NamedTuple):
     """A point: its constraints and errors, and how far it violates the bounds."""
 
-    w: FloatArray  # parameters of the model; the weights have length 1
+    w: FloatArray  # parameters of the model, the intercept last; the others have length 1
     constraints: FloatArray
-    errors: float
-    violation: float
+    errors: float  # share of wrong decisions, true or smooth
+    violation: float  # largest distance beyond a bound; below 0 if all are satisfied
 
     def cost(self, stage: Stage, penalty: float, margin: float) -> float:
-        """Return the errors, if they count, plus the penalty of the violation."""
-        # Steps of true rates may use all of the bounds, wherever they aim.
+        """Return the errors, if they count in the stage, plus the penalty of the violation.
+
+        Smooth rates must be inside the bounds by ``margin``. True rates may reach the bounds,
+        although steps aim further inside.
+        """
         beyond = self.violation + (0.0 if stage.is_true else margin)
         return (0.0 if stage.repairs else self.errors) + penalty * max(beyond, 0.0)
 
 
 def suits_rate_steps(problem: ConstrainedERM) -> bool:
-    """Whether linear scores have enough rates, of enough rows each, for these steps to pay."""
+    """Whether scores are linear, constraints many, and cells large enough for these steps."""
     if not isinstance(problem, LinearConstrainedERM) or problem.model.is_wide:
         return False
     if problem.n_constraints < MANY_CONSTRAINTS or problem.n_parameters > MOST_PARAMETERS:
@@ -97,9 +110,10 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
 def by_rate_steps(
     limits: TrueLimits, theta: FloatArray, callback: Callback | None
 ) -> StrictResult | None:
-    """Return where steps from a free solution end; None if no step satisfies the true bounds.
+    """Return the best solution that the steps find from ``theta``, the one without constraints.
 
-    If a callback stops the steps, the point that they have reached is returned.
+    None is returned if no step satisfies the true bounds. If a callback stops the steps, their last
+    point is returned, whether or not it satisfies them.
     """
     problem, steps = limits.problem, RateSteps(limits, callback)
     end = steps.run(problem.model_part(theta))
@@ -118,19 +132,20 @@ def by_rate_steps(
 
 
 class RateSteps:
-    """Makes the steps; keeps the best point within the true bounds."""
+    """Makes the steps, and keeps the best point within the true bounds."""
 
     def __init__(self, limits: TrueLimits, callback: Callback | None) -> None:
         self.limits, self.problem, self.callback = limits, limits.problem, callback
-        self.best: Seen | None = None  # the point of fewest true errors that keeps the true bounds
-        # The weight of a row of the smallest cell
+        # The point with the fewest true errors within the true bounds; None if none was seen
+        self.best: Seen | None = None
+        # Change of a rate by one row of the smallest cell
         self.row = 1 / smallest_cell(cast(LinearConstrainedERM, self.problem))
-        # (n_constraints,): signed multipliers of the last steps
+        # (n_constraints,): signed multipliers of the last step
         self.multipliers = np.zeros(self.problem.n_constraints)
         self.history, self.n_steps, self.is_stopped = History(), 0, False
 
     def run(self, w: FloatArray) -> FloatArray:
-        """Go through all stages; return where they end."""
+        """Go through all stages, and return the last point."""
         margin = 0.0
         for attempt in range(ATTEMPTS):
             for stage in SMOOTH[1:] if attempt else SMOOTH:
@@ -138,19 +153,20 @@ class RateSteps:
             missed = self._repair(w)
             if self.best is not None or self.is_stopped:
                 break
-            # Noise of the rates is about what is missed now: room for it is made.
+            # The next attempt aims inside by what is missed now, because true rates differ from
+            # smooth ones by about as much.
             margin += max(missed / self.row, 1.0)
         if self.best is not None:
             w = self._at_stage(self.best.w, LAST, SPARE)
         return w
 
     def _repair(self, w: FloatArray) -> float:
-        """Look for a point within the true bounds nearby; return the violation at the last one."""
+        """Look for a point within the true bounds; return the violation of the last one seen."""
         w = self._at_stage(w, REPAIR, SPARE)
         return self._see(w if self.best is not None else self._move_at_random(w)).violation
 
     def _move_at_random(self, w: FloatArray) -> FloatArray:
-        """Make random moves that bring rates nearer to the true bounds, until all are kept."""
+        """Make random moves towards the true bounds, until a point satisfies all of them."""
         rng = np.random.RandomState(0)
         return random_moves(
             self._see(w),
@@ -161,14 +177,14 @@ class RateSteps:
         ).w
 
     def _missed(self, seen: Seen) -> float:
-        """Return the sum of squares of missed rows."""
+        """Return the sum of squares of violations, in rows, counted from SPARE inside."""
         rows = _beyond(self.problem, seen.constraints) / self.row
         return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage, rows: float) -> FloatArray:
-        """Make steps at one steepness; return where they end.
+        """Make the steps of one stage, and return the last point.
 
-        They aim inside of the bounds by ``rows`` of the smallest cell.
+        They aim inside the bounds by ``rows``, in units of a row of the smallest cell.
         """
         problem = _smooth(self.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
@@ -186,7 +202,8 @@ class RateSteps:
             size = float(np.abs(step.d).max())
             trial = see(current.w + step.d[: current.w.size])
             if trial.cost(stage, penalty, margin) > enough:
-                # What surprises there does so nearby too.
+                # The constraints at the end of the step differ from the linear model by the
+                # deviation. The corrected step is nearly as long, so the same is expected there.
                 deviation = trial.constraints - current.constraints - model.jacobian @ step.d
                 step = model.step(current.constraints + deviation, radius, margin)
                 trial = see(current.w + step.d[: current.w.size])
@@ -201,7 +218,7 @@ class RateSteps:
         return current.w
 
     def _see(self, w: FloatArray) -> Seen:
-        """Look at decisions; remember the point if it is the best."""
+        """Return a point with its true rates and errors, and keep it if it is the best."""
         problem, w = self.problem, _of_length_1(w)
         decisions = problem.decide(problem.model.forward(w)[0])
         seen = _seen(problem, w, self.limits.constraints(decisions.means), 1 - decisions.right)
@@ -211,7 +228,7 @@ class RateSteps:
         return seen
 
     def _record(self, theta: FloatArray, current: Seen) -> None:
-        """Write a step down and ask the callback."""
+        """Add a step to the history, and ask the callback whether to stop."""
         self.n_steps += 1
         missed = max(current.violation, 0.0)
         self.history.record(iteration=self.n_steps, objective=current.errors, max_violation=missed)
@@ -219,7 +236,11 @@ class RateSteps:
 
 
 class _Model:
-    """A quadratic model of smooth errors, and linear ones of rates, around a point."""
+    """A quadratic model of smooth errors, and linear ones of rates, around a point.
+
+    ``lam`` (n_constraints,) are signed multipliers. If the stage repairs, the model is the length
+    of the step.
+    """
 
     def __init__(
         self, problem: LinearConstrainedERM, w: FloatArray, lam: FloatArray, *, repairs: bool
@@ -227,20 +248,23 @@ class _Model:
         self.problem, self.at = problem, problem.evaluate(problem.centered(w))
         along = np.zeros(problem.n_parameters)
         along[: w.size - 1] = w[:-1]
-        across = np.eye(along.size) - np.outer(along, along)
+        across = np.eye(along.size) - np.outer(along, along)  # removes the part along the weights
         self.jacobian = self.at.jacobian() @ across
-        if repairs:  # the least step
+        if repairs:
             self.gradient = np.zeros(along.size)
             self.hessian = np.diag(np.where(np.arange(along.size) < w.size, 1.0, FLAT))
             return
         self.gradient = across @ self.at.gradient()
+        # Negative curvatures are replaced by their size, so that the model has a minimum.
         sizes, axes = np.linalg.eigh(across @ self.at.hessian(lam) @ across)
         self.hessian = (axes * np.maximum(np.abs(sizes), FLAT)) @ axes.T
 
     def step(self, constraints: FloatArray, radius: float, margin: float) -> ElasticStep:
-        """Return the best step of the model that brings constraints within their bounds.
+        """Return the step of least model value after which constraints are within their bounds.
 
-        Its multipliers, (n_constraints,), are above 0 at upper bounds and below 0 at lower ones.
+        ``constraints`` are their values before the step, and ``margin`` is how far inside the
+        bounds it aims. The multipliers of the step (n_constraints,) are above 0 at upper bounds and
+        below 0 at lower ones.
         """
         J, problem = self.jacobian, self.problem
         least = problem.lower - constraints + margin, constraints - problem.upper + margin
@@ -258,7 +282,7 @@ def _smooth(problem: ConstrainedERM, steepness: float) -> LinearConstrainedERM:
 
 
 def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
-    """Return what tells the smooth values at a point."""
+    """Return a function that gives a point with its smooth rates and errors."""
 
     def see(w: FloatArray) -> Seen:
         w = _of_length_1(w)
@@ -269,6 +293,7 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
 
 
 def _seen(problem: ConstrainedERM, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
+    """Return a point with the violation of its constraints."""
     return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
 
 

@@ -1,9 +1,12 @@
-"""Refinement where constraints cost much accuracy: smooth errors in place of the loss.
+"""Refinement if constraints cost much accuracy: smooth errors take the place of the loss.
 
-There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
-smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are
-scaled afterwards so that the loss is least, which changes no decision. The scores of networks are
-scaled in the same way.
+``strict.py`` calls :func:`refined` with the best result of the rounds with the loss. If constraints
+cost much accuracy, many decisions must be wrong. These dominate the loss, which is then a poor
+substitute for the number of errors. So rounds follow in which *smooth errors* are minimised: first
+with a low steepness, because such errors have few local optima, then with a higher one from there.
+
+:func:`scaled`, which ``strict.py`` calls last, multiplies the scores by the factor that minimises
+the loss. This changes no decision. It is also done for the scores of networks.
 """
 
 from __future__ import annotations
@@ -21,13 +24,16 @@ from skfair.losses import SmoothErrors
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import ConstrainedERM
 
-STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
-SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
-SLIGHT = 0.02  # slope along the scale, as a share of the loss, below which scores stay
+STEEPNESSES = (3.0, 10.0)  # steepness of smooth errors and rates, for scores of size 1
+SIZES = (1e-3, 1e3)  # smallest and largest size of scores after scaling
+SLIGHT = 0.02  # scores stay if the loss changes by less than this share per unit of the scale
 
 
-def refine(path: Path, result: StrictResult) -> StrictResult:
-    """Go on from a solution of linear scores with smooth errors in place of the loss."""
+def refined(path: Path, result: StrictResult) -> StrictResult:
+    """Return the best result after rounds with smooth errors, which start from a given result.
+
+    Scores must be linear. The best result may be one of the earlier rounds with the loss.
+    """
     problem = path.limits.problem
     start = result.result._replace(theta=shifted(problem, result))
     for steepness in STEEPNESSES:
@@ -45,28 +51,29 @@ def refine(path: Path, result: StrictResult) -> StrictResult:
 def scaled(problem: ConstrainedERM, result: StrictResult) -> StrictResult:
     """Return the solution with scores scaled to the least loss, which changes no decision.
 
-    Tight limits leave few decisions that can be right, and a chosen threshold makes many rows wrong
-    by far. Without it the log loss of 1,000 rows in 8 groups was up to 3.9 times what a multiple of
-    the scores has (12 fits of equalized odds and predictive parity, median 1.2). Where the loss
-    itself was fitted, scores with little to gain stay as they are.
+    Under tight limits the best threshold may put many rows far on the wrong side. Without scaling,
+    the log loss of 1,000 rows in 8 groups was up to 3.9 times the loss of scaled scores (12 fits of
+    equalized odds and predictive parity, median 1.2). If the loss itself was minimised and scaling
+    would gain little, the scores stay as they are.
     """
     model, theta, penalty = problem.model, shifted(problem, result), 0.0
     scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
     weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
 
     def along(scale: float) -> tuple[float, float]:
+        """Return the loss of scaled scores, penalty included, and its slope in the scale."""
         at = problem.loss.parts(scale * scores, problem.targets)
         loss, slope = float(weights @ at.value), float(weights @ (at.slope * scores))
         return loss + scale**2 * penalty, slope + 2 * scale * penalty
 
-    # No multiple of the parameters of a network scales its scores: its penalty is left out.
+    # The scores of a network are no multiple of its parameters, so its penalty is left out.
     if isinstance(model, LinearScore):
         size, penalty = _spread(theta), problem.alpha * model.penalty_parts(theta)[0]
         size = size if model.fit_intercept else 0.0
     if not size > 0:
         return result
     loss, slope = along(1.0)
-    # The loss is convex: smaller scores gain no more than this slope, and larger ones hardly do.
+    # The loss is convex, so smaller scores cannot lower it by more than this slope.
     if result.problem.loss is problem.loss and abs(slope) < SLIGHT * loss:
         return result
     low, high = np.array(SIZES) / size
@@ -84,5 +91,5 @@ def shifted(problem: ConstrainedERM, result: StrictResult) -> FloatArray:
 
 
 def _spread(theta: FloatArray) -> float:
-    """Return about how far linear scores spread: their columns are standardised."""
+    """Return the length of the weights: about the spread of scores, if columns are standardised."""
     return float(np.linalg.norm(theta[:-1]))

@@ -1,30 +1,27 @@
-r"""The outer loop of ``enforce="strict"``: bounds on reported disparities, not on smooth ones.
+r"""The outer loop of ``enforce="strict"``: limits on reported disparities, not on smooth ones.
 
-A smooth rate can be far from the true one (on COMPAS a smooth gap of 0.05 is a true gap of 0.18),
-so a solver that keeps the smooth bounds promises nothing. Here the smooth problem is solved again
-and again, each time from the last solution:
+:mod:`skfair.estimators.erm.solve` calls :func:`solve_strictly` with a problem, whose bounds are the
+limits, and a solver. It returns the best solution found as a :class:`StrictResult`.
 
-- the smooth bounds are shifted by the difference of true and smooth values that was seen, until the
-  true values meet the true bounds;
-- the threshold of every solution is scanned if all limits are on rates
-  (:mod:`skfair.enforcement.erm.true_limits`).
+Solvers need smooth rates, which can be far from the true ones (on COMPAS a smooth gap of 0.05 is a
+true gap of 0.18). So the problem is solved in these steps (:func:`_walk`), each from the last
+solution:
 
-These rounds are in :mod:`skfair.enforcement.erm.path`.
+1. Without constraints. If this solution satisfies the limits, it is the result.
+2. With many groups, by steps that see true rates (``rate_steps.py``). If they find a solution, it
+   is the result.
+3. In rounds. The bounds are moved by the difference of true and smooth values, until the true
+   values satisfy the limits (``path.py``). If all limits are on rates, each solution gets its best
+   threshold (``true_limits.py``).
+4. If the constraints cost much accuracy, in rounds with smooth errors in place of the loss
+   (``refine.py``). They fit noise more closely than the loss does, so their solution must gain more
+   than ``SLACK`` of training accuracy. Steeper rates with the loss gain nothing: five temperatures
+   in place of one doubled the CPU for .0001 of test accuracy in the mean of 18 cells.
 
-Where the constraints cost much accuracy the loss is a poor guide: few decisions can be right, and
-it is dominated by those that are wrong. There the path goes on to *smooth errors* in place of the
-loss, in two steps: the first is smooth enough to have few local optima, and only has to lead near
-one that is good (:mod:`skfair.enforcement.erm.refine`).
+Steps 2 and 4 need linear scores, and that all limits are on rates.
 
-Steeper rates with the loss gain nothing: five temperatures in place of one doubled the CPU for
-.0001 of test accuracy in the mean of 18 cells. Among the solutions that keep the true bounds,
-errors are only taken if they gain more than ``SLACK`` of training accuracy: they fit the sample
-more closely, and with small cells they fit its noise.
-
-Where groups are many, steps that see true rates take the place of the path
-(:mod:`skfair.enforcement.erm.rate_steps`). Where rows are very many, a sample of them walks the
-path, and all rows make the last rounds only. Errors fit the noise of the sample, so another one is
-asked whether all rows shall fit errors as well.
+With very many rows, a sample makes all of these steps, and the whole data only the last rounds
+(:func:`_from_sample`).
 """
 
 from __future__ import annotations
@@ -37,8 +34,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
-from skfair.enforcement.erm.refine import refine as refined
-from skfair.enforcement.erm.refine import scaled
+from skfair.enforcement.erm.refine import refined, scaled
 from skfair.enforcement.erm.true_limits import OnRates, StrictResult, true_limits
 from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
@@ -47,36 +43,42 @@ from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver
 from skfair.solvers.erm.al_newton import MANY_ROWS
 
-LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
-# The same, of solvers and scores (linear ones) for which precision is cheap: one more step is one
-# more matrix of second derivatives. What is seen at one solution decides where the next one lies; a
-# loose one depends on the solver and on the order of the rows, and then so does the model. Where
-# columns are many a step is hundreds of products, and the precision that was asked for has to be
-# enough: more takes up to twice the time, for the same accuracy.
+LOOSE_TOL = 1e-4  # tolerance of each solve, because most results are only steps on the way
+# Tolerance of each solve if one more step costs one more matrix of second derivatives. Bounds of
+# the next round depend on the last solution, and a loose solution depends on the solver and on the
+# order of the rows, so the final model would, too. With many columns a step is hundreds of
+# products, and the tolerance of the user is taken instead. This one would take up to twice the
+# time, for the same accuracy.
 PRECISE_TOL = 1e-9
-CHEAP = 0.02  # loss of accuracy that leaves little to gain from errors
-OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of all (.02 seen)
-# Accuracy that errors must promise to gain over the loss, for all rows to fit them. They take many
-# steps; where they promised less they gained .0002 to .0017 (seven problems), else up to .01.
+CHEAP = 0.02  # smooth errors are not tried if the limits cost less accuracy than this
+# All rows make the whole walk if the result of the sample was more accurate by more than this on
+# the sample (12,000 rows; .02 was seen).
+OPTIMISM = 0.05
+# All rows fit smooth errors only if these promise to gain this much accuracy over the loss, because
+# they take many steps. Where they promised less they gained .0002 to .0017 (seven problems), and
+# otherwise up to .01.
 GAIN = 0.003
 
 
 def solve_strictly(
-    problem: ConstrainedERM,  # its bounds are those that the true values must keep
+    problem: ConstrainedERM,  # its bounds are the limits on the true values
     solver: Solver,
     theta0: FloatArray,
     *,
     is_classifier: bool,  # whether predictions are decisions
     may_refine: bool,  # whether smooth errors may take the place of the loss
-    **options: Unpack[SolveOptions],  # with a tolerance
+    **options: Unpack[SolveOptions],  # options of the solver; ``tol`` is required
 ) -> StrictResult:
-    """Find the best solution whose true disparities are within their bounds."""
+    """Return the best solution found, from ``theta0``, whose true values satisfy the limits.
+
+    If none satisfies them, it is the one that violates them least.
+    """
     limits, tol = true_limits(problem, is_classifier=is_classifier), options["tol"]
-    # With many rows the requested precision is enough, and walks begin on a sample.
+    # With many rows the tolerance of the user is precise enough.
     has_many_rows = solver.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
     step_tol = tol if has_many_rows else _tol_of_steps(problem, solver, tol)
     path = Path(limits, solver, options, step_tol, limits.slack)
-    # Smooth errors need second derivatives, and an intercept that takes up the chosen threshold.
+    # Smooth errors need second derivatives, and an intercept to which the threshold is added.
     has_curvature = solver.is_precise and "hessian" in problem.offers
     refine = may_refine and has_curvature and cast(LinearScore, problem.model).fit_intercept
     if has_many_rows and limits.has_threshold and not suits_rate_steps(problem):
@@ -87,7 +89,7 @@ def solve_strictly(
 
 
 def _tol_of_steps(problem: ConstrainedERM, solver: Solver, tol: float) -> float:
-    """Return the tolerance of each solve: what suits the solver."""
+    """Return the tolerance of each solve, given the one of the user."""
     has_rates = any(bound.moment.is_rate for bound in problem.constraints)
     loose = LOOSE_TOL if has_rates else tol
     if not solver.is_precise or "hessian" not in problem.offers:
@@ -98,19 +100,19 @@ def _tol_of_steps(problem: ConstrainedERM, solver: Solver, tol: float) -> float:
 def _from_sample(
     path: Path, few: ConstrainedERM, theta0: FloatArray, *, refine: bool
 ) -> StrictResult:
-    """Return the best of the last rounds on all rows, begun where the walk on a sample ends.
+    """Return the best of a few rounds on all rows, which start where the walk on a sample ends.
 
-    Where the constraints do not bind on the sample, or these rounds find nothing, all rows make the
-    walk, begun at the solution of the sample.
+    If the constraints do not bind on the sample, or these rounds find no good solution, all rows
+    make the whole walk, from the solution of the sample without constraints.
     """
     whole = path.limits.problem
     rough: SolveOptions = {**path.options, "callback": None}
     sample = Path(OnRates(few), path.solver, rough, path.step_tol, slack=0.0)
     end = _walk(sample, theta0, refine=refine)
-    free = (sample.candidates or [end])[0].result.theta
+    free = (sample.candidates or [end])[0].result.theta  # the first solve has no constraints
     if end.n_solves == 1 or not end.is_sound:
         return _walk(path, free, refine=refine)
-    last = sample.candidates[-1]
+    last = sample.candidates[-1]  # of smooth errors, if they were tried
     if last.level and _gain_by_errors(sample, OnRates(whole.sampled(1) or whole)) < GAIN:
         last = next(c for c in sample.candidates[::-1] if not c.level)
     problem = whole.with_loss(last.problem.loss)
@@ -121,16 +123,18 @@ def _from_sample(
     least = end.verdict.merit - OPTIMISM
     if not path.is_stopped and not (best.is_sound and best.verdict.merit > least):
         return _walk(replace(path, candidates=[]), free, refine=refine)
-    # The scale is that of the sample: all rows would be passed over at each of its steps.
+    # The scale is searched on the sample, because each of its steps is a pass over the rows.
     best = path.counted(scaled(few, best))
     return replace(best, n_solves=best.n_solves + end.n_solves)
 
 
 def _gain_by_errors(sample: Path, others: OnRates) -> float:
-    """Return about how much more accurate errors in place of the loss make a fit of all rows.
+    """Return the estimated gain of accuracy if all rows are fitted to smooth errors.
 
-    They fit noise: what they gain on the sample is too much, and what its solutions gain on other
-    rows too little. The middle of both is returned.
+    Smooth errors fit noise. So their gain over the loss on the sample is too large an estimate, and
+    the gain of the same solutions on ``others``, another sample, is too small. The mean of both is
+    returned. It is -inf if no solution of errors is within the limits, and inf if none of the loss
+    is.
     """
     gains = []
     for is_errors in (True, False):
@@ -144,15 +148,14 @@ def _gain_by_errors(sample: Path, others: OnRates) -> float:
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
-    """Go from the solution without constraints to rounds with the loss, and then with errors."""
+    """Return the result of the steps in the module docstring, on the rows of ``path``."""
     limits, problem = path.limits, path.limits.problem
-    # Without the constraints first: this is the result if they do not bind.
     options: SolveOptions = {**path.options, "tol": min(path.options["tol"], path.step_tol)}
     free = path.solver.solve(limits.free, problem.model_part(theta0), **options)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     free = free._replace(theta=theta, multipliers=lam)
     beyond = limits.compare(problem, theta)[1]
-    if free.status != "stopped" and np.all(beyond <= 0):  # they do not bind
+    if free.status != "stopped" and np.all(beyond <= 0):  # the limits do not bind
         return StrictResult(problem, free, Verdict(limits.merit(theta), 0.0))
     unlimited = path.keep(limits.measured(problem, free))
     if unlimited.is_stopped:

@@ -1,8 +1,10 @@
 """The best threshold of many scores, without sorting them all.
 
-Rows go into bands by their score. Sums over a band say how accurate a threshold inside it can be at
-most, and how large the disparities are at least. Only the rows from the first to the last band that
-may hold the best threshold are sorted, and scanned one by one.
+:class:`skfair.enforcement.erm.true_limits.OnRates` calls :func:`best_threshold` with the scores of
+each solution, and gets the shift of largest accuracy within the limits. Rows are put into bands by
+their score. Sums over each band give an upper bound on the accuracy of the thresholds inside it,
+and lower bounds on the disparities. Only the rows between the first and the last band that may hold
+the best threshold are sorted and scanned one by one.
 """
 
 from __future__ import annotations
@@ -16,26 +18,28 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation, StrictRates, 
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
-# The most bands, and the fewest rows in one for each of the sums that are kept of it. With half or
-# twice as many bands 500,000 rows take as long: most of that is the pass over the rows.
+# Number of bands, at most, and number of rows of a band for each sum that it has, at least. With
+# half or twice as many bands 500,000 rows take as long, because most of it is the pass over rows.
 MOST_BANDS, ROWS_PER_SUM = 1024, 16
-# Share of the rows that is in the first band, and in the last one: scores may have long tails.
+# Share of the rows in the first band, and in the last one. Scores may have long tails, which would
+# make bands of equal width between the extremes too wide.
 ENDS = 0.002
 
 
 class Bands(NamedTuple):
-    """What is known of the rows in each band, from the highest scores down."""
+    """Sums over the rows of each band. Bands are numbered from the highest scores down."""
 
-    of_rows: IntArray  # (n_samples,)
-    lowest: FloatArray  # (n_bands,): infinite where there is no row
-    highest: FloatArray  # (n_bands,): minus infinity there
-    gains: FloatArray  # (2, n_bands): what selecting its rows takes from the accuracy, and adds
-    # (n_constraints, 2, n_cells, n_bands): what that takes from the means of cells, and adds
-    steps: FloatArray
+    of_rows: IntArray  # (n_samples,): band of each row
+    lowest: FloatArray  # (n_bands,): lowest score; inf if the band is empty
+    highest: FloatArray  # (n_bands,): highest score; -inf if the band is empty
+    # (2, n_bands): sums of the negative, and of the positive changes of the accuracy if the rows of
+    # the band are selected
+    gains: FloatArray
+    steps: FloatArray  # (n_constraints, 2, n_cells, n_bands): the same sums for the cell means
 
 
 def best_threshold(strict: StrictEvaluation, scores: FloatArray, min_gap: float) -> Threshold:
-    """Return what :meth:`StrictEvaluation.threshold` does, for accuracy within limits."""
+    """Return the same as ``strict.threshold(scores, min_gap)``, faster if there are many rows."""
     from skfair._kernels.thresholds import SortedRows
 
     rates, utility = strict.rates, strict.utility
@@ -69,7 +73,10 @@ def best_threshold(strict: StrictEvaluation, scores: FloatArray, min_gap: float)
 def _banded(
     rates: StrictRates, scores: FloatArray, gains: FloatArray, shape: tuple[int, ...]
 ) -> Bands:
-    """Put rows into bands of equal width, but for the first and the last one, and sum over each."""
+    """Put rows into bands, and add up over each; ``shape`` is the shape of ``Bands.steps``.
+
+    Bands have equal widths, except for the first and the last one, which take the tails.
+    """
     from skfair._kernels.thresholds import sum_by_band
 
     few, n_bands = scores[:: -(-scores.size // (8 * MOST_BANDS))], shape[-1]
@@ -94,25 +101,27 @@ def _span_of_best(
 ) -> tuple[int, int]:
     """Return the first band that may hold the best threshold, and the one after the last.
 
-    All bands, if no threshold between two of them keeps the limits. ``accuracy`` is that with
-    nobody selected.
+    ``accuracy`` is the accuracy if nobody is selected. The best threshold between two bands gives a
+    lower bound on the best accuracy. A band may hold the best threshold if its upper bound reaches
+    that, and its lower bounds on disparities are within the limits. If no threshold between bands
+    is within the limits, all bands are returned.
     """
     n_bands = bands.lowest.size
     reached = accuracy + np.append(0.0, np.cumsum(bands.gains.sum(axis=0)))
     above, below = np.minimum.accumulate(bands.lowest), np.maximum.accumulate(bands.highest[::-1])
     can_cut, may_keep = np.ones(n_bands + 1, dtype=bool), np.ones(n_bands, dtype=bool)
     can_cut[1:-1] = above[:-1] - below[::-1][1:] > min_gap
-    is_kept = can_cut.copy()
+    is_feasible = can_cut.copy()
     for bound, start, (less, more) in zip(rates.bounds, rates.starts, bands.steps, strict=True):
         less, more, limit = less[: start.size], more[: start.size], bound.max_disparity + ROUNDING
         means = start[:, None] + np.cumsum(np.pad(less + more, ((0, 0), (1, 0))), axis=1)
-        is_kept &= bound.least_disparity(means, means) <= limit
+        is_feasible &= bound.least_disparity(means, means) <= limit
         before = means[:, :-1]
         may_keep &= bound.least_disparity(before + less, before + more) <= limit + ROUNDING
-    if not is_kept.any():
+    if not is_feasible.any():
         return 0, n_bands
-    best = reached[is_kept].max() - ROUNDING
+    best = reached[is_feasible].max() - ROUNDING
     may_hold = np.flatnonzero(may_keep & (reached[:-1] + bands.gains[1] >= best))
-    # From the outside in, thresholds at the ends of the span have to be allowed as well.
+    # The span grows until its ends are places where a threshold may lie.
     first = np.flatnonzero(can_cut[: may_hold[0] + 1])[-1]
     return int(first), int(may_hold[-1] + 1 + np.argmax(can_cut[may_hold[-1] + 1 :]))

@@ -1,7 +1,9 @@
-"""The true limits of a problem: what a solution reaches, and how solutions are compared.
+"""The true limits of a problem: the disparities that a solution reaches, and how solutions compare.
 
-Solvers see smooth rates, and predictions have true ones. What the limits are on decides how a
-solution is read, what makes one better than another, and what is learned if it violates a limit:
+Solvers see smooth rates, while limits are on the true rates of predictions. ``strict.py`` makes a
+:class:`TrueLimits` of its problem by :func:`true_limits`, and the rounds of ``path.py`` ask it for
+the verdict on each solution (:meth:`TrueLimits.measured`), and for the differences of true and
+smooth values (:meth:`TrueLimits.compare`). There are three cases, by what the limits are on:
 
 - :class:`OnMeans`: no limit is on rates, only on mean losses or scores. The better solution has the
   lower objective.
@@ -27,11 +29,13 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation, Threshold, Ve
 from skfair.problems.erm.problem import ConstrainedERM, Decisions
 from skfair.solvers.base import SolverResult
 
-SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
-USED = 0.85  # share of a limit from which on it counts as reached
-# How far inside to aim where rates are limited, too, times the misses before: a share of what was
-# missed, as their differences make up for the rest, and about a row at least. Without it 27 of 160
-# fits of rates and losses missed their limits, now one.
+# Smooth errors must gain more training accuracy than this to replace a solution with the loss,
+# because they also fit noise.
+SLACK = 0.004
+USED = 0.85  # a limit counts as reached if the disparity is at least this share of it
+# With limits on rates and means, bounds move inside by the first share of the violation, and by at
+# least the second number, about a row, times the number of violations before. Without this, 27 of
+# 160 fits of rates and losses missed their limits, now one.
 INSIDE, ABOUT_A_ROW = 0.5, 1e-3
 
 
@@ -42,16 +46,16 @@ class StrictResult:
     # The smooth problem that was solved, with its loss, bounds and temperature
     problem: ConstrainedERM
     result: SolverResult  # its solution
-    verdict: Verdict  # its merit: accuracy, or minus the objective without constraints on rates
-    shift: float = 0.0  # what is added to its scores
-    scale: float = 1.0  # what its scores are then multiplied by
-    is_constant: bool = False  # whether limits take the same prediction for everybody
+    verdict: Verdict  # its merit: accuracy, or minus the objective if no rates are limited
+    shift: float = 0.0  # number that is added to its scores
+    scale: float = 1.0  # number that its shifted scores are multiplied by
+    is_constant: bool = False  # whether the best threshold gives all rows the same prediction
     n_solves: int = 1  # number of smooth problems that were solved
-    level: int = 0  # how far along the path, from smooth to steep
+    level: int = 0  # level of the path: 0 with the loss, more with smooth errors
 
     @property
     def is_sound(self) -> bool:
-        """Whether limits are satisfied without the same prediction for everybody."""
+        """Whether limits are satisfied, and not by the same prediction for all rows."""
         return self.verdict.is_feasible and not self.is_constant
 
     @property
@@ -61,11 +65,11 @@ class StrictResult:
 
 
 class TrueLimits:
-    """What the three cases share: the true values of constraints, and their bounds."""
+    """Base of the three cases: the true values of constraints, and their bounds."""
 
     has_threshold: ClassVar[bool] = False  # whether solutions are taken at their best threshold
     slack: ClassVar[float] = SLACK  # merit that a later level of the path has to gain
-    # Share of a newly seen difference of true and smooth values that bounds are moved by
+    # Bounds are moved by this share of a newly seen difference of true and smooth values
     damping: ClassVar[float] = DAMPING
 
     def __init__(self, problem: ConstrainedERM) -> None:
@@ -79,41 +83,44 @@ class TrueLimits:
         return StrictResult(problem, result, cut.verdict, cut.shift, is_constant=cut.is_constant)
 
     def merit(self, theta: FloatArray) -> float:
-        """Return what solutions are compared by, at the threshold 0: the accuracy."""
+        """Return the number by which solutions are compared, here the accuracy at threshold 0."""
         return self._decisions(theta).right
 
     def further_inside(self, missed: FloatArray, n_missed: int) -> FloatArray:
-        """Return how much further inside of the bounds the next round aims.
+        """Return how much further inside the bounds the next round aims, (n_constraints,).
 
-        ``missed`` (n_constraints,) is by how much true bounds are missed, in the ``n_missed``-th
-        round that misses one.
+        ``missed`` (n_constraints,) is how far true values are beyond their bounds, and ``n_missed``
+        the number of rounds so far in which one was.
         """
         raise NotImplementedError
 
     def _cut(self, theta: FloatArray) -> Threshold:
-        """Return the threshold that a solution is taken at, and the verdict: here it is 0."""
+        """Return the threshold of a solution and the verdict there; here the threshold is 0."""
         means = self.problem.decide(self.problem.scores(theta)).means
         over = excesses(self.problem.constraints, means)
         verdict = Verdict(self.merit(theta), float(over.max(initial=0.0)))
         return Threshold(0.0, verdict, is_constant=False)
 
     def _decisions(self, theta: FloatArray) -> Decisions:
-        """Return the decisions at the threshold 0; those of the last point are kept."""
+        """Return the decisions at threshold 0; the last ones are cached."""
         if self._last is None or not np.array_equal(self._last[0], theta):
             self._last = theta.copy(), self.problem.decide(self.problem.scores(theta))
         return self._last[1]
 
     def compare(self, problem: ConstrainedERM, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return true minus smooth values, and how far true ones are beyond the true bounds.
+        """Return true minus smooth values, and how far true values are beyond the true bounds.
 
-        Every centre is in the middle of its rates.
+        Both have the shape (n_constraints,). The second is negative within the bounds.
         """
         true = self.constraints(self._decisions(theta).means)
         beyond = np.maximum(self.problem.lower - true, true - self.problem.upper)
         return true - problem.evaluate(theta).constraints, beyond
 
     def constraints(self, means: Sequence[FloatArray]) -> FloatArray:
-        """Return the constraints at true cell means, every centre in the middle of its rates."""
+        """Return the constraints at true cell means, if each centre is in the middle of its rates.
+
+        A centre is a free parameter from which rates are measured.
+        """
         values = [
             bound.row_values(of_cells)
             for bound, of_cells in zip(self.problem.constraints, means, strict=True)
@@ -131,10 +138,13 @@ class TrueLimits:
         )
 
     def margin(self, tol: float) -> FloatArray:
-        """Return how far inside of the bounds solves of this tolerance aim: 0 for rates."""
+        """Return how far inside the bounds a solve of this tolerance aims, (n_constraints,).
+
+        It is 0 for rates, whose true values differ from smooth ones by more than a tolerance.
+        """
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in self.problem.constraints]
         wanted = 2 * tol * np.concatenate([np.empty(0), *is_exact])
-        # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
+        # At most a quarter of the width, because a limit of 0 leaves no room inside its bounds.
         return np.minimum(wanted, 0.25 * (self.problem.upper - self.problem.lower))
 
 
@@ -142,7 +152,7 @@ class OnMeans(TrueLimits):
     """Limits on mean losses or scores."""
 
     slack = 0.0
-    damping = 1.0  # means of losses and scores are smooth themselves: only a tolerance is between
+    damping = 1.0  # such means are smooth themselves, so differences are only those of a tolerance
 
     def merit(self, theta: FloatArray) -> float:
         return -self.free.evaluate(self.problem.model_part(theta)).objective
@@ -166,7 +176,7 @@ class OnRates(TrueLimits):
 
     @cached_property
     def threshold(self) -> Callable[[FloatArray, float], Threshold]:
-        """Search of the best threshold, given scores and how far apart rounding may bring two."""
+        """Function that finds the best threshold, given scores and the smallest gap for one."""
         problem, weights = self.problem, self.problem.everything.loss_weights
         strict = StrictEvaluation.of_scores(problem.constraints, problem.targets, weights)
         return partial(best_threshold, strict)
@@ -181,7 +191,7 @@ class OnRates(TrueLimits):
 def true_limits(problem: ConstrainedERM, *, is_classifier: bool) -> TrueLimits:
     """Return the true limits of a problem, by what its constraints are on.
 
-    A classifier without constraints has nothing but decisions either.
+    A classifier without constraints counts as one with limits on rates only.
     """
     is_rate = [bound.moment.is_rate for bound in problem.constraints]
     if is_classifier and all(is_rate):
