@@ -1,1 +1,1 @@
-"""Empirical risk minimisation under constraints."""
+"""Empirical risk minimisation under constraints, as the problem that solvers see."""

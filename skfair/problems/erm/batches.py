@@ -1,4 +1,10 @@
-"""Random batches of rows: some for the loss, and equally many for every cell."""
+"""Random batches of rows for stochastic solvers: some for the loss, equally many for each cell.
+
+:meth:`skfair.problems.erm.problem.ConstrainedERM.draw` makes a :class:`BatchSampler` of its
+constraints and weights, and calls it for each batch. It returns a ``Batch``: the numbers of the
+drawn rows, and the weights that they have in the mean loss and in the cell means of each
+constraint. A :class:`CellSampler` draws the rows of the cells.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +21,15 @@ from skfair.problems.protocol import Batch
 class BatchSampler:
     """Draws batches.
 
-    Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
-    sample of the mean loss and of every cell mean. Where the rows of the cells of a constraint are
-    already as good a (stratified) sample of the loss as ``n_loss`` rows, no others are drawn.
+    Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased sample
+    of the mean loss and of every cell mean. The rows of the cells of a constraint may already be as
+    good a (stratified) sample of the loss as ``n_loss`` rows. No others are then drawn for the
+    loss.
     """
 
     def __init__(
         self,
-        constraints: Sequence[BoundConstraint],  # the constraints
+        constraints: Sequence[BoundConstraint],
         loss_weights: FloatArray,  # (n_samples,): weights of the rows in the mean loss
     ) -> None:
         one_cell = np.zeros(loss_weights.size, np.int64)
@@ -37,7 +44,10 @@ class BatchSampler:
         n_per_cell: int,
         cells: Sequence[IntArray] | None = None,
     ) -> Batch:
-        """Return a batch, with rows of all cells or of those that are listed."""
+        """Return a batch with ``n_per_cell`` rows of each cell, and ``n_loss`` rows for the loss.
+
+        ``cells`` lists the wanted cells of each constraint; if it is None, all are wanted.
+        """
         stand_in = self._stand_in(n_loss, n_per_cell) if cells is None else None
         n_own = n_loss if stand_in is None else 0
         wanted = [None] * len(self._for_cells) if cells is None else cells
@@ -56,7 +66,11 @@ class BatchSampler:
         return Batch(rows, loss_weights, cell_weights)
 
     def _stand_in(self, n_loss: int, n_per_cell: int) -> int | None:
-        """Return one whose rows say at least as much of the loss as ``n_loss`` rows would."""
+        """Return the number of a constraint whose rows serve for the loss as well, or None.
+
+        With n rows of each cell, and cells of masses p_c, the mean loss has about the variance of
+        n / sum p_c^2 rows that are drawn from all, which must be at least ``n_loss`` rows.
+        """
         for k, masses in enumerate(self._masses):
             if masses is not None and n_loss and n_per_cell / (masses @ masses) >= n_loss:
                 return k
@@ -64,14 +78,23 @@ class BatchSampler:
 
 
 def _masses(constraint: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
-    """Return the share of the loss that each cell has, if rows are weighed as in the loss."""
+    """Return the weight of each cell in the loss; None if rows have other weights in cells.
+
+    Within a cell, weights must be proportional to those of the loss, and every row of positive
+    weight must be in some cell.
+    """
     masses = np.bincount(constraint.cells, loss_weights, constraint.n_cells).astype(np.float64)
     by_constraint = masses[constraint.cells] * constraint.row_weights
     return masses if np.allclose(by_constraint, loss_weights, rtol=1e-9, atol=0.0) else None
 
 
 class CellSampler:
-    """Draws rows of every cell in proportion to their weights, with replacement."""
+    """Draws rows of every cell in proportion to their weights, with replacement.
+
+    ``cells`` and ``weights`` (n_samples,) are the cell of each row and its weight. Rows are sorted
+    by cell, so that a cell is a range of them. With equal weights within each cell a row is drawn
+    by its place, otherwise by its part of the running sum of weights.
+    """
 
     def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
         counted = np.flatnonzero(weights > 0)
@@ -85,7 +108,7 @@ class CellSampler:
     def __call__(
         self, rng: np.random.RandomState, per_cell: int, cells: IntArray | None = None
     ) -> IntArray:
-        """Return equally many rows of all cells, or of those that are listed."""
+        """Return ``per_cell`` rows of each listed cell, or of all cells if ``cells`` is None."""
         first = self._first if cells is None else self._first[cells]
         sizes = self.sizes if cells is None else self.sizes[cells]
         marks = rng.random_sample((sizes.size, per_cell))

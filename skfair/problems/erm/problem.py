@@ -4,13 +4,20 @@ r"""Empirical risk minimisation under fairness constraints, as a problem for sol
    \quad \text{subject to} \quad l \le c(\theta) \le u
 
 with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
-:mod:`skfair.constraints.base`). Everything is a function of the scores, so an evaluation is one
-pass through the model and a gradient, for any multipliers and any number of constraints, one
-pull-back. A solver sees this problem and never groups, rows or models. Only the model knows where
-the columns of the rows are, here or in partitions elsewhere.
+:mod:`skfair.constraints.base`; B has a line for each inequality, and m are the means of *cells* of
+rows). Estimators make a :class:`ConstrainedERM`, or a :class:`LinearConstrainedERM` for linear
+scores, and pass it to a solver. :meth:`ConstrainedERM.evaluate` returns the problem at a point, a
+:class:`RiskEvaluation`, of which solvers ask values and derivatives.
 
-``theta`` holds the parameters of the model and then the centres of the constraints that have them.
-Multipliers are signed: positive where the upper bound presses, negative where the lower one does.
+Everything is a function of the scores. So an evaluation is one pass through the model, and a
+gradient is one *pull-back*: the model turns derivatives by scores into derivatives by parameters,
+for any multipliers and any number of constraints. A solver sees this problem and never groups,
+rows or models. Only the model knows where the columns of the rows are, here or in partitions
+elsewhere.
+
+``theta`` holds the parameters of the model and then the centres of the constraints that have them:
+free numbers from which rates are measured. Multipliers are signed: positive if the upper bound is
+active, negative if the lower one is.
 """
 
 from __future__ import annotations
@@ -39,20 +46,23 @@ from skfair.utils.threads import over_blocks
 SAMPLE_ROWS = 2000
 SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
-# And the most: ten million rows take 13 s instead of 25, at the same accuracy to 1e-6, and 14 with
-# a sample of twice as many. With equalized odds the time is the same.
+# The largest number of rows in a sample. With it ten million rows take 13 s instead of 25, at the
+# same accuracy to 1e-6, and 14 s with twice as many. With equalized odds the time is the same.
 MOST_SAMPLE_ROWS = 100_000
-# Rows per block: what is computed of them stays in the second cache.
+# Rows per block of an evaluation, whose intermediate results fit into the second-level cache.
 BLOCK_ROWS = 1 << 14
-DECIDED_ROWS = 1 << 16  # where little is computed, threads wait for each other between blocks
-# From this many constraints on, gradients of all cells are cheaper than one pull-back for each.
+# Rows per block if scores are only counted. Little is computed there, so with smaller blocks
+# threads would mostly wait for each other.
+DECIDED_ROWS = 1 << 16
+# With at least this many constraints, the gradients of all cells cost less than one pull-back for
+# each constraint.
 MANY_CONSTRAINTS = 4
 
 Matrix = FloatArray | sparse.csr_array
 
 
 class Decisions(NamedTuple):
-    """The exact values of scores, without smoothing."""
+    """The true values of scores, without smoothing."""
 
     means: list[FloatArray]  # for each constraint, the mean of its strict moment in every cell
     right: float  # weighted share of the rows whose score has the sign of the target
@@ -60,13 +70,13 @@ class Decisions(NamedTuple):
 
 
 class ConstraintRows:
-    """The inequalities of several constraints, one below the other."""
+    """The inequalities of several constraints, one below the other, as lines of one system."""
 
     def __init__(self, constraints: list[BoundConstraint]) -> None:
         self.constraints = constraints
         # B of each constraint, (n_rows, n_cells)
         self.matrices = [_dense_if_small(constraint.matrix) for constraint in self.constraints]
-        # First row of each constraint, and the number of all
+        # First line of each constraint, and the number of all lines
         self.starts = np.cumsum([0, *(constraint.upper.size for constraint in self.constraints)])
         self.n = int(self.starts[-1])
         before = np.cumsum([0, *(constraint.n_centers for constraint in self.constraints)])
@@ -75,19 +85,21 @@ class ConstraintRows:
             np.where(constraint.centers < 0, -1, constraint.centers + first)
             for constraint, first in zip(self.constraints, before, strict=False)
         ]
-        # (n_constraints,): the centre that a row is measured from; -1 for none
+        # (n,): number of the centre that a line is measured from; -1 for none
         self.centers = np.concatenate([np.empty(0, np.int64), *centers])
         self._has_center = self.centers >= 0
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Return the values of the lines of all constraints as one array."""
         return np.concatenate([np.empty(0), *parts])
 
     def values(self, means: Sequence[FloatArray], centers: FloatArray) -> FloatArray:
+        """Return c = B m - centre, given the cell means of each constraint."""
         values = self.joined([B @ m for B, m in zip(self.matrices, means, strict=True)])
         return values - self._at_rows(centers) if self.n_centers else values
 
     def pulls(self, multipliers: FloatArray) -> list[FloatArray]:
-        """Return, for each constraint, what multipliers weigh in each of its cells."""
+        """Return B' times the multipliers for each constraint: the weights of its cells."""
         ends = pairwise(self.starts)
         return [
             np.asarray(matrix.T @ multipliers[first:stop])
@@ -95,6 +107,7 @@ class ConstraintRows:
         ]
 
     def cells(self, row: int) -> list[IntArray]:
+        """Return the cells that one line depends on, for each constraint."""
         none: IntArray = np.empty(0, np.int64)
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         matrix = self.constraints[k].matrix[[row - self.starts[k]]]
@@ -102,7 +115,7 @@ class ConstraintRows:
         return [own if i == k else none for i in range(len(self.constraints))]
 
     def center_gradient(self, multipliers: FloatArray | None) -> FloatArray:
-        """Return the derivative of the constraints, times multipliers, by the centres."""
+        """Return the derivative of multipliers' c by the centres, (n_centers,)."""
         if multipliers is None or not self.n_centers:
             return np.zeros(self.n_centers)
         has = self._has_center
@@ -110,12 +123,12 @@ class ConstraintRows:
         return np.asarray(-1.0 * sums)
 
     def center_jacobian(self, which: IntArray) -> FloatArray:
-        """Return the derivative of some rows by the centres."""
+        """Return the derivative of some lines by the centres, (n_which, n_centers)."""
         belongs = self.centers[which, None] == np.arange(self.n_centers)
         return np.asarray(belongs * -1.0)
 
     def middles(self, values: FloatArray) -> FloatArray:
-        """Return the middle of the values that belong to each centre."""
+        """Return the middle between the largest and the smallest value of each centre's lines."""
         has = self._has_center
         highest = np.full(self.n_centers, -np.inf)
         lowest = np.full(self.n_centers, np.inf)
@@ -124,25 +137,27 @@ class ConstraintRows:
         return np.asarray(0.5 * (highest + lowest))
 
     def from_middles(self, values: FloatArray) -> FloatArray:
-        """Measure values from the middle of those of the same centre."""
+        """Return the values of the lines, measured from the middle of those of the same centre."""
         return values - self._at_rows(self.middles(values)) if self.n_centers else values
 
     def _at_rows(self, centers: FloatArray) -> FloatArray:
+        """Return the centre of each line, or 0 if it has none."""
         return np.where(self._has_center, centers[self.centers], 0.0)
 
 
 @dataclass(eq=False)
 class MeasuredRows:
-    """A point, evaluated on rows in memory: the parts of loss and moments of each row."""
+    """The loss and the moments of each row at a point, for all rows or a batch of n_batch rows."""
 
     mean_loss: float
-    means: list[FloatArray]
+    means: list[FloatArray]  # cell means of each constraint
     scores: FloatArray  # (n_batch,)
     model: ScoreModel
-    tape: Any  # what the model needs for a pull-back
-    rows: IntArray | None  # those of a batch; None for all
-    cells: list[IntArray]  # of each constraint, (n_batch,)
-    # (n_constraints + 1, n_batch): of the moment of each constraint, and of the loss; weighted
+    tape: Any  # intermediate results that the model needs for a pull-back
+    rows: IntArray | None  # (n_batch,): the rows of a batch; None for all rows
+    cells: list[IntArray]  # (n_batch,) for each constraint: cell of each row
+    # (n_constraints + 1, n_batch): first and second derivative, by the score of the row, of the
+    # moment of each constraint, and last of the loss, times the weight of the row
     slopes: FloatArray
     curvatures: FloatArray
 
@@ -151,7 +166,7 @@ class MeasuredRows:
         return self.model.pullback(self.tape, self._pulled(objective, self.slopes, pulls or []))
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of constraint k, one per row."""
+        """Return the gradients of ``matrix`` @ (means of constraint k), one for each line of it."""
         cells, slopes = self.cells[k], self.slopes[k]
         n_rows, n_cells = matrix.shape
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
@@ -168,11 +183,14 @@ class MeasuredRows:
         return self.model.pullbacks(self.tape, pulled)
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
-        """Return the second derivative of mean loss + sum of pulls * means, of all rows."""
+        """Return the second derivative of mean loss + sum of pulls * means.
+
+        Only linear scores have it: it is X' D X, where D are the curvatures by scores.
+        """
         return self.model.gram(self._pulled(1.0, self.curvatures, pulls))
 
     def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
-        """Return the same as a function, and the mean size of the curvatures."""
+        """Return the product of :meth:`hessian` with a vector as a function, and the sum of |D|."""
         weights = self._pulled(1.0, self.curvatures, pulls)
 
         def product(vector: FloatArray) -> FloatArray:
@@ -184,7 +202,11 @@ class MeasuredRows:
     def _pulled(
         self, objective: float, derivatives: FloatArray, pulls: list[FloatArray]
     ) -> FloatArray:
-        """Return objective * the derivative of the loss + sum of pulls * those of the moments."""
+        """Return the same sum of derivatives by the score of each row, (n_batch,).
+
+        It is ``objective`` times the derivative of the loss, plus those of all moments, each times
+        the pull of the row's cell.
+        """
         of_loss: FloatArray = derivatives[-1]
         out = np.empty_like(of_loss)
 
@@ -201,11 +223,11 @@ class MeasuredRows:
 
 @dataclass(eq=False)
 class RiskEvaluation:
-    """The problem at a point."""
+    """The problem at a point: what :meth:`ConstrainedERM.evaluate` returns to solvers."""
 
     theta: FloatArray
-    objective: float
-    constraints: FloatArray  # (n_constraints,)
+    objective: float  # F
+    constraints: FloatArray  # (n_constraints,): c
     measured: MeasuredRows
     penalty_gradient: FloatArray  # (n_model_parameters,)
     rows: ConstraintRows
@@ -249,9 +271,10 @@ class RiskEvaluation:
         return out
 
     def hessian_product(self, multipliers: FloatArray) -> tuple[Product, FloatArray]:
-        """Return the second derivative of the Lagrangian as a function, and a diagonal like its.
+        """Return the second derivative of the Lagrangian as a function, and a similar diagonal.
 
-        That diagonal is positive, of standardised columns whose rows all have one curvature.
+        The diagonal is positive. It would be exact for standardised columns if the curvature of all
+        rows were the same.
         """
         p = self.penalty_gradient.size
         of_rows, curvature = self.measured.hessian_product(self.rows.pulls(multipliers))
@@ -269,16 +292,17 @@ class RiskEvaluation:
 
 @dataclass(eq=False)
 class Last:
-    """The last measurement, which the views of a problem share."""
+    """A cache of the last pass over all rows, which the views of a problem share."""
 
     temperature: float = np.nan
-    theta: FloatArray = field(default_factory=lambda: np.empty(0))  # of the model
-    measured: MeasuredRows | None = None
+    # Parameters of the model, without centres
+    theta: FloatArray = field(default_factory=lambda: np.empty(0))
+    measured: MeasuredRows | None = None  # None before the first pass
     at: RiskEvaluation | None = None
 
 
 class ConstrainedERM(TwoSidedProblem):
-    """The problem of one fit: a loss, constraints and a model, as solvers may ask for them."""
+    """The problem of one fit: a loss, constraints and a model."""
 
     offers: ClassVar[frozenset[Offer]] = frozenset({"draw"})
 
@@ -287,10 +311,9 @@ class ConstrainedERM(TwoSidedProblem):
         model: ScoreModel,  # turns parameters into scores
         loss: Loss,  # what is averaged in the objective
         targets: FloatArray,  # (n_samples,): -1 and 1, or real numbers
-        constraints: Sequence[BoundConstraint],  # the constraints
+        constraints: Sequence[BoundConstraint],
         *,
-        # (n_samples,): weights of the rows in the objective; those of the constraints are in
-        # the constraints
+        # (n_samples,): weights of the rows in the objective; constraints have their own
         sample_weight: FloatArray | None = None,
         alpha: float = 0.0,  # weight of the penalty
     ) -> None:
@@ -304,7 +327,7 @@ class ConstrainedERM(TwoSidedProblem):
             None, weights, [constraint.row_weights for constraint in self.constraints]
         )
         self._sampler: BatchSampler | None = None  # made when rows are first drawn
-        # By draw: the problem on some rows, once it was asked for
+        # Samples of the problem that were made, by the number of the draw; None if too small
         self._samples: dict[int, Self | None] = {}
 
     def _set_constraints(self, constraints: Sequence[BoundConstraint]) -> None:
@@ -328,22 +351,23 @@ class ConstrainedERM(TwoSidedProblem):
         upper: FloatArray | None = None,
         temperature: float | None = None,
     ) -> Self:
-        """Return a view with other bounds or steepness: it shares data and what was measured."""
+        """Return a view with other bounds or steepness, which shares the data and the last pass."""
         view = super().bounded(lower, upper)
         view.temperature = self.temperature if temperature is None else temperature
         return view
 
     def with_loss(self, loss: Loss) -> Self:
-        """Return the problem with another loss; bounds and temperature are its own."""
+        """Return the problem with another loss, and the same bounds and temperature."""
         other = copy.copy(self)
         if loss is not self.loss:  # else what was measured last still holds
             other.loss, other._last = loss, Last()
         return other
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation:
-        """Evaluate objective and constraints: one pass through the model.
+        """Return objective and constraints at a point, by one pass through the model.
 
-        The last pass over all rows is kept: solvers and those who call them ask again.
+        The last pass over all rows is kept, because solvers and their callers ask for the same
+        point again. ``batch`` has the rows to evaluate; if it is None, these are all rows.
         """
         theta = np.array(theta, dtype=np.float64)
         p = self.model.n_parameters
@@ -370,7 +394,10 @@ class ConstrainedERM(TwoSidedProblem):
         return at
 
     def _measured(self, w: FloatArray, *, at_any_temperature: bool = False) -> MeasuredRows:
-        """Return what all rows say; nothing is asked of them if that was the last question."""
+        """Return the values of all rows, without a pass over them if these are the last ones.
+
+        With ``at_any_temperature`` only scores are needed, which do not depend on it.
+        """
         last = self._last
         is_known = at_any_temperature or last.temperature == self.temperature
         is_known = is_known and np.array_equal(last.theta, w)
@@ -380,6 +407,7 @@ class ConstrainedERM(TwoSidedProblem):
         return last.measured
 
     def sampled(self, draw: int = 0) -> Self | None:
+        """Return the problem on a sample of its rows, which here does not exist."""
         return None
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
@@ -405,6 +433,7 @@ class ConstrainedERM(TwoSidedProblem):
         return other
 
     def relaxed(self) -> Self:
+        """Return the problem without constraints."""
         free = copy.copy(self)
         free._set_constraints([])
         free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
@@ -413,6 +442,7 @@ class ConstrainedERM(TwoSidedProblem):
         return free
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredRows:
+        """Make a pass through the model, for a batch or all rows, and return all values."""
         rows, loss_weights, cell_weights = self.everything if batch is None else batch
         count_passes(1.0 if rows is None else rows.size / self.targets.size)
         scores, tape = self.model.forward(w, rows)
@@ -464,7 +494,10 @@ class ConstrainedERM(TwoSidedProblem):
         return measured.scores
 
     def decide(self, scores: FloatArray) -> Decisions:
-        """Read scores strictly: what is reported, and what ``max_disparity`` limits."""
+        """Return the true values of scores, which are reported, and which ``max_disparity`` limits.
+
+        A row gets the positive decision if its score is above 0.
+        """
         weights = self.everything.loss_weights
 
         def of_block(start: int, stop: int) -> tuple[list[FloatArray], float, float]:
@@ -486,6 +519,7 @@ class ConstrainedERM(TwoSidedProblem):
 
     @property
     def n_cells(self) -> int:
+        """Number of cells of all constraints."""
         return sum(constraint.n_cells for constraint in self.constraints)
 
     def draw(
@@ -497,7 +531,8 @@ class ConstrainedERM(TwoSidedProblem):
     ) -> Batch:
         """Draw rows for the loss, and equally many rows for every cell of every constraint.
 
-        With a ``constraint`` rows are drawn for its cells only: no other value means anything.
+        If ``constraint``, the number of an inequality, is given, rows are drawn only for the cells
+        that it depends on. An evaluation then has no meaningful values of other inequalities.
         """
         if self._sampler is None:
             self._sampler = BatchSampler(self.constraints, self.everything.loss_weights)
@@ -510,7 +545,7 @@ class LinearConstrainedERM(ConstrainedERM):
 
     @property
     def offers(self) -> frozenset[Offer]:  # type: ignore[override]
-        """Second derivatives, as products where the matrix would take longer."""
+        """Batches and second derivatives, and products with these if the model has many columns."""
         always: frozenset[Offer] = frozenset({"draw", "hessian"})
         return always | {"products"} if self.model.is_wide else always
 
@@ -520,10 +555,11 @@ class LinearConstrainedERM(ConstrainedERM):
         return int(self.everything.loss_weights.size)
 
     def sampled(self, draw: int = 0) -> Self | None:
-        """Return the problem on a copy of some of its rows; None if they would say too little.
+        """Return the problem on a copy of a tenth of its rows at most; None if these are too few.
 
-        Each draw has the same rows each time: what begins with them does not depend on a seed. All
-        views of the problem share the copies.
+        ``draw`` is the seed of the sample. A draw has the same rows each time, so the result of a
+        fit does not depend on the ``random_state`` of the user. All views of the problem share the
+        copies.
         """
         if draw not in self._samples:
             self._samples[draw] = self._sample(draw)
@@ -533,6 +569,7 @@ class LinearConstrainedERM(ConstrainedERM):
         return sample.with_loss(self.loss).bounded(self.lower, self.upper, self.temperature)
 
     def _sample(self, draw: int) -> Self | None:
+        """Make the sample of :meth:`sampled`."""
         n, model = self.n_rows, self.model
         least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
         if n // 10 < least or not isinstance(model, LinearScore):

@@ -1,9 +1,11 @@
 r"""Augmented Lagrangian with L-BFGS: for models without second derivatives, or very many columns.
 
-It minimises the same function as ``al_newton.py``. Each minimisation is one run of L-BFGS
-(``lbfgs.py``), stopped where its gradient is small against the last violation.
+Estimators make an :class:`ALLBFGS` and call its ``solve`` with a problem. The method minimises the
+augmented Lagrangian of ``al_newton.py`` by a run of L-BFGS (``lbfgs.py``), renews the multipliers,
+and minimises again. Each run ends when its gradient is small compared with the last violation,
+because multipliers and parameters are then equally inexact.
 
-lam -> lambda, rho -> penalty weight.
+lam -> lambda, rho -> penalty weight, nu -> renewed multipliers, which the gradient sees.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class ALLBFGS(IterativeSolver[Problem]):
     default_tol: ClassVar[float] = 1e-6
 
     def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
-        # Yield the end of each minimisation; iterations are those of L-BFGS.
+        # Each yield is the end of a run of L-BFGS, and n_iter counts the iterations of all runs.
         lam = np.zeros(problem.n_constraints) if run.multipliers is None else run.multipliers
         rho, last_gap, n_iter, inner_tol = self.rho, np.inf, 0, 1e-2
         lbfgs: LBFGS[tuple[Evaluation, FloatArray]] = LBFGS(self.memory)
@@ -85,7 +87,8 @@ class ALLBFGS(IterativeSolver[Problem]):
             is_solved = minimum.steepness <= run.tol and gap <= run.tol
             columns = {"stationarity": minimum.steepness}
             yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)
-            # Rounding can end a run above its tolerance; a larger penalty would only make it worse.
+            # Rounding can end a run above its tolerance. A larger penalty would make that worse, so
+            # it stays then, and if the violation does not fall either, the solver gives up.
             is_stuck = minimum.steepness > inner_tol or (n_steps == 0 and inner_tol <= run.tol)
             if is_stuck and gap >= last_gap:
                 return

@@ -1,23 +1,28 @@
 r"""Augmented Lagrangian with damped Newton steps: the default solver for linear scores.
 
-None of the papers' algorithms, and where it applies several times faster than the fastest of them,
-and far more exact. Two-sided constraints l <= c <= u enter by the function of Powell, Hestenes and
-Rockafellar
+Estimators make an :class:`ALNewton` and call its ``solve`` with a problem that offers second
+derivatives. This is not an algorithm of a paper. For linear scores it is several times faster than
+the fastest of those, and far more exact. Constraints l <= c <= u enter by the function of Powell,
+Hestenes and Rockafellar
 
 .. math:: L_\rho(\theta, \lambda) = F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
-which is minimised by Newton's method with the exact second derivative of the Lagrangian. Where that
-is not positive definite it is shifted. Near a solution larger penalty weights are tried before, for
-they add curvature along the constraints only. Multipliers are renewed as soon as the gradient is
-small against the violation, so that both shrink together. Near a solution a step of parameters and
-multipliers together is tried first, and kept if it halves the residual.
+whose gradient is grad F + sum_j nu_j grad c_j with nu = rho * (signed distance). Each iteration of
+:meth:`ALNewton.steps` does the following:
 
-Far from a solution a tenth of the rows show the way as well as all of them: the problem on a sample
-is solved first (and before it the one on a sample of the sample), roughly, and all rows are seen in
-the last few steps only.
+1. If the gradient is small compared with the violation, it renews the multipliers, lambda = nu, so
+   that both shrink together. If the violation falls too slowly, the penalty weight rises.
+2. Near a solution it tries a step of parameters and multipliers together, and keeps it if that
+   halves the residual.
+3. Otherwise it makes a Newton step of the parameters with the exact second derivative, made
+   positive definite (``newton_system.py``), and halves it until L_rho falls.
 
-lam -> lambda, rho -> penalty weight, nu -> the multipliers rho * dist that the gradient sees.
+Far from a solution a tenth of the rows lead on as well as all of them. So the problem is first
+solved on a sample, with low precision (and that one, in turn, first on a sample of the sample), and
+all rows are used in the last few iterations only.
+
+lam -> lambda, rho -> penalty weight, nu -> the multipliers that the gradient sees.
 """
 
 from __future__ import annotations
@@ -42,39 +47,41 @@ from skfair.solvers.erm.newton_system import FactorisedSystem, NewtonSystem, Pro
 from skfair.solvers.parameters import NonNegative, Positive, PositiveOrInf
 from skfair.utils.rounding import LAST_DIGITS
 
-_HALVINGS = 10
-# Steps that may bring no progress. Bounds that cannot be kept drive parameters to infinity.
+_HALVINGS = 10  # how often a step is halved, at most
+# Number of steps that may bring no progress. If bounds contradict each other, parameters would
+# otherwise grow without end.
 _PATIENCE = 40
 # The largest relative error of a Newton step.
 _MOST_ERROR = 0.1
-# KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
-# multiples of 1 / sqrt(n): by about that much its gradient is off.
+# The gradient of a sample of n rows is off by about 1 / sqrt(n). The sample is solved first if the
+# KKT residual is at least _FAR times that, and to a tolerance of _NEAR times that.
 _FAR, _NEAR = 5.0, 1.0
-# From this many rows on second derivatives, and gradients of constraints, are those of a sample: on
-# 500,000 x 50 a step then takes .04 s in place of .12. As long as a step halves the residual, that
-# is: steep losses see few rows, and a sample of these says too little.
+# With at least this many rows, second derivatives and gradients of constraints are computed on a
+# sample: on 500,000 x 50 a step then takes .04 s in place of .12. This ends when a step does not
+# halve the residual, because a sample has too few of the rows that a steep loss depends on.
 MANY_ROWS = 120_000
 
 
 def augmented(
     problem: Problem, at: Evaluation, lam: FloatArray, rho: float, largest: float = np.inf
 ) -> tuple[float, FloatArray]:
-    """Return the augmented Lagrangian at a point, and the multipliers that its gradient sees.
+    """Return the augmented Lagrangian at a point, and the multipliers nu that its gradient sees.
 
-    They stay within ``largest``: a violation then costs that much per unit, and no more.
+    They are clipped to +- ``largest``, after which a violation costs that much per unit.
     """
     if not problem.n_constraints:
         return at.objective, lam
     shifted = at.constraints + lam / rho
     pull = rho * (shifted - np.minimum(np.maximum(shifted, problem.lower), problem.upper))
     nu = pull if largest == np.inf else np.clip(pull, -largest, largest)
-    # The last digits decide where line searches end: without a largest one this is nu'nu - lam'lam.
+    # If nothing is clipped, this is (nu'nu - lam'lam) / (2 rho), up to rounding. Line searches
+    # depend on its last digits.
     extra = float(2 * (nu @ pull) - nu @ nu - lam @ lam) / (2 * rho)
     return at.objective + extra, nu
 
 
 def gap_of(nu: FloatArray, lam: FloatArray, rho: float) -> float:
-    """Bound violation and complementarity: distances from bounds, times large multipliers."""
+    """Return how far bounds and complementarity are missed: distances times multipliers above 1."""
     distance = float(np.abs(nu - lam).max(initial=0.0)) / rho
     return distance * max(1.0, float(np.abs(nu).max(initial=0.0)))
 
@@ -120,15 +127,20 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
     default_max_iter: ClassVar[int] = 200
 
     def steps(self, problem: TwiceDifferentiable, run: Run) -> Iterator[Step]:
-        # Yield the point after each Newton step; return where rounding allows no more.
+        # Each yield is the point after a Newton step. The generator returns without convergence if
+        # steps bring no progress any more.
         rho = self.rho
         start, multipliers = run.start, run.multipliers
-        if multipliers is None:  # who knows multipliers starts near a solution
+        if multipliers is None:  # callers that have multipliers start near a solution
             start, multipliers = self._rough(problem, start, run.tol)
         current = _point(problem, problem.evaluate(start), multipliers, rho)
         is_large = "products" not in problem.offers and problem.n_rows >= MANY_ROWS
+        # The problem whose rows give the second derivatives: a sample of many rows, or all of them
         curved = (problem.sampled() if is_large else None) or problem
+        # The gap at the last renewal of multipliers, the shift of the last system, and the number
+        # of searches in a row that found no better point
         last_gap, shift, n_stalled, is_rounded = np.inf, 0.0, 0, False
+        # The smallest residual, the iteration that reached it, and the residual before
         least, since, before = np.inf, 0, np.inf
         for n_iter in count():
             stationarity, gap = current.stationarity, gap_of(current.nu, current.lam, rho)
@@ -160,17 +172,21 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             at, n_halvings = _search(problem, current, rho, direction)
             shift = system.shift
             n_stalled = n_stalled + 1 if at is current.at else 0
-            # Either rounding hides what is left to gain, or the step was too bold for ten halvings.
+            # If a step failed, either the gain it could still bring is below rounding, or it was
+            # too long for ten halvings.
             gain = -(0.5**_HALVINGS) * float(current.gradient @ direction)
             is_rounded = n_stalled > 0 and gain <= LAST_DIGITS * max(1.0, abs(current.value))
-            if n_halvings > 2:  # the model is too bold, as where a hinge is flat
+            if n_halvings > 2:  # the step was too long, as where a hinge loss is flat
                 shift = max(16 * shift, current.stationarity)
             current = _point(problem, at, current.lam, rho)
 
     def _rough(
         self, problem: TwiceDifferentiable, theta: FloatArray, tol: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Go from a start that is far off to the solution on a sample of the rows."""
+        """Return the solution and multipliers on a sample of the rows, if the start is far off.
+
+        Otherwise, or if there is no sample, the start is returned, with multipliers of 0.
+        """
         lam = np.zeros(problem.n_constraints)
         sample = problem.sampled()
         if sample is None:
@@ -184,10 +200,10 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
 
 
 class _Point(NamedTuple):
-    """A point, the multipliers of the moment, and the augmented Lagrangian there."""
+    """A point, and the augmented Lagrangian there."""
 
     at: CurvedEvaluation
-    lam: FloatArray
+    lam: FloatArray  # multipliers of the augmented Lagrangian
     value: float
     nu: FloatArray  # multipliers that the gradient sees
     gradient: FloatArray
@@ -206,9 +222,10 @@ def _point(problem: Problem, at: CurvedEvaluation, lam: FloatArray, rho: float) 
 def _joint_step(
     problem: TwiceDifferentiable, current: _Point, rho: float, system: NewtonSystem, residual: float
 ) -> _Point | None:
-    """Take the Newton step of parameters and multipliers together, if it halves the residual.
+    """Return the point after a Newton step of parameters and multipliers; None if it is worse.
 
-    Near a solution it squares the error, where renewing the multipliers alone divides it.
+    It must halve the residual. Near a solution such a step squares the error, while renewing the
+    multipliers alone divides it by a constant.
     """
     at, nu, active = current.at, current.nu, system.active
     bounds = np.where(nu > 0, problem.upper, problem.lower)
@@ -224,9 +241,9 @@ def _joint_step(
 def _search(
     problem: TwiceDifferentiable, current: _Point, rho: float, direction: FloatArray
 ) -> tuple[CurvedEvaluation, int]:
-    """Halve the step until the augmented Lagrangian falls enough; stay if rounding forbids it.
+    """Halve the step until the augmented Lagrangian falls enough.
 
-    Returns where that ended and the number of halvings.
+    Returned are the point and the number of halvings; after too many, it is the current point.
     """
     step, rounding = 1.0, LAST_DIGITS * max(1.0, abs(current.value))
     slope = float(current.gradient @ direction)

@@ -1,19 +1,20 @@
 r"""Stochastic augmented Lagrangian: the default for neural models and for ``partial_fit``.
 
-Each step is a gradient step on
+Estimators make an :class:`ALM` and call ``solve``, or ``begin`` and ``advance`` for streams. Each
+step is a gradient step on
 
 .. math:: F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
-for one batch, and a small step of the multipliers: Algorithm 2 of the paper that compares
-stochastic solvers, without its smoothing term (which is in ``ssl_alm.py``). Changed
-against the paper:
+for one batch of rows, and a small step of the multipliers. This is Algorithm 2 of the paper that
+compares stochastic solvers (see :class:`ALM`), without its smoothing term (which is in
+``ssl_alm.py``). Two things differ from the paper:
 
-- Steps are Adam's, and the distance from [l, u] takes the place of slack variables.
-- The Jacobian of a batch is multiplied by the constraint values of the batch before. As in equation
-  (10) the two are independent (their product in one batch is a biased estimate, badly so with few
-  rows per cell), but one batch per step suffices. A mean over more batches would be less noisy. Its
-  lag makes the multipliers oscillate when there are many.
+- Steps are those of Adam, and the distance from [l, u] takes the place of slack variables.
+- The Jacobian of a batch is multiplied by the constraint values of the batch before. Their product
+  within one batch would be a biased estimate, in particular with few rows per cell. As in equation
+  (10) the two factors are independent, but here one batch per step is enough. A mean of the values
+  of several batches would be less noisy, but its lag makes many multipliers oscillate.
 
 ``ALM.paper()`` has plain steps, slack variables and two batches. A two-sided constraint has one
 slack there, c(theta) - s = 0 with s in [l, u]. The paper's pair of one-sided constraints has two.
@@ -153,7 +154,7 @@ class ALM(GradientSolver[ALMState]):
             np.clip(slack, problem.lower, problem.upper, out=slack)
 
     def _projected(self, problem: StochasticProblem, state: ALMState, at: Evaluation) -> FloatArray:
-        """Return the gradient of the augmented Lagrangian; renew the multipliers."""
+        """Return the gradient of the augmented Lagrangian, and move the multipliers."""
         lam = state.multipliers
         shifted = state.values + lam / self.rho
         nu = self.rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
@@ -163,7 +164,7 @@ class ALM(GradientSolver[ALMState]):
         return gradient
 
     def _slacked(self, state: ALMState, at: Evaluation, other: Evaluation) -> FloatArray:
-        """Renew the multipliers (lines 5-8) and return the gradient by parameters and slacks."""
+        """Move the multipliers (lines 5-8); return the gradient in the parameters and slacks."""
         lam, slack = state.multipliers, state.point[state.theta.size :]
         lam += self.eta * (at.constraints - slack)
         if np.linalg.norm(lam) >= self.max_multiplier:

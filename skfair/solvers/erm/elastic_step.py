@@ -1,10 +1,17 @@
-r"""The least value of a small quadratic model under many linear inequalities, roughly.
+r"""The minimum of a small quadratic model under many linear inequalities that may be missed a bit.
+
+:func:`elastic_step` solves, for a positive definite H,
 
 .. math:: \min_{d, t} \; g'd + \tfrac12 d'Hd + \tfrac{K}{2} t^2
    \quad \text{subject to} \quad A d + t \ge b, \quad |d_i| \le r
 
-In the coordinates of a Cholesky factor this is the point next to the origin in a polyhedron, which
-Lawson and Hanson find by non-negative least squares with one variable for each constraint.
+where t is by how much the inequalities may be missed, at a price. So there is always a solution.
+:mod:`skfair.enforcement.erm.rate_steps` and ``skfair/estimators/certified/linear_folds.py`` call it
+for each step of their own methods.
+
+With B'HB = I (from a Cholesky factor), d = B (z - B'g) and s = sqrt(K) t, it is the point (z, s) of
+a polyhedron that is nearest to the origin. Lawson and Hanson find such a point by non-negative
+least squares, with one unknown for each inequality.
 """
 
 from __future__ import annotations
@@ -17,14 +24,13 @@ from scipy.optimize import nnls
 
 from skfair._typing import FloatArray
 
-# What it costs to miss all constraints by t is this times t^2 / 2: with a multiplier of p one is
-# missed by p / K.
+# The default of K. Inequalities whose multipliers add up to p are missed by p / K.
 ELASTIC = 1e6
-_MOST_STEPS = 100  # of the method, for each constraint
+_MOST_STEPS = 100  # largest number of steps of the method for each inequality
 
 
 class ElasticStep(NamedTuple):
-    """Where the model is least."""
+    """The minimum of the model."""
 
     d: FloatArray  # (n_parameters,)
     multipliers: FloatArray  # (n_constraints,): not negative
@@ -37,12 +43,12 @@ def elastic_step(
     constraints: FloatArray,  # A: (n_constraints, n_parameters)
     least: FloatArray,  # b
     radius: float = np.inf,  # r
-    elastic: float = ELASTIC,  # K; infinite where all constraints can be kept
-    back: FloatArray | None = None,  # the inverse factor of the Hessian, if it is known
+    elastic: float = ELASTIC,  # K; inf if all inequalities can be satisfied
+    back: FloatArray | None = None,  # inverse_factor(hessian); if None, it is computed
 ) -> ElasticStep:
-    """Minimise the model."""
+    """Return the minimum of the model and the multipliers of its inequalities."""
     p = gradient.size
-    # Constraints that no step in the box comes near say nothing.
+    # Inequalities that all steps in the box satisfy are left out.
     near, box = np.arange(least.size), np.empty((0, p))
     if radius < np.inf:
         near = np.flatnonzero(least > -radius * np.abs(constraints).sum(axis=1))

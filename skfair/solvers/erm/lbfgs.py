@@ -1,8 +1,9 @@
-"""L-BFGS that remembers: descent on a function that changes a little from run to run.
+"""L-BFGS that keeps its memory between runs, for a function that changes slightly in between.
 
-An augmented Lagrangian is minimised again after every renewal of its multipliers, and its
-curvature is nearly the same each time. scipy's L-BFGS starts from nothing in every run, which
-costs two to five times the evaluations.
+``al_lbfgs.py`` makes an :class:`LBFGS` and calls :meth:`LBFGS.minimize` after every renewal of the
+multipliers. L-BFGS estimates the curvature from pairs of steps and changes of the gradient. The
+augmented Lagrangian has nearly the same curvature each time, so the pairs are kept. scipy's L-BFGS
+forgets them after every run, and needs two to five times the evaluations.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.utils.rounding import LAST_DIGITS
 
-# A step must bring this share of the descent that its slope promises, and leave at most this share
-# of the slope (Wolfe's conditions).
+# Wolfe's conditions: a step must bring this share of the descent that its slope promises, and leave
+# at most this share of the slope.
 _DESCENT, _SLOPE = 1e-4, 0.9
-_TRIALS = 20  # evaluations per step
-_PATIENCE = 30  # steps in which neither the function falls nor its gradient
+_TRIALS = 20  # evaluations per step, at most
+_PATIENCE = 30  # a run ends after this many steps in which neither function nor gradient fell
 
 
 M = TypeVar("M")
 
 
 class Point(NamedTuple, Generic[M]):
-    """A point, the function and its gradient there, and what the caller wants to keep of it."""
+    """A point, and the function and its gradient there."""
 
     x: FloatArray
     value: float
     gradient: FloatArray
-    more: M
+    more: M  # whatever the caller wants to keep of the evaluation
 
     @property
     def steepness(self) -> float:
@@ -56,14 +57,15 @@ class LBFGS(Generic[M]):
         self.forget()
 
     def forget(self) -> None:
-        # Row i of steps and changes, and their inner product; the next pair goes to row
+        """Remove all pairs."""
+        # Pair i is row i of steps and changes, and their inner product. The next pair goes to row
         # ``n_seen % memory``.
         self._steps = self._changes = np.empty((0, 0))
         self._products = np.empty(0)
         self._n_seen = 0
 
     def _remember(self, step: FloatArray, change: FloatArray, product: float) -> None:
-        """Keep a pair in place of the oldest; rows double until there are ``memory`` of them."""
+        """Store a pair in the place of the oldest, or in new rows as long as there is memory."""
         if self._n_seen == len(self._products) < self._memory:
             n_new = min(max(8, self._n_seen), self._memory - self._n_seen)
             rows = np.empty((n_new, step.size))
@@ -77,7 +79,7 @@ class LBFGS(Generic[M]):
     def minimize(
         self, function: Function[M], start: Point[M], tol: float, max_iter: int
     ) -> tuple[Point[M], int]:
-        """Descend until no entry of the gradient is above ``tol``, or rounding forbids it.
+        """Descend until no entry of the gradient is above ``tol``, or steps bring no progress.
 
         Parameters
         ----------
@@ -86,7 +88,7 @@ class LBFGS(Generic[M]):
         start : Point
             Where to start.
         tol : float
-            Largest entry of the gradient.
+            Largest entry of the gradient at which a run ends.
         max_iter : int
             Largest number of steps.
 
@@ -104,7 +106,7 @@ class LBFGS(Generic[M]):
                 return at, n_iter
             new = self._step(function, at)
             if new is None and self._n_seen:
-                self.forget()  # old curvature may mislead
+                self.forget()  # the curvature of earlier runs may be wrong by now
                 new = self._step(function, at)
             if new is None:
                 return at, n_iter
@@ -120,7 +122,10 @@ class LBFGS(Generic[M]):
         return at, max_iter
 
     def _direction(self, gradient: FloatArray) -> FloatArray:
-        """Return minus the inverse curvature times the gradient, by the two-loop recursion."""
+        """Return minus the inverse curvature times the gradient, by the two-loop recursion.
+
+        Without pairs it is minus the gradient, at most 1 long in the sum of its entries.
+        """
         if not self._n_seen:
             return -gradient / max(1.0, float(np.abs(gradient).sum()))
         from skfair._kernels.descent import bend
@@ -131,7 +136,11 @@ class LBFGS(Generic[M]):
         return d
 
     def _step(self, function: Function[M], at: Point[M]) -> Point[M] | None:
-        """Search along the direction for a point that is low and flat enough (Wolfe)."""
+        """Return a point along the direction that satisfies Wolfe's conditions, or None.
+
+        The step is doubled or shortened until it does. If the direction leads uphill, or no step is
+        found in ``_TRIALS`` evaluations, the result is None.
+        """
         d = self._direction(at.gradient)
         slope = float(at.gradient @ d)
         if not slope < 0:
@@ -142,7 +151,7 @@ class LBFGS(Generic[M]):
             new = function(at.x + step * d)
             new_slope = float(new.gradient @ d)
             is_low = new.value <= at.value + _DESCENT * step * slope
-            # Where rounding hides the descent, slopes still tell it.
+            # If the descent is smaller than rounding, a smaller slope is enough.
             is_low |= new.value <= at.value + rounding and abs(new_slope) <= _SLOPE * abs(slope)
             if not is_low:
                 longest = step

@@ -1,20 +1,23 @@
 r"""Newton steps of an augmented Lagrangian, from its second derivative as a matrix or as products.
 
-The system is M = H + rho J'J, with H the second derivative of the Lagrangian and J the gradients of
-the active constraints. :class:`FactorisedSystem` makes the matrix and factorises it.
-:class:`ProductSystem` asks for products with it, two passes over the rows for each step of
-conjugate gradients: less work where columns are many and sparse, and no matrix to keep.
+:mod:`skfair.solvers.erm.al_newton` makes a system at each point and asks it for one of two steps.
+Let H be the second derivative of the Lagrangian, J the gradients of the active constraints, and
+M = H + rho J'J. The *step* of the parameters is d = -M^-1 gradient. The *joint step* of parameters
+and multipliers makes the active constraints, linearised, hold exactly:
 
-Where M is not positive definite, a multiple of the identity is added to the matrix. Near a
-solution M often lacks that only along the active constraints. There a larger penalty weight is
-tried first, which does not change the joint step. Conjugate gradients end where they meet a
-curvature that is not positive, and what they have found so far leads downhill. Only if the first
-curvature is not positive have they found nothing; then the identity is added here, too.
+    H d + J' delta = -gradient,    J d = -missed,
 
-The joint step of parameters and multipliers makes the active constraints, linearised, hold exactly:
-H d + J' delta = -gradient and J d = -missed, where missed = c - b is how far the constraints are
-from their bounds. :mod:`skfair.solvers.erm.al_newton` makes a system at each point and asks it for
-steps.
+where missed = c - b is how far the constraints are from their bounds, and delta is the change of
+the multipliers. There are two kinds of systems:
+
+- :class:`FactorisedSystem` makes the matrix M and factorises it. If M is not positive definite, a
+  *shift*, a multiple of the identity, is added. Near a solution M often has negative curvature
+  along the active constraints only, so larger penalty weights rho are tried before. These do not
+  change the joint step.
+- :class:`ProductSystem` uses conjugate gradients, which need products with M only: two passes over
+  the rows each. That is less work if columns are many and sparse. Conjugate gradients end at the
+  first direction of curvature that is not positive. What they have found until then leads downhill.
+  If they have found nothing, a shift is added here, too.
 """
 
 from __future__ import annotations
@@ -28,9 +31,9 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from skfair._typing import FloatArray
 from skfair.problems.protocol import CurvedEvaluation, Product
 
-# Curvatures below this are taken for it, so that nothing overflows.
+# Smallest diagonal entry, so that its inverse does not overflow.
 _FLAT = 1e-100
-# Factors on the penalty weight in the second derivative, near a solution.
+# Factors of the penalty weight in M that are tried near a solution.
 _STEEPER = (1.0, 10.0, 100.0, 1000.0)
 # Largest number of steps of conjugate gradients, which may end before they are exact.
 _MOST_STEPS = 500
@@ -47,9 +50,9 @@ class NewtonSystem(ABC):
         nu: FloatArray,  # multipliers that the gradient sees
         gradient: FloatArray,
         rho: float,
-        shift: float,  # what was added to the diagonal last
+        shift: float,  # the shift at the last point
         *,
-        is_near: bool,
+        is_near: bool,  # whether the point is near a solution
         error: float,  # the relative error that a step may have
     ) -> None:
         self.gradient, self.first_rho, self.last_shift = gradient, rho, shift
@@ -64,7 +67,7 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
-        """Ask for the second derivative."""
+        """Compute what both steps need of the second derivative."""
 
     @abstractmethod
     def step(self) -> FloatArray:
@@ -72,20 +75,23 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint step of parameters, and the active multipliers; None if there is none.
+        """Return the joint step of the parameters, and the active multipliers after it.
 
-        ``missed`` is c - b of the active constraints.
+        ``missed`` is c - b of the active constraints. None is returned if their gradients are
+        linearly dependent, or if a step along the constraints has no positive curvature.
         """
 
     def _first_shift(self) -> None:
+        """Set the shift to a quarter of the last one, or to 0 if that was small."""
         self.shift = 0.0 if self.last_shift <= 1e-6 else 0.25 * self.last_shift
 
     def _next_shift(self) -> None:
+        """Increase the shift."""
         self.shift = max(4 * self.shift, 1e-3)
 
 
 class FactorisedSystem(NewtonSystem):
-    """The matrix and its factors."""
+    """A system whose matrix is made and factorised."""
 
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
         self._hessian = at.hessian(nu)
@@ -111,7 +117,7 @@ class FactorisedSystem(NewtonSystem):
 
     def _make_definite(self) -> None:
         """Try penalty weights and shifts until the matrix is positive definite."""
-        # A step that was too bold left a shift: without it the next one would be as bold.
+        # If the last step was too long it left a shift, without which the next would be as long.
         self._first_shift()
         if self.is_near and self.active.size:
             for factor in _STEEPER:
@@ -123,7 +129,7 @@ class FactorisedSystem(NewtonSystem):
             self._next_shift()
 
     def _is_definite(self) -> bool:
-        """Factorise with the present penalty weight and shift, if it can be done."""
+        """Factorise M with the present penalty weight and shift; return whether that succeeded."""
         matrix = self._hessian.copy()
         if self.rho != self.first_rho:
             matrix += (self.rho - self.first_rho) * self._along
@@ -133,18 +139,18 @@ class FactorisedSystem(NewtonSystem):
         self._unit = 1 / np.sqrt(_lifted(np.abs(diagonal)))
         matrix *= np.outer(self._unit, self._unit)
         diagonal += 1e-12
-        # Functions around these take longer than they do where parameters are few.
+        # LAPACK is called directly, because with few parameters SciPy's checks take longer.
         self._factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         return not failure
 
     def _solve(self, right: FloatArray) -> FloatArray:
-        """Solve for one right side, or for several in columns."""
+        """Return M^-1 times a vector, or times the columns of a matrix."""
         unit = self._unit if right.ndim == 1 else self._unit[:, None]
         return np.asarray(unit * dpotrs(self._factor, unit * right, lower=1)[0])
 
 
 class ProductSystem(NewtonSystem):
-    """Conjugate gradients, preconditioned by the diagonal of the loss."""
+    """A system that is solved by conjugate gradients, preconditioned by a diagonal like H's."""
 
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
         self._product, self._diagonal = at.hessian_product(nu)
@@ -157,6 +163,7 @@ class ProductSystem(NewtonSystem):
         return solution.x
 
     def _solution(self) -> _Solution:
+        """Solve for the step with the present shift."""
         J, rho, shift = self.jacobian, self.rho, self.shift
 
         def product(vector: FloatArray) -> FloatArray:
@@ -167,7 +174,11 @@ class ProductSystem(NewtonSystem):
         return _conjugate_gradients(product, -self.gradient, lambda r: inverse * r, self.error)
 
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Conjugate gradients among the steps that keep the active constraints as they are."""
+        """Return the joint step d = first + x, where J first = -missed and J x = 0.
+
+        ``first`` is the shortest such step in the norm of the preconditioner. Conjugate gradients
+        find x among the steps that do not change the active constraints.
+        """
         inverse = 1 / _lifted(self._diagonal)
         J, back = self.jacobian, self.jacobian * inverse
         try:
@@ -178,8 +189,9 @@ class ProductSystem(NewtonSystem):
         change = np.zeros(self.active.size)
 
         def projected(r: FloatArray) -> FloatArray:
-            # The part of the residual along the rows of J belongs to the multipliers. It is moved
-            # from r to ``change`` at once, because its rounding would remain in r otherwise.
+            # No such step can reduce the part of the residual along the rows of J: it belongs to
+            # the multipliers. It is moved from r to ``change`` at once, because its rounding would
+            # remain in r otherwise.
             part = across @ (back @ r)
             r -= part @ J
             np.add(change, part, out=change)
@@ -194,24 +206,25 @@ class ProductSystem(NewtonSystem):
 
 
 def _lifted(diagonal: FloatArray) -> FloatArray:
-    """Return a diagonal that is positive: small values where it vanishes."""
-    largest = float(diagonal.max(initial=0.0)) or 1.0  # all zero where a hinge is flat
+    """Return a diagonal with small positive entries in the place of zeros."""
+    largest = float(diagonal.max(initial=0.0)) or 1.0  # all are 0 where a hinge loss is flat
     return np.maximum(diagonal, max(1e-12 * largest, _FLAT))
 
 
 class _Solution(NamedTuple):
-    """Where conjugate gradients ended."""
+    """The last point of conjugate gradients."""
 
     x: FloatArray
-    is_definite: bool  # whether all curvatures that were met are positive
+    is_definite: bool  # whether the curvature was positive in all directions
 
 
 def _conjugate_gradients(
     product: Product, right: FloatArray, precondition: Product, error: float
 ) -> _Solution:
-    """Solve until the error, in the norm of the preconditioner, has fallen by a factor.
+    """Solve product(x) = right until the residual has fallen to ``error`` times the first one.
 
-    The preconditioner may take from the residual what no step can change.
+    Residuals are measured in the norm of the preconditioner, which may also change them in place:
+    it may remove a part that no step can change.
     """
     x, r = np.zeros_like(right), right.copy()
     p = precondition(r)

@@ -1,16 +1,17 @@
-"""The base of stochastic solvers: batches, steps, the averaged iterate, checks, the result.
+"""The base of stochastic solvers: all that they share, except for the step itself.
 
-A stochastic solver sees a few rows per step: ``n_loss`` of them for the objective and equally many
-for each cell of the constraints, as in section 4 of the paper that compares such solvers. A
-training is a :class:`TrainingState` and the two methods ``begin`` and ``advance``, so it can stop
-and go on, with the same rows or with new ones; ``solve`` is built on them.
+A subclass implements ``_step``, which moves a :class:`TrainingState` by one batch of rows. It draws
+``n_loss`` rows for the objective and equally many for each cell of the constraints, as in section 4
+of the paper of :class:`~skfair.solvers.erm.alm.ALM`. Estimators call ``solve`` for a whole
+training. For streams they call ``begin`` once, which returns a state, and ``advance`` for each
+part, which may have new rows.
 
-The result is changed against the paper. Single iterates of a stochastic method come near good
-points and leave them again. So the solvers keep a weighted mean of the iterates, evaluate it on all
-rows five times per run, and return the best of these checks in the second half of the run. The best
-check has the smallest violation beyond ``tolerance``, and among equals the smallest objective. (In
-the first half a point may satisfy the constraints only because it has learned nothing: theta = 0
-treats everybody in the same way.)
+The result of ``solve`` is not the last iterate, as in the paper, because single iterates of a
+stochastic method come near good points and leave them again. The solvers keep a weighted mean of
+the iterates, and *check* it on all rows five times per run. The result is the best check of the
+second half of the run: the one with the smallest violation beyond ``tolerance``, and among equals
+with the smallest objective. In the first half a point may satisfy the constraints only because it
+has learned nothing (theta = 0 treats everybody in the same way).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from skfair.solvers.base import Answer, IterativeSolver, Run, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive, PositiveOrInf, check_parameters
 from skfair.utils.docs import documented
 
-# Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
+# Checks per run unless ``check_every`` says otherwise. Each one is a pass over all rows.
 _CHECKS = 5
 
 
@@ -71,7 +72,7 @@ class Adam:
         from skfair._kernels.adam import adam_step
 
         self.n_steps += 1
-        # Both means start at zero; dividing by 1 - decay^t makes up for it.
+        # Both running means start at 0, which dividing by 1 - decay^t corrects.
         unbias = 1 / math.sqrt(1 - self.decay2**self.n_steps)
         rate /= 1 - self.decay1**self.n_steps
         means = self.first, self.second
@@ -90,12 +91,12 @@ class TrainingState:
     # that have them
     point: FloatArray
     multipliers: FloatArray  # (n_constraints,): signed multipliers
-    # Weighted means of the points and of the multipliers so far
+    # Weighted means of the points and of the multipliers so far; None if iterates are not averaged
     average: FloatArray | None
     average_multipliers: FloatArray | None
     n_slacks: int = 0  # number of slack variables
     n_steps: int = 0  # steps so far
-    adam: Adam | None = None  # makes the steps of solvers that use it
+    adam: Adam | None = None  # makes the steps; None for plain gradient steps
 
     @property
     def theta(self) -> FloatArray:
@@ -215,8 +216,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
                 averaged += weight * (state.multipliers - averaged)
 
     def steps(self, problem: StochasticProblem, run: Run) -> Iterator[Step]:
-        # Yield the checks on all rows. The run is not shortened by ``tol``, which only decides
-        # whether what is returned counts as converged.
+        # Each yield is a check on all rows. ``tol`` does not end the run: it only decides whether
+        # the result counts as converged.
         if run.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {run.max_iter}.")
         state = self.begin(problem, run.start, run.multipliers)
@@ -239,13 +240,14 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     def _step(
         self, problem: StochasticProblem, state: S, n_per_cell: int, rng: np.random.RandomState
     ) -> None:
-        """Make the step number ``state.n_steps``, from 1."""
+        """Make one step in place. Its number is ``state.n_steps``, counted from 1."""
 
     def _candidate(self, state: S) -> FloatArray:
+        """Return the parameters that are checked."""
         return state.solution
 
     def _rank(self, problem: StochasticProblem, at: Evaluation) -> tuple[float, float]:
-        """Return what checks are compared by, the first number before the second."""
+        """Return the key by which checks are compared; the smallest is best."""
         return max(problem.violation(at) - self.tolerance, 0.0), at.objective
 
     def _final_multipliers(
@@ -261,6 +263,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         multipliers0: FloatArray | None,
         slacks: FloatArray | None = None,
     ) -> TrainingState:
+        """Return a state at the start, with slack variables for algorithms that have them."""
         slacks = np.empty(0) if slacks is None else slacks
         point = np.concatenate([np.asarray(theta0, dtype=np.float64), slacks])
         start = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
@@ -276,6 +279,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         )
 
     def _adam(self, n_parameters: int) -> Adam | None:
+        """Return what makes Adam steps; None for solvers that make their own."""
         return None
 
 
