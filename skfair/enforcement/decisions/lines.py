@@ -98,6 +98,8 @@ class Candidate:
         """
         rows, direction = along(self.columns, which)
         others, points = passing_points(self.margins, rows, direction, label)
+        # ``ends`` are the points beyond those that are scanned: of the nearest rows left out, or
+        # infinite ones if no row is left out.
         mine, ends = rows, (np.inf, -np.inf)
         if rows.size > n_near:
             distance = np.abs(points)

@@ -9,8 +9,8 @@ mixture is the solution of a linear programme whose unknowns are the shares of a
 
 A row does not get its threshold by a new random draw, but by a number in [0, 1) that belongs to it
 (:mod:`skfair.utils.row_hash`). :meth:`Mixture.values` then makes new scores, in which a mixture is
-one threshold again: rows above all thresholds of their group come first, in the order of their
-scores, rows between two thresholds follow in the order of their numbers, and rows below all
+one threshold again. Rows above all thresholds of their group come first, in the order of their
+scores. Rows between two thresholds follow, in an order set by their numbers. Rows below all
 thresholds are last. So the exact searches for one threshold per group apply to mixtures as well.
 """
 

@@ -68,7 +68,7 @@ class OffsetSearch:
         Weight of the term v log v that was added to the expected utility v in ``values``.
     start : tuple, default=None
         Linear constraints, sampled rows and multipliers of another search, from which this one
-        starts. If None, it starts without constraints at the highest temperature.
+        starts. If None, it starts from multipliers of 0 at the highest temperature.
     """
 
     strict: StrictEvaluation
@@ -93,7 +93,7 @@ class OffsetSearch:
         return self.candidate(np.zeros((self.features.size, self.strict.n_classes)))
 
     def simple(self) -> list[Candidate]:
-        """Return the decisions without constraints, and the same one for everybody, each class."""
+        """Return the decisions without constraints, and for each class, that class for all rows."""
         shape, far = self.free.offsets.shape, 1.0 + float(np.ptp(self.values))
         constants = [np.zeros(shape) for _ in range(shape[1])]
         for label, constant in enumerate(constants):
@@ -164,6 +164,8 @@ class OffsetSearch:
         if best.verdict.is_feasible:
             return best
         rows, data, multipliers = self._soft
+        # Bounds move by ``shift``, the difference of counted and expected values, and inside by
+        # ``margin``. n_idle counts rounds that satisfy the limits without being better.
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
         for n_done in range(MAX_ROUNDS):
@@ -185,14 +187,17 @@ class OffsetSearch:
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.strict.rates.bounds):
-                rows = self._rows_near(candidate, data)
+                rows = self._rows_near(candidate, data)  # renew their linear approximations
             lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
             tighter = rows._replace(lower=lower, upper=upper)
             multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
         return self.exchange(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
-        """Return two samples of the rows, stratified by cell and class: FEW, and SAMPLE rows."""
+        """Return two samples of the rows, of FEW and of SAMPLE rows, or all rows if there are few.
+
+        They are stratified by kind, and by the cells of the constraint that has the most.
+        """
         data = SoftRows(self.values, self.shares, self.strict.weights)
         cells = max(self.strict.rates.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
@@ -203,7 +208,11 @@ class OffsetSearch:
         return data, data
 
     def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
-        """Return the constraints as linear inequalities, near the decisions of a candidate."""
+        """Return the constraints as linear inequalities, near the decisions of a candidate.
+
+        Weights of features are expected ones if groups are known (shares are then sparse), and
+        counted ones if groups are estimated.
+        """
         is_estimated = isinstance(self.shares, np.ndarray)
         means, totals = candidate.decisions.means, None if is_estimated else data.totals
         return linear_rows(self.strict, self.features, self.kinds, means, totals)

@@ -8,8 +8,9 @@ search, with the search and the best :class:`Candidate` so far, and gets a bette
   without reaching them, and what it returns is nearly constant. The repair starts from decisions
   that violate the limits slightly. Each step moves the offsets at random, searches along every line
   exactly, and is kept if utility minus a penalty for violations rises.
-- :func:`repair_at_random` is for two classes and decisions that do not use the group. It makes
-  random moves only, followed by the search of the offset that all rows have in common.
+- :func:`repair_at_random` is for two classes, if no exact thresholds of groups exist: groups are
+  estimated, or there are several attributes or strata. It makes random moves, each followed by the
+  search of the offset that all rows have in common.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
         if current.verdict.is_feasible or used > _EVALUATED_ROWS:
             break
         missed = current.verdict_of(replace(strict, penalty=1.0)).penalty or 0.0
-        # The price of a violation of 1. At half the loss of utility of the best feasible decisions
-        # per unit of violation that they avoid, reaching the limits pays. It is at least 1.
+        # The penalty of a violation of 1 is half of the utility that the best feasible decisions
+        # lose against the current ones, per unit of the current violation, and at least 1.
         lost = 0.5 * max(current.verdict.merit - known, 0.0)
         penalised = replace(strict, penalty=max(lost / missed, 1.0))
         step = np.zeros_like(current.offsets)
@@ -87,8 +88,7 @@ def repair(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
 def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
     """Return better decisions by random moves, or the given ones, for two classes.
 
-    It is called if decisions may not use the group, because known groups are searched exactly. If
-    limits are tighter than the random variation of rates of few rows, soft offsets become too
+    If limits are tighter than the random variation of rates of few rows, soft offsets become too
     large. So moves start from the decisions without constraints, which violate such limits only
     slightly, and from the best decisions found. With four groups they gain .004 to .006 of accuracy
     on new rows (COMPAS, demographic parity and equalized odds, 6 splits; standard error .002).

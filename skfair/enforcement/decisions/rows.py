@@ -158,8 +158,8 @@ def _rows_of(
     of_all = _effects(strict, k, overall, no_group, features, kinds, expected)
     effects = sparse.coo_array(bound.of_rates @ own + bound.of_overall @ of_all)
     row, feature = effects.coords
-    of_feature, counted = feature % features.n_classes, constraint.counted
-    columns = feature * features.n_classes + (of_feature if counted == TRUE_CLASS else counted)
+    true_class, counted = feature % features.n_classes, constraint.counted
+    columns = feature * features.n_classes + (true_class if counted == TRUE_CLASS else counted)
     shape = (effects.shape[0], features.size * features.n_classes)
     which = np.flatnonzero(bound.centers >= 0)
     return LinearRows(
@@ -185,8 +185,13 @@ def _effects(
 ) -> sparse.csr_array:
     """Return the effect of selecting rows with a feature on each rate, per unit of weight.
 
-    The result has the shape (n_rates, n_features). ``groups`` (n_rates,) is the group of each rate,
-    whose features alone have an effect; -1 for a rate of all rows.
+    ``rates`` R (n_rates, n_cells) makes rates of cell means. If S_cy is the sum of the steps of the
+    rows of kind y in cell c, and W_ry their weight in all cells of rate r, the effect is
+
+        sum_c R_rc S_cy / W_ry
+
+    for the features (g, y) of group g = ``groups[r]``, or of all groups if that is -1. The result
+    has the shape (n_rates, n_features).
     """
     n_kinds, n_cells = features.n_kinds, rates.shape[1]
     joint = strict.rates.cells[k] * n_kinds + kinds
@@ -194,7 +199,7 @@ def _effects(
     counted = strict.weights * (strict.rates.steps[k] != 0)
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
-    total = members @ weights  # (n_rates, n_kinds)
+    total = members @ weights  # (n_rates, n_kinds): W
     # Approximations of quotients hold near given decisions only, so those keep the counted weight.
     if expected is not None and strict.rates.bounds[k].quotients is None:
         by_group = expected.reshape(features.n_groups, n_kinds)
@@ -202,6 +207,8 @@ def _effects(
         likely = np.where((groups >= 0)[:, None], by_group[groups], of_everyone)
         total = np.clip(likely, total / _MOST_OFF, total * _MOST_OFF)
     effect = (rates @ steps) / np.where(total > 0, total, 1.0)
+    # Entries (rate, group, kind) of the result: those of rates of one group, then those of rates of
+    # all rows, which are repeated for each group.
     rate, kind = np.nonzero(effect)
     one_group = groups[rate] >= 0
     of_group = (rate[one_group], groups[rate[one_group]], kind[one_group])
@@ -220,13 +227,17 @@ def _effects(
 def _linear_near(
     bound: BoundConstraint, near: FloatArray
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return the slopes of rates and overall rates that are quotients, at given cell means."""
+    """Return linear approximations of rates and overall rates that are quotients.
+
+    They are matrices (n_rates, n_cells) for cell means near the given ones. A quotient is a part
+    divided by a total, such as the correct among the selected rows.
+    """
     assert bound.quotients is not None
     linear = []
     for quotients in bound.quotients:
         total, part = quotients.totals @ near, quotients.sums @ near
-        # A group of which nobody is selected is treated as if a few of it were.
-        expected = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
-        precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
-        linear.append(quotients.linear(expected, precision))
+        # Near a total of 0 the slope is infinite, so at least 5% of the largest total are assumed.
+        assumed = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
+        quotient = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
+        linear.append(quotients.linear(assumed, quotient))
     return linear[0], linear[1]

@@ -6,12 +6,12 @@ a :class:`Solution`, and passes it on to :func:`no_worse_than_simple`, which com
 decisions that need no search. :func:`search_decisions` tries the methods in this order:
 
 1. No offsets, if the decisions without constraints satisfy the limits.
-2. One threshold per group, if groups are known and there are two classes (``windows.py``). The
-   search ends here if thresholds describe all constraints, because they are then exact.
+2. One threshold per group, if groups are known, do not overlap, and there are two classes
+   (``windows.py``). If windows describe all constraints, such thresholds are exact, and step 3 is
+   left out.
 3. Offsets of groups, strata and classes, found by soft decisions (``offsets.py``) and repaired if
-   they lose much utility (``repair.py``).
-4. For few rows: the same under tighter limits. For known groups, if draws may be used: mixtures of
-   thresholds (``mixtures.py``).
+   they lose much utility (``repair.py``). With few rows, tighter limits are tried as well.
+4. Mixtures of thresholds, in the case of step 2, if decisions may be drawn (``mixtures.py``).
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ class BatchSampler:
         n_own = n_loss if stand_in is None else 0
         wanted = [None] * len(self._for_cells) if cells is None else cells
         draws = zip(self._for_cells, wanted, strict=True)
+        # The rows of the loss come first, then those of each constraint, cell by cell.
         parts = [self._for_loss(rng, n_own), *(draw(rng, n_per_cell, some) for draw, some in draws)]
         rows = np.concatenate(parts)
         loss_weights, cell_weights = np.zeros(rows.size), []
@@ -116,7 +117,7 @@ class CellSampler:
             places = first[:, None] + (marks * sizes[:, None]).astype(np.int64)
             return np.asarray(self._order[places.ravel()])
         last = first + sizes - 1
-        below = np.where(first > 0, self._running[first - 1], 0.0)
+        below = np.where(first > 0, self._running[first - 1], 0.0)  # the sum before the cell
         marks = below[:, None] + marks * (self._running[last] - below)[:, None]
         drawn = np.searchsorted(self._running, marks.ravel(), side="right")
         drawn = np.clip(drawn, np.repeat(first, per_cell), np.repeat(last, per_cell))
