@@ -1,12 +1,12 @@
 """Thresholds of groups: the most accurate ones whose rates are within a limit of each other.
 
-For groups that are known and do not overlap. A caller goes through three steps:
+Groups must be known, and must not overlap. A caller takes three steps:
 
-1. sort the scores of each group, for example with :func:`score_blocks`. A threshold is a *cut*
-   between two distinct scores; cut j has the j highest of them above it.
-2. compute the *gain* of each cut (what all rows above it add to the objective) and the rates that
-   are limited, as :class:`GroupCuts`.
-3. call :func:`best_cuts`, which returns one cut per group.
+1. It sorts the scores of each group, for example with :func:`score_blocks`. A threshold is a *cut*
+   between two distinct scores. Cut j has the j highest of them above it.
+2. It computes the *gain* of each cut (what all rows above it add to the objective) and the rates
+   that are limited, as :class:`GroupCuts`.
+3. It calls :func:`best_cuts`, which returns one cut per group.
 
 :mod:`skfair.enforcement.decisions.windows` does this for decisions, and
 :mod:`skfair.partial_parity.thresholds` for scores within intervals. The maps of
@@ -33,9 +33,11 @@ from skfair.utils.threads import for_groups
 
 
 class Blocks(NamedTuple):
-    """The distinct scores of one group, in descending order."""
+    """The distinct scores of one group, in descending order.
 
-    # A block holds the rows whose scores count as tied.
+    A block holds the rows whose scores count as tied.
+    """
+
     scores: FloatArray  # (n_blocks,): the lowest score of each block
     highest: FloatArray  # (n_blocks,): the highest score of each block
     # (n_blocks + 1,): share of the group's weight above each cut, from 0 to 1; cut j has the first
@@ -50,11 +52,10 @@ class Blocks(NamedTuple):
 
 
 def score_blocks(
-    # (n_samples,): scores, groups and classes (-1 and 1) of the rows
-    scores: FloatArray,
-    codes: IntArray,
-    n_groups: int,  # number of groups
-    targets: FloatArray,
+    scores: FloatArray,  # (n_samples,)
+    codes: IntArray,  # (n_samples,): number of the group of each row
+    n_groups: int,
+    targets: FloatArray,  # (n_samples,): the classes, -1 and 1
     weights: FloatArray | None = None,  # (n_samples,): weights of the rows
     min_gap: float = 0.0,  # neighbours that are not further apart count as tied
 ) -> list[Blocks]:
@@ -140,8 +141,8 @@ class GroupCuts:
 def best_cuts(groups: Sequence[GroupCuts]) -> list[int] | None:
     """Return the cuts with the largest total gain that are within all limits, one for each group.
 
-    Returned is None if there are none. The groups may have rates of at most two windows. With one
-    window this takes O(n G), for n cuts of G groups.
+    If no cuts are within the limits, the result is None. The groups may have rates of at most two
+    windows. With one window this takes O(n G), for n cuts of G groups.
     """
     extents = [group.extent() for group in groups]
     if any(first >= end for first, end in extents):
@@ -162,7 +163,7 @@ def _best_inside(group: GroupCuts, first: int, end: int) -> int:
 def _best_in_one_window(
     groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], window: int
 ) -> list[int] | None:
-    """Move the window over all places where it may begin, in one pass of a kernel.
+    """Return the best cuts, or None, by moving the window over all places where it may begin.
 
     Groups without a rate in the window get their best cut within their caps.
     """
@@ -189,7 +190,7 @@ def _best_in_one_window(
 def _best_in_two_windows(
     groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], left: int, right: int
 ) -> list[int] | None:
-    """Find the best pair of windows by branch and bound.
+    """Return the best cuts, or None, by branch and bound over all pairs of windows.
 
     ``lows`` are the places where each of the two windows may begin: all rates of all groups. A
     *box* is a range of places for the left window times a range for the right one. No pair of

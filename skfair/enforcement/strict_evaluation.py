@@ -2,7 +2,9 @@
 
 Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows here,
 for trained scores (``skfair/enforcement/erm``) and for decisions of any model
-(``skfair/enforcement/decisions``). From what a caller makes to what it gets:
+(``skfair/enforcement/decisions``). Rates of groups are made of *cell means*. A cell is the part of
+the rows over which a constraint averages, for example the positives of a group. The classes follow
+from what a caller makes to what it gets:
 
 - :class:`ClassConstraint`: a constraint, and which decision it counts as selection. With several
   classes, a constraint on selection is one for each class against the rest. A constraint on correct
@@ -55,7 +57,8 @@ class ClassConstraint:
     def effects(self) -> tuple[FloatArray, FloatArray]:
         """The moment of each row if it is refused, and its change if it is selected, (n_samples,).
 
-        This is the one place that says what a decision does to the rates of a constraint.
+        The moment is the number that cells average, such as 1 for selected rows and 0 for others.
+        Nothing else says what a decision does to the rates of a constraint.
         """
         n, moment = self.bound.cells.size, self.bound.moment
         refused, chosen = (moment.strict(np.full(n, sign)) for sign in (-1.0, 1.0))
@@ -113,7 +116,7 @@ def excesses(constraints: Sequence[BoundConstraint], means: Sequence[FloatArray]
 class Threshold:
     """A shift of the scores, and the verdict on the decisions by the sign of shifted scores."""
 
-    shift: float  # what is added to every score
+    shift: float  # number that is added to every score
     verdict: Verdict
     is_constant: bool  # whether all rows get the same prediction
 
@@ -152,7 +155,7 @@ class LineScan:
 
 @dataclass(frozen=True, eq=False)
 class StrictRates:
-    """Constraints on rates, and what the decision about each row adds to their cell means."""
+    """Constraints on rates, and what selecting each row adds to their cell means."""
 
     constraints: Sequence[ClassConstraint]
     classes: IntArray  # (n_samples,): number of the true class of each row
@@ -231,8 +234,9 @@ class StrictEvaluation:
     # (n_classes, n_classes), from 0 to 1: utility of deciding for a class (column), given the true
     # one (row)
     utility: FloatArray
-    # (n_samples, n_classes): probabilities of the classes. If given, utility is in part that which
-    # the probabilities let expect. Rates, and so the limits, always count the true classes
+    # (n_samples, n_classes): probabilities of the classes. If given, utility is a weighted mean of
+    # that for the true classes and that expected by the probabilities. If None, it is the first.
+    # Rates, and so the limits, always count the true classes
     chances: FloatArray | None = None
     # Cost of exceeding a limit by 1. If None, satisfied limits come first
     penalty: float | None = None

@@ -108,7 +108,7 @@ class GapSolver:
         self.features = features / np.maximum(scale, ROUNDING)[:, None]  # (n_gaps, n_features)
         # From here on n is the number of distinct rows. Each stands for all rows that equal it.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
-        place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
+        place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]  # the distinct row of each row
         n, n_folds = int(place.max()) + 1, self.totals.shape[0]
         size = np.bincount(place)
 

@@ -83,10 +83,12 @@ class SoftRows:
     ) -> tuple[SoftRows, IntArray]:
         """Return about ``size`` random rows and their strata; each stratum keeps its weight.
 
-        Small strata get more than their part: half of the rows are shared out equally.
+        ``strata`` (n_samples,) are numbers of strata. Half of the rows are drawn in proportion to
+        the sizes of strata, and the other half is divided equally, so that small ones have enough.
         """
         counts = np.bincount(strata)
         wanted = 0.5 * size * (counts / strata.size + 1 / np.count_nonzero(counts))
+        # Rows in random order within each stratum, and the place of each of them in its stratum.
         order = rng.permutation(strata.size)
         order = order[np.argsort(strata[order], kind="stable")]
         place = np.arange(strata.size) - np.repeat(np.cumsum(counts) - counts, counts)
