@@ -104,11 +104,11 @@ def offset_paths(rows: PathRows) -> FloatArray:
 
 
 def _is_worth_more(rows: PathRows, offsets: FloatArray, others: FloatArray) -> bool:
-    """Whether decisions are expected to be worth more than others by more than a standard error.
+    """Whether ``offsets`` have more expected utility than ``others``, by over a standard error.
 
-    Both are (n_folds, n_features), and decide the rows of their fold, which they were found
-    without. Like :func:`starts_with_few` this sees all rows, but neither outcomes nor rates of
-    groups: it does not choose decisions that look fair.
+    Both are (n_folds, n_features). The rows of a fold are decided by the offsets of the fold, which
+    were found without these rows. Like :func:`starts_with_few`, this sees all rows, but neither
+    outcomes nor rates of groups, so it does not choose decisions that look fair.
     """
     weights = rows.rates.weights / rows.rates.weights.sum()
     taken, left = (

@@ -418,7 +418,7 @@ def _p_values(
     """
     k1, n1, k0, n0, factor = _sides(peers, share, size)
     wanted = np.minimum(limit / np.maximum(factor, 1e-300), 1.0)
-    # Either rate may be the higher one.
+    # Tests are one-sided, and either rate may be the higher one, so each comparison is made twice.
     both = [np.concatenate(two) for two in ((k1, k0), (n1, n0), (k0, k1), (n0, n1), (wanted,) * 2)]
     fewest = np.minimum(both[1], both[3])
     k1, n1, k0, n0, wanted = both

@@ -10,7 +10,8 @@ with different utilities, and return the best :class:`Solution`.
 - Other objectives have no such rule. Their linear utilities are given by a *level*: the probability
   above which a row would be selected without constraints. Several levels are tried.
 
-:func:`best_level` finds the level from which both begin, without constraints.
+:func:`best_level`, called before, finds the best level without constraints. The other levels lie
+around it, and the first r is the ratio of its decisions.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def best_level(
     """Return the level of largest objective, if all rows above it are selected."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
+    # Numbers of rows above each level; weights of positives and negatives above k rows.
     ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [scores.size]])
     right = np.append(0.0, np.cumsum((weights * is_positive)[order]))
     wrong = np.append(0.0, np.cumsum((weights * (1 - is_positive))[order]))

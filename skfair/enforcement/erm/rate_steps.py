@@ -198,7 +198,7 @@ class RateSteps:
             step = model.step(current.constraints, radius, margin)
             self.multipliers = lam = step.multipliers
             penalty = max(penalty, min(PENALTY, 1.2 * float(np.abs(lam).sum())))
-            enough = current.cost(stage, penalty, margin) - LITTLE
+            enough = current.cost(stage, penalty, margin) - LITTLE  # a step must not cost more
             size = float(np.abs(step.d).max())
             trial = see(current.w + step.d[: current.w.size])
             if trial.cost(stage, penalty, margin) > enough:

@@ -101,13 +101,15 @@ def _span_of_best(
 ) -> tuple[int, int]:
     """Return the first band that may hold the best threshold, and the one after the last.
 
-    ``accuracy`` is the accuracy if nobody is selected. The best threshold between two bands gives a
-    lower bound on the best accuracy. A band may hold the best threshold if its upper bound reaches
-    that, and its lower bounds on disparities are within the limits. If no threshold between bands
-    is within the limits, all bands are returned.
+    ``accuracy`` is the accuracy if nobody is selected. Let A_b be the accuracy, and m_b the cell
+    means, if the rows of all bands before b are selected. A threshold inside band b has an accuracy
+    of at most A_b + (positive gains of b), and cell means between m_b + (negative steps of b) and
+    m_b + (positive steps of b). The best threshold is inside a band whose upper bound is at least
+    the best A_b within the limits, and whose means in this range can satisfy the limits. If no
+    threshold between bands is within the limits, all bands are returned.
     """
     n_bands = bands.lowest.size
-    reached = accuracy + np.append(0.0, np.cumsum(bands.gains.sum(axis=0)))
+    reached = accuracy + np.append(0.0, np.cumsum(bands.gains.sum(axis=0)))  # A
     above, below = np.minimum.accumulate(bands.lowest), np.maximum.accumulate(bands.highest[::-1])
     can_cut, may_keep = np.ones(n_bands + 1, dtype=bool), np.ones(n_bands, dtype=bool)
     can_cut[1:-1] = above[:-1] - below[::-1][1:] > min_gap
