@@ -141,13 +141,14 @@ class GapSolver:
         """
         folds = self.rows.folds
         outside = folds[:, None] != np.arange(int(folds.max()) + 1)
-        weights = rates.weights[:, None] * outside
+        weights = rates.weights[:, None] * outside  # (n_samples, n_folds): 0 for rows of the fold
         self.totals = np.asarray(rates.members @ weights).T  # (n_folds, n_rates)
         self.divisors = np.where(self.totals > 0, self.totals, 1.0)
         self.nobody = nobody = np.asarray(rates.counted[0] @ weights).T / self.divisors
         changed = np.asarray(rates.counted[1] @ (weights * is_selected[:, None])).T
         self.free = nobody + changed / self.divisors  # (n_folds, n_rates): rates without offsets
         self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps): gaps if nobody is selected
+        # The number of rows of each rate, as independent rows of equal weight.
         n_counted = np.count_nonzero(rates.weights)
         n_rows = self.totals.mean(axis=0) * n_counted / max(float(rates.weights.sum()), 1e-300)
         if rates.units is not None:  # rows that belong together count as fewer independent ones

@@ -244,14 +244,18 @@ def starts_with_few(
     shares = np.array([0.0, *SHARES, 1.0])
     wanted = np.concatenate([shares * full, 1 - shares * (1 - full)])
     selected = gains[:, None] > np.quantile(gains, 1 - wanted)
+    # If p is the likely p-value of a step, its normal quantile varies by about 1 between samples.
+    # So the step passes with the probability ndtr(ndtri(1 - confidence) - ndtri(p)).
     likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
-    constant = max(0.0, float(rates.weights @ gains))
+    constant = max(0.0, float(rates.weights @ gains))  # utility of the better equal decision
     weighted, utility = rates.weights * gains, list[float]()
     gain = np.array([weighted @ of_step for of_step in selected.T])
+    # Expected utility from both ends: each step adds its gain over the step before, if it is
+    # reached, and it is reached if all steps before pass, too.
     for chance, gained in zip(
         special.ndtr(likely).reshape(2, -1), gain.reshape(2, -1), strict=True
     ):
-        reached = np.minimum.accumulate(chance[1:])  # all steps before pass, too
+        reached = np.minimum.accumulate(chance[1:])
         before = np.append(constant, gained[1:-1])
         utility.append(constant + float(reached @ (gained[1:] - before)))
     few, many = utility
@@ -264,7 +268,7 @@ def full_step(n_steps: int) -> int:
 
 
 def _can_shrink(rates: RowRates) -> bool:
-    """Whether nearly equal decisions for all have no disparity that a test could find.
+    """Whether decisions become fairer, and easier to certify, if nearly nobody is selected.
 
     This is not so for limits on ratios, or if rates differ although nobody is selected.
     """

@@ -71,9 +71,10 @@ def search_decisions(
     search : OffsetSearch
         Rows and constraints.
     groups : ndarray of shape (n_samples,) or None
-        The groups of the rows if decisions may use them and they do not overlap.
+        The groups of the rows, if decisions may use them, they do not overlap, and there are no
+        strata. Otherwise None.
     draws : callable, default=None
-        Returns a number between 0 and 1 for each row, if thresholds may be mixed.
+        Function that returns a number in [0, 1) for each row. If None, thresholds are not mixed.
 
     Returns
     -------
@@ -190,6 +191,7 @@ def _mix(
             share = float(strict.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _solution(search, candidate, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
+        # Counted changes of the constraints, from the first decision for all, minus expected ones.
         every = zip(strict.rates.bounds, trial.decisions.means, strict.rates.starts, strict=True)
         counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects

@@ -37,7 +37,7 @@ def refined(path: Path, result: StrictResult) -> StrictResult:
     problem = path.limits.problem
     start = result.result._replace(theta=shifted(problem, result))
     for steepness in STEEPNESSES:
-        unit = _spread(problem.model_part(start.theta))
+        unit = _spread(problem.model_part(start.theta))  # the size of the scores
         if path.is_stopped or not unit > 0:
             break
         aimed = problem.with_loss(SmoothErrors(steepness, unit))
@@ -77,6 +77,7 @@ def scaled(problem: ConstrainedERM, result: StrictResult) -> StrictResult:
     if result.problem.loss is problem.loss and abs(slope) < SLIGHT * loss:
         return result
     low, high = np.array(SIZES) / size
+    # If the loss still rises at the lower end, or falls at the upper one, that end is the best.
     ends = [scale for scale, sign in ((low, 1), (high, -1)) if sign * along(scale)[1] >= 0]
     options = {"xtol": 1e-12 * low, "rtol": 1e-13}
     scale = ends[0] if ends else brentq(lambda scale: along(scale)[1], low, high, **options)

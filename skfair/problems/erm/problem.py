@@ -74,7 +74,7 @@ class ConstraintRows:
 
     def __init__(self, constraints: list[BoundConstraint]) -> None:
         self.constraints = constraints
-        # B of each constraint, (n_rows, n_cells)
+        # B of each constraint, (n_lines, n_cells)
         self.matrices = [_dense_if_small(constraint.matrix) for constraint in self.constraints]
         # First line of each constraint, and the number of all lines
         self.starts = np.cumsum([0, *(constraint.upper.size for constraint in self.constraints)])
@@ -202,10 +202,10 @@ class MeasuredRows:
     def _pulled(
         self, objective: float, derivatives: FloatArray, pulls: list[FloatArray]
     ) -> FloatArray:
-        """Return the same sum of derivatives by the score of each row, (n_batch,).
+        """Return the derivative of the Lagrangian by the score of each row, (n_batch,).
 
         It is ``objective`` times the derivative of the loss, plus those of all moments, each times
-        the pull of the row's cell.
+        the pull of the row's cell. ``derivatives`` are ``slopes`` or ``curvatures``.
         """
         of_loss: FloatArray = derivatives[-1]
         out = np.empty_like(of_loss)

@@ -8,11 +8,13 @@ Hestenes and Rockafellar
 .. math:: L_\rho(\theta, \lambda) = F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
-whose gradient is grad F + sum_j nu_j grad c_j with nu = rho * (signed distance). Each iteration of
-:meth:`ALNewton.steps` does the following:
+whose gradient is grad F + sum_j nu_j grad c_j with nu = rho * (signed distance). The *gap* is how
+far constraints and complementarity are missed (:func:`gap_of`), and the *residual* is the larger of
+the gap and the largest entry of the gradient. Each iteration of :meth:`ALNewton.steps` does the
+following:
 
-1. If the gradient is small compared with the violation, it renews the multipliers, lambda = nu, so
-   that both shrink together. If the violation falls too slowly, the penalty weight rises.
+1. If the gradient is small compared with the gap, it renews the multipliers, lambda = nu, so that
+   both shrink together. If the gap falls too slowly, the penalty weight rises.
 2. Near a solution it tries a step of parameters and multipliers together, and keeps it if that
    halves the residual.
 3. Otherwise it makes a Newton step of the parameters with the exact second derivative, made
@@ -74,8 +76,8 @@ def augmented(
     shifted = at.constraints + lam / rho
     pull = rho * (shifted - np.minimum(np.maximum(shifted, problem.lower), problem.upper))
     nu = pull if largest == np.inf else np.clip(pull, -largest, largest)
-    # If nothing is clipped, this is (nu'nu - lam'lam) / (2 rho), up to rounding. Line searches
-    # depend on its last digits.
+    # If nothing is clipped, this is (nu'nu - lam'lam) / (2 rho) up to rounding, and line searches
+    # depend on the last digits. Its second term makes the value equal to F if nu = lam.
     extra = float(2 * (nu @ pull) - nu @ nu - lam @ lam) / (2 * rho)
     return at.objective + extra, nu
 
@@ -159,6 +161,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
                 current, last_gap = _point(problem, current.at, current.nu, rho), gap
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
+            # A step need not be more exact than the residual, or than the tolerance asks for.
             error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
             at, nu, gradient = current.at, current.nu, current.gradient
             at = at if curved is problem else curved.evaluate(at.theta)
