@@ -191,6 +191,8 @@ class RowRates:
         if self.units is None:
             blocks: list[Any] = list(gen_batches(self.weights.size, _ROWS_AT_ONCE))
         else:
+            # Rows are sorted by unit, and a block begins with the first unit that begins after the
+            # next multiple of _ROWS_AT_ONCE rows.
             order = np.argsort(self.units.codes, kind="stable")
             first = np.flatnonzero(np.diff(self.units.codes[order], prepend=-1))
             starts = first[np.unique(first // _ROWS_AT_ONCE, return_index=True)[1]]
@@ -202,14 +204,18 @@ class RowRates:
             yield self.part(rows), decisions[rows]
 
     def _squares_of_units(self, decisions: NDArray[Any], units: RowUnits) -> FloatArray:
-        """Return the :class:`Moments` of the units as one array, (3, n_rates, n_steps)."""
+        """Return the :class:`Moments` of the units as one array, (3, n_rates, n_steps).
+
+        With the weight W of the members of a unit, and the weight S of its successes, these are the
+        sums of W^2, W S and S^2 over the units.
+        """
         sums, codes = np.zeros((3, self.labels.size, decisions.shape[1])), units.codes
         for r, label in enumerate(self.labels.tolist()):
             rows = self.members[[r]].indices
             rows = rows[np.argsort(codes[rows], kind="stable")]
             ends = np.append(np.flatnonzero(np.diff(codes[rows], prepend=-1)), rows.size)
             own = self.weights[rows], np.arange(rows.size), ends
-            by_unit = sparse.csr_array(own, shape=(ends.size - 1, rows.size))
+            by_unit = sparse.csr_array(own, shape=(ends.size - 1, rows.size))  # weights by unit
             refused, step = (m[[r]].toarray()[0, rows] for m in self.counted)
             selected = decisions[rows] == (self.classes[rows, None] if label < 0 else label)
             hits = by_unit.multiply(step).tocsr() @ selected + (by_unit @ refused)[:, None]

@@ -112,8 +112,8 @@ def by_rate_steps(
 ) -> StrictResult | None:
     """Return the best solution that the steps find from ``theta``, the one without constraints.
 
-    None is returned if no step satisfies the true bounds. If a callback stops the steps, their last
-    point is returned, whether or not it satisfies them.
+    None is returned if no point satisfies the true bounds. But if a callback has stopped the steps,
+    it is their last point.
     """
     problem, steps = limits.problem, RateSteps(limits, callback)
     end = steps.run(problem.model_part(theta))
