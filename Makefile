@@ -111,8 +111,10 @@ lint: $(VENV)/.stamp-lint,plot,report
 	$(BIN)/python .ci/source_rules.py
 	$(BIN)/python .ci/docstrings.py
 
+# The examples of the pages on what can be added are run first; make test runs those of all pages.
 # All pages are written anew (-a): the search forgets the entries of those that are not.
 doc: $(VENV)/.stamp-doc
+	$(BIN)/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE doc/developer/add_a_*.rst
 	$(BIN)/python -m sphinx -a -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
 
 # axe-core judges contrast; without npm the rest is looked at all the same.

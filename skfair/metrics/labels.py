@@ -1,12 +1,11 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
 Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the largest of
-them. ``CRITERIA`` says which rates a criterion compares, and ``LABEL_METRICS`` has the metrics that
-follow from it: ``..._difference`` and ``..._ratio``, or ``..._gap`` for the sums in ``_TOTALS``.
+them. The functions below consist of a name and a docstring only. The decorator ``_comparison``
+names the rates, and puts the metric that compares them in place of the function, with the signature
+of ``LabelMetric``: ``..._difference``, ``..._ratio``, or ``..._gap`` for a sum of differences.
 
-The functions below consist of a name and a docstring only. The decorator ``_comparison`` puts the
-metric of that name in their place, with the signature of ``LabelMetric``. To add a criterion, add
-an entry to ``CRITERIA`` and its functions. Tests, reports, monitors and audits look metrics up in
+To add a metric, add its functions. Tests, reports, monitors and audits look metrics up in
 ``LABEL_METRICS`` and ``LARGEST_RATES``.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
@@ -22,9 +21,11 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
 from skfair.groups.outcomes import Counted
+from skfair.groups.rates import RATES
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 from skfair.utils.keywords import groups_by_name
+from skfair.utils.text import listed
 
 Kind = Literal["difference", "ratio", "total", "largest"]
 
@@ -67,30 +68,8 @@ class LabelSpec(NamedTuple):
         return float(len(self.rates)) if self.kind == "total" else 1.0
 
 
-CRITERIA: dict[str, tuple[str, ...]] = {
-    "demographic_parity": ("selection_rate",),
-    "equal_opportunity": ("true_positive_rate",),
-    "false_positive_parity": ("false_positive_rate",),
-    "false_negative_parity": ("false_negative_rate",),
-    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
-    "predictive_parity": ("positive_predictive_value",),
-    "false_omission_parity": ("false_omission_rate",),
-    "treatment_equality": ("error_ratio",),
-    "accuracy_parity": ("accuracy",),
-    "independence": ("selection_rate",),
-    "separation": ("true_positive_rate", "false_positive_rate"),
-    "sufficiency": ("positive_predictive_value", "false_omission_rate"),
-}
-_TOTALS = ("independence", "separation", "sufficiency")
-LABEL_METRICS = {
-    **{
-        f"{name}_{kind}": LabelSpec(kind, rates)
-        for name, rates in CRITERIA.items()
-        if name not in _TOTALS
-        for kind in ("difference", "ratio")
-    },
-    **{f"{name}_gap": LabelSpec("total", CRITERIA[name]) for name in _TOTALS},
-}
+# Name of the metric -> what it compares, in the order of the functions below.
+LABEL_METRICS: dict[str, LabelSpec] = {}
 LARGEST_RATES = {
     f"largest_{rate}": LabelSpec("largest", (rate,))
     for rate in ("selection_rate", "false_positive_rate", "false_negative_rate")
@@ -160,9 +139,38 @@ class LabelMetric(Protocol):
         """Compare the groups."""
 
 
-def _comparison(about: Callable[[], None]) -> LabelMetric:
-    """Replace a function by the metric of ``LABEL_METRICS`` of its name, keeping its docstring."""
-    kind, rates = spec = LABEL_METRICS[about.__name__]
+# The last word of a metric's name -> how it compares.
+_KINDS: dict[str, Kind] = {"difference": "difference", "ratio": "ratio", "gap": "total"}
+
+
+def _comparison(*rates: str) -> Callable[[Callable[[], None]], LabelMetric]:
+    """Return a decorator that replaces a function by a metric of these rates with its docstring.
+
+    The end of the function's name says how the rates are compared. The metric is added to
+    ``LABEL_METRICS``.
+    """
+
+    def replaced(about: Callable[[], None]) -> LabelMetric:
+        name, known = about.__name__, _KINDS.get(about.__name__.rpartition("_")[2])
+        if known is None:
+            raise ValueError(
+                f"The metric {name} compares rates, so its name must end in _difference, _ratio or "
+                "_gap (a sum of differences). Rename it."
+            )
+        if unknown := sorted({*rates} - RATES.keys()):
+            raise ValueError(
+                f"The metric {name} compares {listed(unknown)}, but RATES of "
+                f"skfair/groups/rates.py has only {listed(RATES)}. Add the rate there first."
+            )
+        spec = LABEL_METRICS[name] = LabelSpec(known, rates)
+        return _metric_of(spec, about)
+
+    return replaced
+
+
+def _metric_of(spec: LabelSpec, about: Callable[[], None]) -> LabelMetric:
+    """Return the metric that compares some rates, with the name and the docstring of a function."""
+    kind, rates = spec
     counted = spec.counted
 
     def metric(
@@ -187,7 +195,7 @@ def _comparison(about: Callable[[], None]) -> LabelMetric:
     return groups_by_name(_DOCUMENTED[kind](metric))
 
 
-@_comparison
+@_comparison("selection_rate")
 def demographic_parity_difference() -> None:
     """Compute the difference of selection rates between groups (0 is parity).
 
@@ -204,7 +212,7 @@ def demographic_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("selection_rate")
 def demographic_parity_ratio() -> None:
     """Compute the ratio of selection rates between groups (1 is parity).
 
@@ -221,7 +229,7 @@ def demographic_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("true_positive_rate")
 def equal_opportunity_difference() -> None:
     """Compute the difference of true positive rates between groups (0 is parity).
 
@@ -237,7 +245,7 @@ def equal_opportunity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("true_positive_rate")
 def equal_opportunity_ratio() -> None:
     """Compute the ratio of true positive rates between groups (1 is parity).
 
@@ -253,7 +261,7 @@ def equal_opportunity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("false_positive_rate")
 def false_positive_parity_difference() -> None:
     """Compute the difference of false positive rates between groups (0 is parity).
 
@@ -270,7 +278,7 @@ def false_positive_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("false_positive_rate")
 def false_positive_parity_ratio() -> None:
     """Compute the ratio of false positive rates between groups (1 is parity).
 
@@ -287,7 +295,7 @@ def false_positive_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("false_negative_rate")
 def false_negative_parity_difference() -> None:
     """Compute the difference of false negative rates between groups (0 is parity).
 
@@ -305,7 +313,7 @@ def false_negative_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("false_negative_rate")
 def false_negative_parity_ratio() -> None:
     """Compute the ratio of false negative rates between groups (1 is parity).
 
@@ -323,7 +331,7 @@ def false_negative_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("true_positive_rate", "false_positive_rate")
 def equalized_odds_difference() -> None:
     """Compute the difference of true and false positive rates between groups (0 is parity).
 
@@ -340,7 +348,7 @@ def equalized_odds_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("true_positive_rate", "false_positive_rate")
 def equalized_odds_ratio() -> None:
     """Compute the ratio of true and false positive rates between groups (1 is parity).
 
@@ -357,7 +365,7 @@ def equalized_odds_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("positive_predictive_value")
 def predictive_parity_difference() -> None:
     """Compute the difference of positive predictive values between groups (0 is parity).
 
@@ -374,7 +382,7 @@ def predictive_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("positive_predictive_value")
 def predictive_parity_ratio() -> None:
     """Compute the ratio of positive predictive values between groups (1 is parity).
 
@@ -391,7 +399,7 @@ def predictive_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("false_omission_rate")
 def false_omission_parity_difference() -> None:
     """Compute the difference of false omission rates between groups (0 is parity).
 
@@ -410,7 +418,7 @@ def false_omission_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("false_omission_rate")
 def false_omission_parity_ratio() -> None:
     """Compute the ratio of false omission rates between groups (1 is parity).
 
@@ -429,7 +437,7 @@ def false_omission_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("error_ratio")
 def treatment_equality_difference() -> None:
     """Compute the difference of false negatives per false positive between groups (0 is parity).
 
@@ -447,7 +455,7 @@ def treatment_equality_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("error_ratio")
 def treatment_equality_ratio() -> None:
     """Compute the ratio of false negatives per false positive between groups (1 is parity).
 
@@ -465,7 +473,7 @@ def treatment_equality_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("accuracy")
 def accuracy_parity_difference() -> None:
     """Compute the difference of accuracies between groups (0 is parity).
 
@@ -482,7 +490,7 @@ def accuracy_parity_difference() -> None:
     """
 
 
-@_comparison
+@_comparison("accuracy")
 def accuracy_parity_ratio() -> None:
     """Compute the ratio of accuracies between groups (1 is parity).
 
@@ -499,7 +507,7 @@ def accuracy_parity_ratio() -> None:
     """
 
 
-@_comparison
+@_comparison("selection_rate")
 def independence_gap() -> None:
     """Compute the independence gap of predictions and groups (0 is parity).
 
@@ -516,7 +524,7 @@ def independence_gap() -> None:
     """
 
 
-@_comparison
+@_comparison("true_positive_rate", "false_positive_rate")
 def separation_gap() -> None:
     """Compute the separation gap of predictions and groups within true classes (0 is parity).
 
@@ -533,7 +541,7 @@ def separation_gap() -> None:
     """
 
 
-@_comparison
+@_comparison("positive_predictive_value", "false_omission_rate")
 def sufficiency_gap() -> None:
     """Compute the sufficiency gap of true classes and groups within predicted ones (0 is parity).
 

@@ -34,12 +34,24 @@ def deferred(
 
     def get(name: str) -> Any:
         public = vars(sys.modules[package])["__all__"] if package in sys.modules else ()
-        if name not in public:
-            raise missing_attribute(package, name, sys._getframe(1), PERHAPS * takes_wings)
-        module = names_of_wings(package).get(name, f"{package}._all")
-        return getattr(import_module(module), name)
+        if name in public:
+            module = names_of_wings(package).get(name, f"{package}._all")
+            home = import_module(module)
+            if hasattr(home, name):
+                return getattr(home, name)
+            more = f" {package}.__all__ lists it. Define it in a file that {module} imports."
+        else:
+            more = _unlisted(package, name) or PERHAPS * takes_wings
+        raise missing_attribute(package, name, sys._getframe(1), more)
 
     def names() -> list[str]:
         return sorted(vars(import_module(package))["__all__"])
 
     return get, names
+
+
+def _unlisted(package: str, name: str) -> str:
+    """Return a sentence on a name that a file of the package defines and ``__all__`` lacks."""
+    found = getattr(sys.modules.get(f"{package}._all"), name, None)
+    is_own = str(getattr(found, "__module__", "")).startswith(f"{package}.")
+    return f" A file of {package} defines it: add it to {package}.__all__." if is_own else ""
