@@ -5,6 +5,14 @@ WRITABLE := $(shell test -w . && echo yes)
 VENV := $(if $(WRITABLE),.venv,$(or $(TMPDIR),/tmp)/skfair-venv)
 BIN := $(VENV)/bin
 PIP := --quiet --no-compile --disable-pip-version-check
+# make test DEPENDENCIES=oldest: the oldest that pyproject.toml allows, in an environment that has none yet.
+ifeq ($(DEPENDENCIES),oldest)
+PIP += --constraint $(VENV)/oldest.txt
+endif
+# The address of the repository, https://HOST/PEOPLE/skfair, for whoever publishes: make release writes it into
+# what it builds, and the site links to it. This is the only place.
+SKFAIR_REPOSITORY ?=
+export SKFAIR_REPOSITORY
 # Real data sets, when they lie beside the checkout; without them the tests that want them skip.
 SKFAIR_DATA ?= $(if $(wildcard ../shared/data/datasets.json),$(abspath ../shared/data))
 export SKFAIR_DATA
@@ -34,6 +42,7 @@ $(BIN)/python:
 # One stamp per list of extras, renewed when the requirements change. Modules are compiled when they
 # are imported: most of them never are, and to compile all doubles the time of an installation.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python .ci/oldest.py > $(VENV)/oldest.txt
 ifdef WRITABLE
 	$(BIN)/python -m pip install $(PIP) --editable ".[$*]"
 else

@@ -206,15 +206,12 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Where the code is, if the metadata of the project says so. For a release, .ci/addresses adds it.
+# Where the code is, if whoever builds the site says so (Makefile), or the metadata of the project.
 _METADATA = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
-if "urls" in _METADATA:
+_REPOSITORY = os.environ.get("SKFAIR_REPOSITORY") or _METADATA.get("urls", {}).get("Repository")
+if _REPOSITORY:
     html_theme_options["icon_links"] = [
-        {
-            "name": "Repository",
-            "url": _METADATA["urls"]["Repository"],
-            "icon": "fa-solid fa-code-branch",
-        }
+        {"name": "Repository", "url": _REPOSITORY, "icon": "fa-solid fa-code-branch"}
     ]
 
 

@@ -49,7 +49,7 @@ def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     assert time.monotonic() - start < 60  # 30 where nothing else runs
     (shown,) = re.findall(r'<img src="(.*?)"', README.read_text())
     assert (tmp_path / Path(shown).name).exists()
-    assert (ROOT / shown).stat().st_size < 100_000
+    assert (ROOT / "doc" / "_static" / Path(shown).name).stat().st_size < 100_000
 
 
 def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch):
@@ -208,15 +208,73 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     assert f'version: "{skfair.__version__}"' in recipe
 
 
-def test_a_release_says_where_its_code_is():
+@pytest.mark.skipif(os.name != "posix", reason="releases are built by a script for a shell")
+def test_a_release_says_where_its_code_is(tmp_path):
+    """A copy of the repository gets its links, and the picture of the README, from one address."""
     script, address = ROOT / ".ci" / "addresses", "https://example.org/people/skfair"
-    run = subprocess.run([script, address + "/"], capture_output=True, text=True, check=True)
-    project = (ROOT / "pyproject.toml").read_text().partition("\n[project.urls]")[0]
-    urls = tomllib.loads(project + run.stdout)["project"]["urls"]
+    parts = ("pyproject.toml", "README.md", "CITATION.cff", "conda/recipe.yaml")
+    (tmp_path / "conda").mkdir()
+    for part in parts:
+        text = (ROOT / part).read_text()
+        # A release is tested with these files, too, and has its addresses already.
+        text = text.partition("\n[project.urls]")[0] if part == "pyproject.toml" else text
+        text = re.sub(r'src="https:.*?/doc/', 'src="doc/', text)
+        text = re.sub(r"\n *repository(-code)?: .*", "", text)
+        (tmp_path / part).write_text(text)
+    subprocess.run([script, address + "/", tmp_path], check=True)
+    urls = tomllib.loads((tmp_path / parts[0]).read_text())["project"]["urls"]
     assert urls["Repository"] == address
     assert set(urls.values()) > {address, f"{address}/issues"}
-    for wrong in ([], ["example.org"], ["https://"]):
+    pictures = re.findall(r'<img src="(.*?)"', (tmp_path / "README.md").read_text())
+    assert pictures == [f"{address}/raw/main/doc/_static/demo.png"]
+    assert (tmp_path / "CITATION.cff").read_text().count(f'\nrepository-code: "{address}"\n') == 1
+    about = (tmp_path / "conda" / "recipe.yaml").read_text().partition("about:")[2]
+    assert f"\n  repository: {address}\n" in about
+    for wrong in ([], ["example.org"], ["https://"], [address, tmp_path]):
         run = subprocess.run([script, *wrong], capture_output=True, text=True)
         assert run.returncode == 2
-        assert "https://" in run.stderr
+        assert "https://" in run.stderr or "has addresses already" in run.stderr
         assert not run.stdout
+
+
+def test_pull_requests_are_tested_on_the_oldest_and_the_newest_versions():
+    """And by commands that exist."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    tested = re.findall(r'python: "(3\.\d+)", dependencies: (\w+)', workflow)
+    assert tested == [(pythons[0], "oldest"), (pythons[-1], "newest")]
+    commands = re.findall(r"run: make (\S+)", workflow)
+    known = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    assert commands == ["lint", "test", "doc"]
+    assert set(commands) <= set(known)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_the_oldest_dependencies_are_those_of_the_project(tmp_path):
+    asked = [sys.executable, ROOT / ".ci" / "oldest.py"]
+    oldest = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert [one.replace("==", ">=") for one in oldest[: len(project["dependencies"])]] == project[
+        "dependencies"
+    ]
+    fresh = ["make", "test", "--dry-run", f"VENV={tmp_path / 'venv'}", "DEPENDENCIES=oldest"]
+    steps = subprocess.run(fresh, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    install = next(line for line in steps.splitlines() if " install " in line)
+    assert f"--constraint {tmp_path / 'venv' / 'oldest.txt'}" in install
+
+
+def test_every_file_that_the_way_in_names_is_there():
+    """Links between the pages of the repository, and what CONTRIBUTING tells people to read."""
+    for page in [*ROOT.glob("*.md"), *(ROOT / ".github").rglob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), (page.name, link)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = {*re.findall(r"`((?:\.?\w+/)+[\w.]*\.\w+|[A-Z_]+\.md)`", text)} - {
+        "examples/plot_NAME.py"
+    }
+    assert len(named) > 5
+    package = Path(skfair.__file__).parent
+    for name in named:
+        places = (ROOT / name, package.parent / name, package / name)
+        assert any(place.exists() for place in places), name
