@@ -209,11 +209,19 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 
 def numbers(results: dict[str, Any]) -> dict[str, float]:
-    """Return the least and the largest ratio of a fit by two workers to a fit in memory."""
+    """Return ratios of times by two workers and in memory, and the memory that fits need.
+
+    ``columns`` is the number of columns of 8 bytes from which X needs more than the fit.
+    """
     ratios = [
         fit["workers 2"]["seconds"] / fit["here"]["seconds"] for fit in results["fits"].values()
     ]
-    return {"least": min(ratios), "most": max(ratios)}
+    found = {"least": min(ratios), "most": max(ratios), "rows": results["rows"][0] / 1e6}
+    names = {"": "ConstrainedERMClassifier", "clustering_": "FairKMeans"}
+    for row in tables(results)["memory"].rows:
+        (start,) = (start for start, name in names.items() if name == row[0])
+        found |= {f"{start}gib": row[3], f"{start}bytes_a_row": row[4], f"{start}more_gib": row[5]}
+    return found | {"columns": found["bytes_a_row"] / 8}
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:

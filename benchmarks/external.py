@@ -245,11 +245,16 @@ def numbers(results: Sequence[Row]) -> dict[str, Any]:
     ahead = (scores["ours"] - scores["theirs"]).groupby(["limit", "seed"]).mean()
     smallest, others = ahead[peers.LIMITS[-1]], ahead[list(peers.LIMITS[:-1])]
     cpu = d.pivot_table(index=["cell", "limit"], columns="of", values="cpu")
+    rows = tables(results)["error_parity"].rows  # accuracies of theirs, ours and one threshold
+    cost = {limit: max(max(r[2:4]) - r[4] for r in rows if r[1] == limit) for limit in peers.LIMITS}
     return {
         **{name: f"{sum(found)} of {len(found)}" for name, found in level.items()},
         "parity_smallest": mean_lead(smallest.to_numpy()),
         "parity_others": mean_lead(others.groupby("seed").mean().to_numpy()),
         "parity_longest": f"{(cpu['ours'] / cpu['theirs']).max():.1f}",
+        "threshold_costs": 100 * cost[0.01],
+        "threshold_costs_most": 100 * cost[0.001],
+        "threshold_costs_least": 100 * cost[0.05],
     }
 
 

@@ -372,7 +372,10 @@ def numbers(results: list[dict[str, Any]]) -> dict[str, Any]:
         for cell in row
         if cell._replace(way="split") in cells
     ]
+    plain = [np.mean(one["failed"]) for one in results if one["way"] == "plain"]
     return {
+        "plain_least": float(min(plain)),
+        "plain_most": float(max(plain)),
         "least": shares[0][0],
         "least_error": shares[0][1],
         "most": shares[-1][0],

@@ -9,7 +9,7 @@ has several parts takes ``only``, the name of a part, and hands it to ``measure_
 may offer ``tables(results)`` and ``pictures(results)``, which show such data, also long after they
 were measured: the site is built from the records that are kept in ``records``. The numbers of
 ``numbers(results)`` are those that sentences of its page quote, as ``{name}`` or with a format, as
-``{name:.1f}``.
+``{name:.1f}``. On other pages the name of the record stands before it, ``{record.name:.1f}``.
 """
 
 import csv
@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._records import fingerprint, reached, script_of
+from benchmarks._records import fingerprint, is_old, reached, script_of
 from skfair import exceptions
 
 HERE = Path(__file__).parent
@@ -235,17 +235,29 @@ def mean_lead(leads: Sequence[float]) -> Lead:
     return Lead(float(np.mean(leads)), float(np.std(leads, ddof=1) / np.sqrt(len(leads))))
 
 
-def filled(text: str, name: str) -> str:
-    """Return the text of a page with the numbers of a record, and the versions of libraries."""
-    record, module = read(name), module_of(name)
-    known = record["versions"] | (
-        module.numbers(record["results"]) if hasattr(module, "numbers") else {}
-    )
+def filled(text: str, page: str = "") -> str:
+    """Return the text of a page with the numbers of records, and the versions of libraries.
+
+    ``{monitor.persons:.0%}`` is a number of the record ``monitor``. On the page of a record,
+    ``{least:.1f}`` is one of its own. A number that a record does not have is a ``KeyError``.
+    """
 
     def number(found: re.Match[str]) -> str:
-        return format(known[found[1]], found[2] or "") if found[1] in known else found[0]
+        record, name, form = found[1] or page, found[2], found[3] or ""
+        known = quotable(record) if (RECORDS / f"{record}.json").exists() else {}
+        if found[1] and known and name not in known:
+            raise KeyError(f"{found[0]}: numbers() of {script_of(record)} offers no {name!r}.")
+        return format(known[name], form) if name in known else found[0]
 
-    return re.sub(r"\{([\w-]+)(?::([^{}]*))?\}", number, text)
+    return re.sub(r"\{(?:(\w+)\.)?([\w-]+)(?::([^{}]*))?\}", number, text)
+
+
+def quotable(name: str) -> dict[str, Any]:
+    """Return what pages may quote of a record: its numbers, versions, and when it was measured."""
+    record, module = read(name), module_of(name)
+    offered = module.numbers(record["results"]) if hasattr(module, "numbers") else {}
+    measured = f"measured on {record['date']}{', before its code changed' * is_old(record)}"
+    return {**record["versions"], "measured": measured, **offered}
 
 
 def in_short(number: float) -> str:

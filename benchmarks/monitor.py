@@ -119,6 +119,20 @@ def main(
     return results
 
 
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return the shares of false alarms, and how soon a change is found, for groups of one size."""
+    share = "share 0.5"
+    return {
+        "streams": results["streams"],
+        "false_alarms": results[f"false alarms, {share}"],
+        "seen": results[f"changes seen within the stream, {share}"],
+        "rows_to_alarm": results[f"rows to alarm, {share}"],
+        "ratio": results[f"ratio to a fixed test of power 0.95, {share}"],
+        "persons": results["false alarms, persons"],
+        "persons_as_rows": results["false alarms, persons as rows"],
+    }
+
+
 def speed(n: int = 1_000_000) -> float:
     """Return the rows that are read in a CPU second."""
     rng = np.random.default_rng(0)

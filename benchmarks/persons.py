@@ -271,6 +271,22 @@ def _about(row: dict[str, Any]) -> list[str]:
     return [visits, "-" if row["visits"] == 1 else "alike" if row["alike"] else "independent"]
 
 
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    """Return how often limits and audits are wrong with ten similar visits in the mean."""
+
+    def of_many(part: str) -> Any:
+        kept = (row for row in results[part] if row["visits"] == 10 and row["alike"])
+        return next(row for row in kept if not row["constant"])
+
+    fits = [family["rows"] for family in of_many("certificates")["families"].values()]
+    exceeded, certified = (sum(own[key] for own in fits) for key in ("exceeded", "certified"))
+    audits = of_many("audits")
+    return {
+        "exceeded_by_rows": exceeded / certified,
+        "found_by_rows": audits["found"]["rows"] / audits["n"],
+    }
+
+
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Show how often each way is wrong."""
     of_families = [

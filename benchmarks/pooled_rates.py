@@ -57,5 +57,17 @@ def main(*, quick: bool = False) -> list[dict[str, Any]]:
     return results
 
 
+def numbers(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Return errors of selection rates of the smallest subsamples, and how many intervals hold."""
+    few = min(one["n"] for one in results)
+    found = {"rows": few}
+    for one in results:
+        if one["n"] == few and one["rate"] == "selection_rate":
+            found[one["estimate"]] = one["error"]
+            if one["estimate"] == "pooled":
+                found["covered"] = one["covered"]
+    return found
+
+
 if __name__ == "__main__":
     main(quick="--quick" in sys.argv)

@@ -421,14 +421,14 @@ def add_read_more(app, what, name, obj, options, lines):
 
 
 def add_record(app, docname, source):
-    """Fill in the numbers of a page's record, and say below how it was measured."""
+    """Fill in numbers of records, and say below the page of a record how it was measured."""
     from benchmarks._records import origin
     from benchmarks.harness import RECORDS, filled, read
 
-    name = "decisions" if docname == "index" else docname.removeprefix("benchmarks/")
-    if name != docname and (RECORDS / f"{name}.json").exists():
-        source[0] = filled(source[0], name)
-        source[0] += f"\n\n{origin(read(name))}\n" * (docname != "index")
+    name = docname.removeprefix("benchmarks/") if docname.startswith("benchmarks/") else ""
+    source[0] = filled(source[0], name)
+    if (RECORDS / f"{name}.json").exists():
+        source[0] += f"\n\n{origin(read(name))}\n"
 
 
 def add_index(app, docname, source):

@@ -17,7 +17,7 @@ import pytest
 
 import skfair
 from skfair.classification import ConstrainedERMClassifier
-from skfair.datasets import make_loans
+from skfair.datasets import load_local, make_loans
 from skfair.utils.registry import has_papers
 from tests.public import option_objects, public_objects
 from tests.seeds import generator, seed_of
@@ -195,6 +195,23 @@ def test_the_block_on_a_dask_cluster_runs(tmp_path, monkeypatch):
         exec(block("how_to/dask.rst", "LocalCluster"), names)
     assert names["model"].train_disparity_ <= 0.05 + 1e-9
     assert asked[0].keys() == {"n_workers", "threads_per_worker", "memory_limit"}
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="needs the folder of data sets")
+@pytest.mark.filterwarnings("ignore")
+def test_the_block_on_release_before_trial_prints_what_it_says(capsys):
+    people = load_local("compas").frame
+    names = {"race": people["race"].astype(object).where(people["race"] == "African-American", "-")}
+    names["y"] = 1 - people["two_year_recid"]
+    names["X"] = people[["age", "priors_count", *people.filter(regex="juv_.*_count")]]
+    names["ConstrainedERMClassifier"] = ConstrainedERMClassifier
+    code = block("user_guide/levelling_down.rst", "as before")
+    exec(code, names)
+    printed, said = capsys.readouterr().out, "".join(re.findall(r"^# ({.*\n)", code, re.MULTILINE))
+    numbers = [list(map(float, re.findall(r"\d\.\d+", text))) for text in (printed, said)]
+    assert len(numbers[0]) == 7
+    assert numbers[1] == pytest.approx(numbers[0], rel=0.01)
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
