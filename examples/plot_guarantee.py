@@ -2,9 +2,9 @@
 A certified limit: how often is it violated in the population?
 ==============================================================
 
-A limit on the training rows is violated in the population in about half of all fits. With
-``certificate=0.95`` decisions are tested on rows that were not used to find them. If no decisions
-pass the test, the fit says so.
+A limit on the training rows is often violated in the population. With ``certificate=0.95``
+decisions are tested on rows that were not used to find them. If no decisions pass the test, the fit
+says so.
 """
 
 import matplotlib.pyplot as plt

@@ -85,11 +85,11 @@ for bound, model in models.items():
 # %%
 # What a test sample can tell
 # ---------------------------
-# The best fifths of the test rows are 1800 women and 2200 men. Groups of this size show a disparity
-# even without a true difference. This is the noise floor, and values below its upper end are not
-# evidence against a model. "At most" is an upper bound for the disparity among all people, with 95
-# % confidence. It is far above the measured value, because it holds for any distribution of scores.
-# It takes many more rows to prove that a disparity is small.
+# Even without a true difference, the best fifths of the two groups in the test rows show a
+# disparity. This is the noise floor, and values below its upper end are not evidence against a
+# model. "At most" is an upper bound for the disparity among all people, with 95% confidence. It is
+# far above the measured value, because it holds for any distribution of scores. It takes many more
+# rows to prove that a disparity is small.
 floor = noise_floor(
     partial_statistical_parity_gap,
     None,
