@@ -241,10 +241,14 @@ def filled(text: str, page: str = "") -> str:
     ``{monitor.persons:.0%}`` is a number of the record ``monitor``. On the page of a record,
     ``{least:.1f}`` is one of its own. A number that a record does not have is a ``KeyError``.
     """
+    read_before: dict[str, dict[str, Any]] = {}
 
     def number(found: re.Match[str]) -> str:
         record, name, form = found[1] or page, found[2], found[3] or ""
-        known = quotable(record) if (RECORDS / f"{record}.json").exists() else {}
+        if record not in read_before:
+            is_there = (RECORDS / f"{record}.json").exists()
+            read_before[record] = quotable(record) if is_there else {}
+        known = read_before[record]
         if found[1] and known and name not in known:
             raise KeyError(f"{found[0]}: numbers() of {script_of(record)} offers no {name!r}.")
         return format(known[name], form) if name in known else found[0]
