@@ -303,6 +303,20 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return {"exponents": Table("time and memory against size", columns, rows)}
 
 
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return exponents of the rows: of spectral clustering, and the largest of all others."""
+    slopes = {
+        name: [exponent(study["varied"]["n"], column) or 0.0 for column in (1, 2)]
+        for name, study in results.items()
+    }
+    found = {}
+    for kind in ("rbf", "landmark"):
+        time_, memory = slopes.pop(f"FairSpectralClustering, {kind}")
+        found |= {f"{kind}_time": time_, f"{kind}_memory": memory}
+    times, memories = zip(*slopes.values(), strict=True)
+    return {**found, "time": max(times), "memory": max(memories)}
+
+
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {slug(name): picture(name, study["varied"]) for name, study in results.items()}
 
