@@ -425,7 +425,10 @@ def add_record(app, docname, source):
     from benchmarks._records import origin
     from benchmarks.harness import RECORDS, filled, read
 
-    name = docname.removeprefix("benchmarks/") if docname.startswith("benchmarks/") else ""
+    folder, _, name = docname.rpartition("/")
+    if folder.startswith("auto_examples"):  # the braces are those of code
+        return
+    name = name if folder == "benchmarks" else ""
     source[0] = filled(source[0], name)
     if (RECORDS / f"{name}.json").exists():
         source[0] += f"\n\n{origin(read(name))}\n"
