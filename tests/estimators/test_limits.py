@@ -227,6 +227,7 @@ def test_a_limit_counts_as_set_if_it_is_not_the_default():
 
 
 @pytest.mark.parametrize("options", [{"min_rate": "as before"}, {"min_rate": 0.2}, {}])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # limits are satisfied
 def test_floors_and_budgets_are_no_disparities(people, options):
     X, y, both = people
     limits = {"sex": 0.1, "age": 0.2}
