@@ -43,10 +43,8 @@ Number = TypeVar("Number", float, NDArray[Any])
 
 # Rows per block, for passes that take from about one to ten nanoseconds per row.
 BLOCK = 1 << 16
-# Up to this many values in X, one_thread_if_few limits linear algebra to one thread.
+# Up to this many values in X, one_thread_if_few limits all libraries to one thread.
 FEW_VALUES = 4_000_000
-# Up to this many, it limits all libraries.
-FEWER_VALUES = 100_000
 # Seconds after which a thread that waits for a sign of others checks by itself if they are done.
 _LONGEST_WAIT = 0.05
 # How many threads a pass in this thread may use: set in a scope, before it limits the libraries,
@@ -424,25 +422,24 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
 def one_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
     """Decorate the ``fit`` of an estimator around another one: a small table gets one thread.
 
-    If X has at most ``FEWER_VALUES`` values, all libraries use one thread. If it has at most
-    ``FEW_VALUES``, linear algebra does. If it has more, or its size is not known, the threads are
-    those that the user allows. The models inside are from other packages, and may make many small
-    products. On two idle cores, one thread of linear algebra was never slower up to 10 million
-    values (logistic regressions by L-BFGS and Newton, networks, discriminants), and up to 4 times
-    faster. Beside two spinning processes it was up to 20 times faster. Boosted trees and k-means
-    have threads of their own: with 100,000 values and fewer, two threads took up to 1.5 times as
-    long as one, and beside other programs 3 to 10 times.
+    If X has at most ``FEW_VALUES`` values, all libraries use one thread. If it has more, or its
+    size is not known, the threads are those that the user allows. The models inside are from other
+    packages, and may make many small products. On two idle cores, one thread of linear algebra was
+    never slower up to 10 million values (logistic regressions by L-BFGS and Newton, networks,
+    discriminants), and up to 4 times faster. Beside two spinning processes it was up to 20 times
+    faster. The threads of boosted trees and k-means wait for each other by spinning. On two idle
+    cores a second one makes boosted trees of a million values 1.4 times as fast, and beside other
+    programs 10 to 100 times as slow (``benchmarks/threads.py``). Whoever has many idle cores can
+    fit the folds in processes: ``n_jobs``.
     """
-    limited, more_limited = (_on_one_thread(fit, of) for of in ("blas", None))
+    limited = _on_one_thread(fit, None)
 
     @functools.wraps(fit)
     def either(*args: P.args, **kwargs: P.kwargs) -> R:
         shape = getattr(args[1] if len(args) > 1 else kwargs.get("X"), "shape", ())
         # Tables that are read in blocks may not know their number of rows.
         is_known = isinstance(shape, tuple) and all(isinstance(n, Integral) for n in shape)
-        size = math.prod(shape) if is_known else math.inf
-        if size > FEW_VALUES:
-            return fit(*args, **kwargs)
-        return (limited if size > FEWER_VALUES else more_limited)(*args, **kwargs)
+        is_small = is_known and math.prod(shape) <= FEW_VALUES
+        return (limited if is_small else fit)(*args, **kwargs)
 
     return either
