@@ -30,6 +30,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import (
@@ -59,6 +60,12 @@ Split = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those
 # Folds of cv="auto". Certificates of fewer than FEW_ROWS rows have FOLDS_OF_FEW folds: models then
 # see more of the rows, and the test counts more of them, which is worth the time.
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
+# Classifiers of scikit-learn whose ``predict`` is the class of the largest ``predict_proba``.
+_LIKELIEST = (
+    "HistGradientBoostingClassifier",
+    "RandomForestClassifier",
+    "ExtraTreesClassifier",
+)
 # By ``response_method``: the methods that are tried, the first one that exists is used.
 RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
@@ -302,18 +309,28 @@ def own_and_chances_of(
     """Return the number of the class that a model predicts by itself, and the probabilities.
 
     The number is the first column. A model without probabilities of its own predicts by its scores,
-    and not by the probabilities that the calibration makes of them.
+    and not by the probabilities that the calibration makes of them. A model that is known to
+    predict the most likely class is not asked twice, which takes a sixth of the time of a fit of
+    boosted trees.
     """
     chances, place = chances_of(model, X, classes), _places(model, classes)
     if is_calibrated:
         inside = [calibrated.estimator for calibrated in model.calibrated_classifiers_]
         scores = mean_over(inside, lambda own: np.asarray(own.decision_function(X), np.float64))
         codes = place[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
+    elif _predicts_the_likeliest(model):  # and the first class, in its own order, of equals
+        codes = place[chances[:, place].argmax(axis=1)]
     elif hasattr(model, "predict"):
         codes = place[np.searchsorted(model.classes_, model.predict(X))]
     else:
         codes = chances.argmax(axis=1)
     return np.column_stack([codes, chances])
+
+
+def _predicts_the_likeliest(model: Any) -> bool:
+    """Whether ``predict`` of a model, or of the last step of a pipeline, is a likeliest class."""
+    last = type(model.steps[-1][1] if type(model) is Pipeline else model)
+    return last.__name__ in _LIKELIEST and last.__module__.startswith("sklearn.ensemble.")
 
 
 @read_once

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn import config_context
+from sklearn import config_context, ensemble
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 from skfair.classification import FairDecisionClassifier
+from skfair.estimators import wrapped_scores
 from skfair.estimators.wrapped_scores import make_splits
 from skfair.groups.encoding import encode_groups
 from skfair.groups.row_units import read_units
@@ -221,3 +222,36 @@ def test_a_subclass_may_leave_groups_out(base):
     with config_context(enable_metadata_routing=True):
         assert Own().set_fit_request(sensitive_features=True).get_metadata_routing()
         make_pipeline(Own(max_disparity=0.5)).fit(X[:, :2], y, sensitive_features=sex)
+
+
+@pytest.mark.parametrize("name", wrapped_scores._LIKELIEST)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("is_last_first", [False, True])
+def test_a_model_that_predicts_the_likeliest_class_is_not_asked_twice(
+    name, n_classes, is_last_first, monkeypatch
+):
+    rng = generator(0)
+    # Rows of few values, so that classes are equally likely in many.
+    X, y = rng.integers(0, 3, (400, 2)).astype(float), rng.integers(0, n_classes, 400)
+    made = {"HistGradientBoostingClassifier": {"max_iter": 3}}.get(name, {"n_estimators": 4})
+    kind = getattr(ensemble, name)
+    for model in (kind(**made, random_state=0), make_pipeline(StandardScaler(), kind(**made))):
+        model.fit(X, y)
+        predicted = model.predict(X)
+        classes = np.arange(n_classes)[:: -1 if is_last_first else 1]
+        with monkeypatch.context() as patched:
+            patched.setattr(kind, "predict", None)
+            read = wrapped_scores.own_and_chances_of(model, X, classes, is_calibrated=False)
+        assert np.array_equal(classes[read[:, 0].astype(int)], predicted)
+
+
+def test_a_subclass_with_decisions_of_its_own_is_asked():
+    class Strict(ensemble.RandomForestClassifier):
+        def predict(self, X):
+            return self.classes_[(self.predict_proba(X)[:, 1] > 0.8).astype(int)]
+
+    rng = generator(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    model = Strict(5, random_state=0).fit(X, y)
+    read = wrapped_scores.own_and_chances_of(model, X, np.arange(2), is_calibrated=False)
+    assert np.array_equal(read[:, 0], model.predict(X))
