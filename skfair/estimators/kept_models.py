@@ -26,6 +26,8 @@ from skfair._typing import FloatArray, MatrixLike
 P = ParamSpec("P")
 Fitted = TypeVar("Fitted", bound=tuple[list[Any], FloatArray])
 
+# The key of the ids of all models that are kept.
+_IDS = "ids"
 # By the hash of the arguments; None outside of keeping_models.
 _kept: ContextVar[dict[str, Any] | None] = ContextVar("kept", default=None)
 
@@ -63,7 +65,7 @@ def keeping_models() -> Iterator[None]:
     >>> len(search.cv_results_["mean_test_score"])
     2
     """
-    before = _kept.set({} if (kept := _kept.get()) is None else kept)
+    before = _kept.set({_IDS: set()} if (kept := _kept.get()) is None else kept)
     try:
         yield
     finally:
@@ -78,14 +80,22 @@ def fitted_once(fit: Callable[P, Fitted]) -> Callable[P, Fitted]:
         kept = _kept.get()
         if kept is None:
             return fit(*args, **kwargs)
-        key = _hash_of(args, kwargs)
+        key = _hash_of(_with_ids(args, kept), kwargs)
         if key is None:
             return fit(*args, **kwargs)
         if key not in kept:
             kept[key] = fit(*args, **kwargs)
+            kept[_IDS] |= set(map(id, kept[key][0]))
         return tuple(map(copy, kept[key]))  # type: ignore[return-value]  # a caller may change them
 
     return found
+
+
+def _with_ids(values: Any, kept: dict[str, Any]) -> Any:
+    """Return values with the ids of kept models in their place, which saves most of a hash."""
+    if isinstance(values, list | tuple):
+        return [_with_ids(value, kept) for value in values]
+    return id(values) if id(values) in kept[_IDS] else values
 
 
 def _hash_of(*values: Any) -> str | None:
