@@ -69,6 +69,7 @@ test-seeds: $(VENV)/.stamp-test
 
 # A tenth of them, drawn anew, with a seed drawn anew, which pytest prints first.
 test-tenth: $(VENV)/.stamp-test
+	$(if $(WRITABLE),$(BIN)/python -m skfair warm)
 	SKFAIR_TESTS_SEED=any $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --share 0.1 \
 		$(if $(WRITABLE),,-p no:cacheprovider)
 
