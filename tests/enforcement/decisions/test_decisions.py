@@ -5,7 +5,12 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-from skfair.constraints import AccuracyParity, DemographicParity, EqualizedOdds
+from skfair.constraints import (
+    AccuracyParity,
+    BoundedSelectionRate,
+    DemographicParity,
+    EqualizedOdds,
+)
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import Candidate, lines, passing_points
@@ -119,6 +124,18 @@ def test_offsets_keep_the_constraints_in_expectation(constraint, n_classes):
     assert (values >= rows.lower - 1e-3).all()
     free = rows.matrix @ data.soft_table(0 * offsets, 0.05)[1].ravel()
     assert (free > rows.upper + 0.01).any() or (free < rows.lower - 0.01).any()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "n_centers"),
+    [(DemographicParity(), 1), (EqualizedOdds(), 2), (BoundedSelectionRate(), 0)],
+)
+def test_rates_that_are_compared_have_one_centre(constraint, n_centers):
+    strict, features, _, chances, shares = small(constraint, 0.05, names=("a", "b", "c"))
+    data = SoftRows(chances, shares, strict.weights)
+    centers = rows_near(strict, features, chances.argmax(axis=1), data).centers.toarray()
+    assert centers.sum(axis=0).tolist() == [3.0] * n_centers  # a line for each group
+    assert centers.sum(axis=1).tolist() == [float(n_centers > 0)] * centers.shape[0]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
