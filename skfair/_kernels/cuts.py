@@ -10,11 +10,11 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def best_cuts(levels, gains, starts, lows, tolerance, cuts):
-    """Write one cut per group to ``cuts``, of largest total gain with all levels in one window.
+    """Write to ``cuts`` the cut of each group, with all levels in one window and the largest gain.
 
     A window is [low, low + tolerance] for one of ``lows``, which rise. Group g has the cuts
     starts[g]:starts[g + 1], whose ``levels`` (rates) do not fall. ``cuts`` are counted from
-    starts[g]. Returns the total gain, or -inf if no window has a cut of every group.
+    starts[g]. Returns the gain of all groups, or -inf if no window has a cut of every group.
 
     The window slides upwards. Each group has a queue of those cuts inside it that may still become
     the best: a cut leaves when a later one gains more. So gains never rise along the queue, and

@@ -1,7 +1,8 @@
-"""Soft decisions and their values, for the dual of post-processing.
+"""Soft decisions and their values, for the dual problem of post-processing.
 
-Called by ``skfair/enforcement/decisions/dual.py``. The *lead* of a class for a row is its utility
-minus offset, compared with that of the first class, whose lead is therefore 0.
+Called by ``skfair/enforcement/decisions/dual.py``. For a row, each class has a utility minus an
+offset. The *lead* of a class says by how much this number exceeds the number of the first class.
+The lead of the first class is 0 and is not stored.
 """
 
 import math
@@ -19,14 +20,14 @@ def soften(leads, weights, temperature):
     """Return the weighted sum of soft maxima of 0 and ``leads``, and overwrite ``leads``.
 
     For a row with the leads l_c and the weight w, at the temperature T, the soft maximum is
-    T log(1 + sum_c exp(l_c / T)). Written in place of l_c is w times its derivative by l_c, the
-    soft decision for the class c. The largest lead is subtracted before exponentials are taken, so
-    that none overflows.
+    T log(1 + sum_c exp(l_c / T)). Each l_c is replaced by w times the derivative of the soft
+    maximum by l_c, which is the soft decision for the class c. The largest lead is subtracted
+    before exponentials are taken, so that none overflows.
     """
     total, n_others = 0.0, leads.shape[1]
     for i in range(leads.shape[0]):
-        # The largest and the second largest of 0 and the leads; the class of the largest, or -1 if
-        # that is 0.
+        # ``largest`` and ``second`` become the two largest numbers among 0 and the leads, and
+        # ``first`` the class with the largest lead. It stays -1 if no lead is above 0.
         weight, largest, second, first = weights[i], 0.0, -np.inf, -1
         for c in range(n_others):
             # Conditional values instead of branches, which the processor would mispredict.

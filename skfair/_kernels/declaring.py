@@ -116,7 +116,7 @@ def _kept_by_key(kernel: Any) -> Any:
 
 
 def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Return numba's function that loads compiled code, with one log message per process.
+    """Return a function that loads compiled code by ``load``, and logs one message per process.
 
     The message says that kernels are being compiled. It comes with the third kernel for which
     nothing could be loaded.
@@ -135,7 +135,7 @@ def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _where_possible(save: Callable[..., None]) -> Callable[..., None]:
-    """Return numba's function that stores compiled code, which warns instead of raising.
+    """Return a function that stores compiled code by ``save``, and warns if that fails.
 
     If the disk is full or read-only, the process goes on with the compiled code in memory.
     """
@@ -177,14 +177,14 @@ class _FilesByKey:
         self.is_used = False
 
     def save(self, key: Any, data: Any) -> None:
-        """Write compiled code and the hash of its source, in one step that no reader sees half."""
+        """Write compiled code and the hash of its source, in one step: nobody reads half a file."""
         path = self._path(key)
         if not _is_place_trusted(path.parent):
             return
         content = self._source(key) + self._files._dump(data)
         with replacing(path, anew=True) as beside:
             beside.write_bytes(sha256(content).digest() + content)
-            beside.chmod(beside.stat().st_mode & 0o755)
+            beside.chmod(beside.stat().st_mode & 0o755)  # files that others can write are not used
         self.is_used = True
 
     def load(self, key: Any) -> Any:
@@ -207,7 +207,8 @@ class _FilesByKey:
     def _read(self, path: Path) -> bytes | None:
         """Return the content of a file; None if there is none, or it is not trusted.
 
-        A folder in its place has no content, so that :meth:`load` treats it as damaged.
+        If there is a folder in place of the file, its content counts as empty, so that :meth:`load`
+        treats it as damaged.
         """
         try:
             # The open file is checked, so that nobody can exchange it between check and reading.
@@ -231,6 +232,7 @@ class _FilesByKey:
         """
         types, processor, *_ = key
         digest = sha256(repr((numba.__version__, types, processor)).encode()).hexdigest()
+        # numba numbers its files, so a part of the hash becomes the number.
         name = self._files._data_name(int(digest[:12], 16))
         return Path(self._files._data_path(name))
 
@@ -323,6 +325,9 @@ def _writable_folder() -> str | None:
 
 
 def _remove(folder: str, owner: int) -> None:
-    """Remove the folder if this process made it, because forks run this at their end, too."""
+    """Remove the folder, but only in the process ``owner`` that made it.
+
+    Forks of that process run this at their end, too, while it still uses the folder.
+    """
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

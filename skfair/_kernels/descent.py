@@ -16,9 +16,9 @@ def bend(steps, changes, products, newest, shares, d):
     d -= a_i y_i. Then d is multiplied by s'y / y'y of the newest pair. From the oldest pair to the
     newest, d += (a_i - y_i'd / s_i'y_i) s_i.
 
-    The arrays of pairs are ring buffers: row ``newest`` holds the newest pair, the row above it the
-    one before, and the last row the one before that in row 0. ``shares`` has room for the a_i; its
-    size is the number of pairs that are used.
+    The arrays of pairs are ring buffers: row ``newest`` holds the newest pair, the row above it
+    holds the pair before, and so on, from row 0 back to the last row. ``shares`` has room for the
+    a_i, and its size is the number of pairs that are used.
     """
     rows, n_pairs = products.size, shares.size
     for k in range(n_pairs):

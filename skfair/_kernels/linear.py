@@ -3,11 +3,15 @@
 Called by :mod:`skfair.models.linear` and :mod:`skfair.models.units`. X is a dense matrix, or a CSR
 matrix as the arrays ``data``, ``indices`` and ``indptr``; w_i is the weight of row x_i.
 
-- Gram matrices of CSR rows, sum_i w_i x_i x_i'; :func:`signed_rows` prepares dense rows for BLAS,
-- scores, x_i'c, and sums of rows, sum_i w_i x_i, of single precision or of chosen rows,
-- sums by cell and moments of columns.
+- :func:`sparse_gram` computes sum_i w_i x_i x_i' for CSR rows. BLAS computes it for dense rows,
+  which :func:`signed_rows` prepares.
+- Names with ``scores`` compute x_i'c, and names with ``row_sums`` sum_i w_i x_i. They are used for
+  rows in single precision and for chosen rows of a CSR matrix.
+- Names with ``cell_sums`` compute one such sum for each cell, the rows with the same number in
+  ``cells``.
+- :func:`dense_column_sums` computes the sums from which means and deviations of columns are made.
 
-Sums are kept in float64 whatever the type of the data.
+All sums are in float64, whatever the type of the data.
 """
 
 import numpy as np
@@ -132,7 +136,10 @@ def dense_cell_sums(X, cells, weights, out):
 
 @njit(cache=True)
 def dense_column_sums(X, weights, origin, first, second):
-    """Add sum_i w_i (x_i - origin) to ``first``, and with squared distances to ``second``."""
+    """Add sum_i w_i (x_i - origin) to ``first``, and the sum of w_i (x_i - origin)^2 to ``second``.
+
+    Both sums are over the rows, for each column by itself.
+    """
     for i in range(X.shape[0]):
         w, row = weights[i], X[i]
         for j in range(row.size):

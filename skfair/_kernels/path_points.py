@@ -1,17 +1,18 @@
 """Gauss-Newton for the few offsets at which sums over many soft decisions come near to targets.
 
 Called by ``skfair/enforcement/certified/gap_solver.py``, for which the sums are gaps between rates.
-The unknowns x are the *point*, few numbers. Row i has the margin
+The unknowns x are a few numbers, together called the *point*. Row i has the margin
 
     m_i = gains[i] - sum_j x_j directions[j, i]
 
 and the soft decision p_i = 1 / (1 + exp(-m_i / T)) at the temperature T; its hard decision is 1 if
-m_i > 0, else 0. Sum k is S_k = sum_i effects[k, i] p_i. It *misses* its target by its distance from
-the interval target +- tolerance, in units of its standard error. Minimised are
+m_i > 0, else 0. Sum k is S_k = sum_i effects[k, i] p_i. Its distance from the interval target +-
+tolerance, in units of its standard error, is called missed_k. The *cost* of a point is
 
     sum_k missed_k^2 + sum_j ridge_j x_j^2
 
-at falling temperatures, so that soft decisions become hard ones.
+It is minimised at one temperature after another. Temperatures fall, so that soft decisions become
+hard ones.
 """
 
 import math
@@ -20,24 +21,27 @@ import numpy as np
 
 from skfair._kernels.declaring import njit
 
-# If a margin is more than this many temperatures from 0, the hard decision replaces the soft one.
+# If a margin is more than this many temperatures from 0, the hard decision replaces the soft one,
+# which differs from it by less than exp(-12), about 6e-6.
 _FAR = 12.0
-# Points that are tried at each temperature, and the largest change of an unknown in a step.
+# At each temperature at most _N_NEWTON points are tried. A step changes no unknown by more than
+# _LONGEST.
 _N_NEWTON, _LONGEST = 20, 0.3
-# A temperature ends when a step lowers the minimised sum by less than _ENOUGH, or would, or has
-# been shortened to less than the part _SHORTEST of itself.
+# The steps at a temperature end if a step lowers the cost by less than _ENOUGH, if the next one is
+# not expected to lower it by more, or if a step that raised the cost has been shortened to less
+# than the part _SHORTEST of its length. The cost is in squares of standard errors.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# Each sum has a target, a standard error, a ridge factor (of the unknown with the same number), and
-# a distance from the target that costs nothing.
+# What is wanted of a sum: its target, its standard error (``error``), the factor ridge_j of the
+# unknown with the same number, and the distance from the target that costs nothing (``tolerance``).
 WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "tolerance")])
 
 
 @njit(cache=True)
 def _missed_sums(gains, directions, effects, wanted, temperature, point, soft, sums):
-    """Write the soft decisions to ``soft``, and what sums miss to ``sums`` (2, n_wanted).
+    """Write the soft decisions to ``soft``, and missed_k of each sum to ``sums`` (2, n_wanted).
 
-    The first line is for the soft decisions, the second for the hard ones. Misses have the sign of
-    the distance from the target.
+    Line 0 is for the soft decisions and line 1 for the hard ones. A number is negative if the sum
+    is below its target.
     """
     margins, far = gains - point @ directions, _FAR * temperature
     decided = np.empty(gains.size)
@@ -59,13 +63,13 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, soft, s
 def _newton_step(directions, effects, wanted, point, slopes, missed, step):
     """Write the step of Gauss and Newton to ``step``, shortened to changes of at most ``_LONGEST``.
 
-    ``slopes`` are the derivatives of soft decisions by their margins. With J_jk minus the
-    derivative of missed_k by x_j, and R the diagonal of the ridge factors, the step solves (J J' +
-    R) step = J missed - R x. Returned is by how much the minimised sum would fall on the whole step
-    if it were quadratic.
+    ``slopes`` are the derivatives of soft decisions by their margins. J_jk is minus the derivative
+    of missed_k by x_j, and R is the diagonal matrix of the ridge factors. The step solves
+    (J J' + R) step = J missed - R x. Returns by how much the cost would fall on the whole step,
+    before it is shortened, if the cost were quadratic.
     """
     n = wanted.size
-    # A sum within its tolerance misses nothing nearby, so its derivative is 0.
+    # A sum within its tolerance costs nothing, nor does it nearby, so its derivative is 0.
     jacobian = (directions[:n] * slopes) @ effects[:n].T
     for j in range(n):
         for k in range(n):
@@ -77,11 +81,13 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
         for k in range(n):
             step[j] += jacobian[j, k] * missed[k]
         for other in range(j + 1):
+            # 1e-6 keeps the matrix invertible if a derivative and a ridge factor are both 0.
             total = wanted["ridge"][j] + 1e-6 if other == j else 0.0
             for k in range(n):
                 total += jacobian[j, k] * jacobian[other, k]
             curvature[j, other] = total
-    # Cholesky factors in place of the lower triangle, and the first of two substitutions.
+    # The Cholesky factor L replaces the lower triangle. In the same loop, the first of the two
+    # substitutions replaces ``step`` by L^-1 (J missed - R x).
     for j in range(n):
         for other in range(j + 1):
             for k in range(other):
@@ -93,7 +99,7 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
             step[j] -= curvature[j, k] * step[k]
         step[j] /= curvature[j, j]
     longest = expected = 0.0
-    # Now ``step`` is L^-1 (J missed - R x), whose squares add up to the expected fall.
+    # The squares of L^-1 (J missed - R x) add up to the expected fall.
     for j in range(n):
         expected += step[j] ** 2
     for j in range(n - 1, -1, -1):
@@ -109,20 +115,22 @@ def _newton_step(directions, effects, wanted, point, slopes, missed, step):
 
 @njit(cache=True)
 def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point):
-    """Move ``point`` to where the sums over soft decisions miss least, in place.
+    """Move ``point`` to where the cost of soft decisions is least, in place.
 
-    ``wanted`` holds a record of ``WANTED`` for each sum. Unknown k is the one for sum k; unknowns
-    beyond the number of sums stay as they are. If at the last temperature a tried point has a sum
-    for hard decisions that is smaller by more than ``clearer``, ``point`` becomes that one: soft
-    decisions may satisfy what the hard ones do not.
+    ``wanted`` holds a record of ``WANTED`` for each sum. Unknown k belongs to sum k. Unknowns
+    beyond the number of sums stay as they are. Soft decisions may reach targets that the hard ones
+    at the same point do not. So if a point was tried at the last temperature whose hard decisions
+    cost less by more than ``clearer``, ``point`` becomes that one.
     """
     n = wanted.size
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()
     soft = np.empty(gains.size)
     lowest, decided_cost = np.inf, np.inf
     for temperature in temperatures:
-        # The minimised sum at ``point``; the lowest one of hard decisions, at ``best``; that of
-        # hard decisions at ``point``; the part of the step that is tried.
+        # ``cost`` is the cost of soft decisions at ``point``, ``decided_cost`` that of hard ones.
+        # ``lowest`` is the lowest cost of hard decisions at any tried point, which is ``best``.
+        # ``length`` is the part of the step that is tried. The first trial is ``point`` itself,
+        # which is accepted because ``cost`` is still infinite.
         cost, lowest, decided_cost, length = np.inf, np.inf, np.inf, 1.0
         trial[:] = point
         step[:] = 0.0
@@ -158,6 +166,9 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
 
 @njit(cache=True)
 def points_of_sums(gains, directions, effects, wanted, temperatures, clearer, points, folds):
-    """Move the points of ``folds`` by :func:`point_of_sums`; effects and targets are by fold."""
+    """Move the point of each fold in ``folds`` by :func:`point_of_sums`.
+
+    ``effects``, ``wanted`` and ``points`` have one entry for each fold.
+    """
     for k in folds:
         point_of_sums(gains, directions, effects[k], wanted[k], temperatures, clearer, points[k])

@@ -1,6 +1,6 @@
 """All gaps of scores between groups in one walk down the sorted rows, whatever their weights.
 
-Called by ``skfair/metrics/intervals.py`` for each resample, where only the weights change.
+Called by ``skfair/metrics/resampled_scores.py`` for each resample, where only the weights change.
 """
 
 import numpy as np
@@ -31,7 +31,8 @@ def score_gaps(
     ``weights``. ``per_weight`` (n_groups, 3) is the share of a row of weight 1 among all rows, the
     positives and the negatives of its group, which are the sides 0, 1 and 2 of other arrays.
     Entries ``starts[g]:starts[g + 1]`` of the next three arrays list the pairs of group g: the
-    other group (``partner``), the number of the pair, and whether g is its second group.
+    other group (``partner``), the number of the pair (``pair``), and whether g is the second group
+    of the pair (``is_second``).
 
     ``above`` and ``tied`` (n_groups, 3) are the shares of a group above the current score and at
     it, and start as zeros. ``last`` (n_pairs,) is the score at which one of the pair's groups last
@@ -47,6 +48,7 @@ def score_gaps(
     - row n_pairs + g, column 1: the same for positives and negatives of group g.
     """
     n, n_groups, n_pairs = scores.size, above.shape[0], last.size
+    # The groups that have rows at the current score.
     touched, is_touched = np.empty(n_groups, np.int64), np.zeros(n_groups, np.bool_)
     i = 0
     while i < n:
@@ -66,6 +68,8 @@ def score_gaps(
             wins[n_pairs + g, 1] += tied[g, 2] * (above[g, 1] + 0.5 * tied[g, 1])
             for q in range(starts[g], starts[g + 1]):
                 h, p = partner[q], pair[q]
+                # If both groups of a pair have rows at this score, the second visit adds an area of
+                # 0, because ``last`` has reached the score.
                 gaps[p, 1] += abs(above[g, 0] - above[h, 0]) * (last[p] - threshold)
                 last[p] = threshold
                 beaten = tied[g, 2] * (above[h, 1] + 0.5 * tied[h, 1])

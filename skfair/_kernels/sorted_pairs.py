@@ -1,13 +1,14 @@
 """Comparisons of two groups' sorted scores by merging, for every pair of groups in one call.
 
-Called by ``skfair/metrics`` (and :func:`counting_sort` by :mod:`skfair.enforcement.cuts`). The
-layout is the same for all kernels: the rows of group ``g`` are ``starts[g]:starts[g + 1]``, and
-their scores are in descending order. Pair p compares the groups ``first[p]`` and ``second[p]``, and
-its result is written to ``out[p]``. A merge of two groups walks down the distinct scores of both,
-all rows tied at a score at once, so comparing every pair of G groups costs O(n G).
+Called by ``scores.py`` and ``partial.py`` of ``skfair/metrics``. :mod:`skfair.enforcement.cuts`
+also calls :func:`counting_sort`. The layout is the same for all kernels: the rows of group ``g``
+are ``starts[g]:starts[g + 1]``, and their scores are in descending order. Pair p compares the
+groups ``first[p]`` and ``second[p]``, and its result is written to ``out[p]``. A merge of two
+groups walks down the distinct scores of both, all rows tied at a score at once, so comparing every
+pair of G groups costs O(n G).
 
-In the merges, i and j are the next row of the first and the second group, and a and b the levels of
-both just below the current threshold.
+In the merges, i is the next row of the first group, and a the level of this group just below the
+current threshold. j and b are the same for the second group.
 """
 
 import numpy as np
@@ -118,7 +119,7 @@ def win_rates(scores, mass, starts, first, second, tie_value, out):
     for p in range(first.size):
         i, i_end = starts[first[p]], starts[first[p] + 1]
         j, j_end = starts[second[p]], starts[second[p] + 1]
-        above = won = 0.0  # mass of the first group above the threshold
+        above = won = 0.0  # ``above``: mass of the first group above the threshold
         while j < j_end:
             threshold = scores[j]
             while i < i_end and scores[i] > threshold:

@@ -1,12 +1,14 @@
-"""Scan every threshold on sorted scores for the most accurate one that keeps all constraints.
+"""Scan every threshold on sorted scores for the most accurate one that satisfies all constraints.
 
-Called by ``RateTable`` of :mod:`skfair.enforcement.strict_evaluation`, which makes the arrays, and
-:func:`sum_by_band` by ``skfair/enforcement/erm/thresholds.py``.
+``RateTable`` of :mod:`skfair.enforcement.strict_evaluation` makes the arrays. It calls
+:func:`scan_thresholds`, or :func:`scan_with_penalty` if violations are weighed against accuracy.
+``skfair/enforcement/erm/thresholds.py`` calls :func:`sum_by_band`.
 
-As the threshold falls, one row after another is predicted positive. Each flip changes the mean of
-the row's cell, and with it the *sums* that depend on the cell: the rates of groups and overall, or
-for quotients their numerators and divisors. The constraints are checked wherever a threshold may
-lie.
+Each constraint divides the rows into *cells*: rows in the same groups and, if the constraint looks
+at the class, of the same class. As the threshold falls, one row after another is predicted
+positive. Each flip changes the mean of the row's cell, and with it the *sums* that depend on the
+cell: the rates of groups and overall, or for quotients their numerators and divisors. The
+constraints are checked wherever a threshold may lie.
 """
 
 from typing import NamedTuple
@@ -17,9 +19,10 @@ from skfair._kernels.declaring import njit
 
 # Sums of shares that differ by less are the same number, added up in another order.
 ROUNDING = 1e-12
-# How a constraint compares rates: the codes of skfair.constraints.comparisons.
+# Codes of the ways to compare rates (``Comparison.code``). The code of a difference is 0.
 RATIO, LARGEST = 1, 2
-# Bounds on what changes are larger by this factor, because sums of many changes are rounded.
+# Bounds on how far a disparity moves are enlarged by this factor, because sums of many changes are
+# rounded.
 _SLACK = 1.0 + 1e-9
 
 
@@ -30,8 +33,9 @@ class SortedRows(NamedTuple):
     # (n - 1,): whether a threshold may lie just below entry 0, 1, ... of the order
     can_cut: np.ndarray
     gains: np.ndarray  # (n,): change of the accuracy when an entry turns positive
-    cells: np.ndarray  # (n_constraints, n): its cell in each constraint
-    steps: np.ndarray  # (n_constraints, n): change of the mean of that cell
+    cells: np.ndarray  # (n_constraints, n): the cell of each entry in each constraint
+    # (n_constraints, n): change of the mean of that cell when the entry turns positive
+    steps: np.ndarray
 
 
 class ConstraintArrays(NamedTuple):
@@ -47,32 +51,33 @@ class ConstraintArrays(NamedTuple):
     # (n_constraints, n_cells + 1): cell c of constraint k has the entries
     # ``indptr[k, c]:indptr[k, c + 1]`` of ``owners`` and ``shares``
     indptr: np.ndarray
-    # Numbers of the sums (counted from ``starts[k]``) that depend on a cell, and the factors of the
-    # cell's mean in them
-    owners: np.ndarray
-    shares: np.ndarray
+    owners: np.ndarray  # numbers of the sums that depend on a cell, counted from ``starts[k]``
+    shares: np.ndarray  # factors of the mean of the cell in these sums
     starts: np.ndarray  # (n_constraints + 1,): first sum of each constraint
     # For each constraint, the first sum of each block (counted from ``starts[k]``), then the end of
     # the last block
     first: np.ndarray
     first_starts: np.ndarray  # (n_constraints + 1,): first entry of each constraint in ``first``
     codes: np.ndarray  # (n_constraints,): 0 for differences, 1 for ratios, 2 for the largest rate
-    # (n_constraints,): whether rates are compared with the overall one, not with each other; and
-    # whether they are quotients
+    # (n_constraints,): whether rates are compared with the overall rate, not with each other
     against_overall: np.ndarray
-    are_quotients: np.ndarray
+    are_quotients: np.ndarray  # (n_constraints,): whether rates are quotients
     bounds: np.ndarray  # (n_constraints,): the largest disparity allowed
 
 
 class BestThreshold(NamedTuple):
-    """The best threshold that keeps the constraints, and the one that violates them least."""
+    """The best threshold that satisfies the constraints, and the one that violates them least.
 
-    n_above: int  # entries predicted positive; -1 if no threshold keeps the constraints
-    # The accuracy there, and the largest disparity minus its bound
-    accuracy: float
-    excess: float
-    n_nearest: int  # entries predicted positive where the excess is least
-    least_excess: float  # the excess there
+    The *excess* at a threshold is the largest disparity minus its bound.
+    """
+
+    # Number of entries predicted positive at the best threshold; -1 if none satisfies the
+    # constraints
+    n_above: int
+    accuracy: float  # the accuracy at the best threshold
+    excess: float  # the excess at the best threshold
+    n_nearest: int  # number of entries predicted positive where the excess is least
+    least_excess: float  # the least excess
 
 
 @njit(cache=True)
@@ -95,9 +100,10 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
             low = rate if rate < low else low
             high = rate if rate > high else high
             overall = rate  # after the loop: the last one of the block
-        # One comparison of the smallest rate with the largest. Or two: side 0 compares the largest
-        # rate with the overall one as the lower, side 1 the smallest with the overall one as the
-        # upper.
+        # If rates are compared with each other, the smallest is compared with the largest. If they
+        # are compared with the overall rate, there are two comparisons: side 0 takes the overall
+        # rate as the lower and the largest as the upper one, and side 1 the smallest as the lower
+        # and the overall rate as the upper one.
         for side in range(2 if against_overall[k] else 1):
             lower = overall if against_overall[k] and side == 0 else low
             upper = overall if side == 1 else high
@@ -113,10 +119,11 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
 
 @njit(cache=True)
 def _largest_moves(constraints):
-    """Return how far a change of 1 in a cell's mean moves a disparity at most, by constraint, cell.
+    """Return how far a change of 1 in the mean of a cell moves the disparity of a constraint.
 
-    A difference of rates, and a largest rate, move by at most the sum of what the rates do. Ratios
-    and quotients have no such bound: infinity.
+    The result has the shape (n_constraints, n_cells) and holds upper bounds. A difference of rates
+    and a largest rate move by at most the sum of the moves of the rates. The bound is infinite for
+    ratios and quotients, because a small divisor makes them move without a limit.
     """
     indptr, shares = constraints[0], constraints[2]
     codes, are_quotients = constraints[6], constraints[8]
@@ -132,16 +139,21 @@ def _largest_moves(constraints):
 
 @njit(cache=True)
 def scan_thresholds(rows, constraints, sums, accuracy):
-    """Find the best threshold for SortedRows, ConstraintArrays; return fields of a BestThreshold.
+    """Find the best threshold; return the fields of a :class:`BestThreshold`.
 
-    ``sums`` (changed here) and ``accuracy`` are those with no entry predicted positive. If the
-    accuracy or excess of several thresholds differs by rounding only, the highest one is taken.
+    ``rows`` are :class:`SortedRows` and ``constraints`` are :class:`ConstraintArrays`. ``sums`` and
+    ``accuracy`` are for no entry predicted positive, and ``sums`` is changed here. If the accuracy
+    or excess of several thresholds differs by rounding only, the highest one is taken.
 
-    Most of the time goes to disparities, so as few as possible are computed: none if the accuracy
-    is not better and a threshold within the bounds is known, and no more at a threshold once one
-    exceeds its bound by at least the least excess known. ``worst`` is the constraint that did so
-    last, and is tried first. Nor are they computed as long as the steps since are too short to end
-    below that: ``remaining`` is the excess that is left after them.
+    Most of the time goes to disparities, so as few as possible are computed:
+
+    - None is computed if a threshold within the bounds is known and the accuracy is not better.
+    - None is computed if the excess must be positive and larger than the least excess known.
+      ``remaining`` is a lower bound of the excess at the present threshold: the excess that was
+      computed last, minus the most that all steps since can have taken off.
+    - At a threshold, the others are left out once one of them exceeds its bound by at least the
+      least excess known. ``worst`` is the constraint for which this happened last. It is tried
+      first.
     """
     order, can_cut, gains, cells, steps = rows
     indptr, owners, shares, starts, first, first_starts = constraints[:6]
@@ -190,13 +202,15 @@ def scan_thresholds(rows, constraints, sums, accuracy):
 def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
     """Write the band of each row to ``bands``, and add up gains and steps by band.
 
-    Bands are intervals of scores of the same length, numbered from the highest score ``top`` down;
-    there are ``per_unit`` of them per unit of score. By these sums the caller rules out most bands
-    before it scans single rows. ``rows`` are scores, gains, cells and steps, as in SortedRows.
+    Bands are intervals of scores of the same length, numbered from the score ``top`` down. There
+    are ``per_unit`` of them per unit of score. Higher scores belong to the first band, and scores
+    below all bands to the last. By these sums the caller rules out most bands before it scans
+    single rows. ``rows`` are scores, gains, cells and steps, as in SortedRows.
 
-    ``ends`` (2, n_bands) becomes the lowest score of each band, and minus the highest one. Negative
-    gains are added to ``gained[0]`` and positive ones to ``gained[1]``, (2, n_bands); steps in the
-    same way to ``moved`` (n_constraints, 2, n_cells, n_bands).
+    ``ends[0]`` becomes the lowest score of each band, and ``ends[1]`` minus the highest one.
+    Negative gains are added to ``gained[0]`` and positive ones to ``gained[1]``, each (n_bands,).
+    For constraint k, negative steps are added to ``moved[k, 0]`` and positive ones to
+    ``moved[k, 1]``, each (n_cells, n_bands).
     """
     scores, gains, cells, steps = rows
     last = ends.shape[1] - 1
@@ -212,15 +226,16 @@ def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
 
 @njit(cache=True)
 def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
-    """Find the threshold of the largest accuracy minus ``penalty`` times the missed limits.
+    """Find the threshold of the largest accuracy minus ``penalty`` times the violation.
 
-    Arguments are those of :func:`scan_thresholds`. The part of each disparity beyond its bound is
-    *missed*, and is added up over constraints. Returned are the number of entries above the
-    threshold, what is missed there, and the largest disparity minus its bound.
+    Arguments are those of :func:`scan_thresholds`. The *violation* (``missed``) is the sum over
+    constraints of the part of each disparity that is beyond its bound. Returns the number of
+    entries above the threshold, the violation there, and the largest disparity minus its bound.
 
     ``excess`` holds the disparity of each constraint minus its bound. It is computed again only if
-    ``is_old`` says that a step has changed its sums since, and only at thresholds that may be the
-    best: ``remaining`` is what is left of the missed limits if all steps since made it smaller.
+    a step has changed the sums of the constraint since (``is_old``), and only at thresholds that
+    may be the best. ``remaining`` is a lower bound of the violation at the present threshold: the
+    violation that was computed last, minus the most that all steps since can have taken off.
 
     The loop that updates sums is written out in both scans: a function for it, even an inlined one,
     makes scans of 200,000 rows 5 to 18% slower.
