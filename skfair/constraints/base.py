@@ -5,10 +5,10 @@ Every constraint of the package has the form
     lower <= B m <= upper,   m_c = mean over the rows of cell c of phi(score)
 
 A *cell* is a set of rows that are in the same groups and, if the constraint looks at the class, of
-the same class. No row is in two cells, so the gradient of any combination of constraints is one
-pull-back. The matrix B turns the cell means m into rates of groups and compares them. ``phi`` is
-the *moment*: a sigmoid of the score for rates (its *temperature* T makes it as steep as needed),
-the loss, or the score itself.
+the same class. No row is in two cells, so the gradient of any combination of constraints takes one
+pass over the rows. The matrix B turns the cell means m into rates of groups and compares them.
+``phi`` is the *moment*: a sigmoid of the score for rates (its *temperature* T makes it as steep as
+needed), the loss, or the score itself.
 
 A subclass of :class:`Constraint` says what is averaged (:meth:`Constraint.moment`), over which rows
 (``subset``) and how groups are compared (``comparison``). Estimators then take these steps:
@@ -232,11 +232,11 @@ def bind(
     # the constraint: ConditionalOn passes True with the constraint that it wraps.
     within_strata: bool = False,
 ) -> BoundConstraint:
-    """Bind a constraint to training rows, which :meth:`Constraint.prepare` leaves to this function.
+    """Bind a constraint to training rows; :meth:`Constraint.prepare` calls this.
 
-    The checks come here because they need the rows or the comparison: the limit must be a number
-    from 0 on, a moment from outside the package must return one number per row, and with strata at
-    least one of them must have rows of two groups.
+    The checks are made here because they need the rows or the comparison. The limit must be a
+    number that is not negative. A moment from outside the package must return one number per row.
+    If groups are compared within strata, at least one stratum must have rows of two groups.
     """
     comparison, subset = constraint.compared(), make_subset(constraint.subset)
     name = type(constraint).__name__
@@ -249,17 +249,18 @@ def bind(
         rows, subset, among_counted=constraint.among_counted, adds_classes=constraint.adds_classes
     )
     moment = constraint.moment(rows)
-    if not type(moment).__module__.startswith("skfair."):  # a user's own
+    if not type(moment).__module__.startswith("skfair."):  # a user has written it
         check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
         name=name, moment=moment, comparison=comparison, max_disparity=float(limit), **table
     )
-    if comparison.counts_lone:  # a group without others is all rows: nothing to compare
+    if comparison.counts_lone:  # the only group of a set is all its rows: nothing to compare
         bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
     if bound.moment.is_rate and limit < np.inf:
         as_ratio = _limit_as_ratio(constraint, limit)
         check_limit(limit, f"max_disparity={limit:g}", ratio=as_ratio)
-    # There are more groups than attributes if at least one attribute has two groups.
+    # There are more groups than attributes if at least one attribute has two groups. Otherwise it
+    # is not the strata that leave nothing to compare.
     if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
         raise ValueError(
             "No stratum has rows of two groups, so there is nothing to compare. Pass "
@@ -269,11 +270,11 @@ def bind(
 
 
 def _limit_as_ratio(constraint: Constraint, limit: float) -> str | None:
-    """Return the constraint with the same number as ``min_ratio``, for a hint in a warning.
+    """Return how a limit would be written as ``min_ratio``, for a hint in a warning.
 
-    A limit of 0.8 on a difference limits next to nothing. Who sets it probably means the
-    four-fifths rule, so the warning of ``check_limit`` shows how that is written. Returned is None
-    if the limit is not on a difference, and "" if the constraint has no ``min_ratio``.
+    A limit of 0.8 on a difference limits next to nothing. Users who set it probably mean the
+    four-fifths rule, so the warning of ``check_limit`` shows how that is written. Returns None if
+    the limit is not on a difference, and "" if the constraint has no ``min_ratio``.
     """
     if constraint.compared().suffix != "_difference":
         return None

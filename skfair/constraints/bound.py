@@ -3,7 +3,8 @@
 :func:`skfair.constraints.base.bind` makes a :class:`BoundConstraint` of a constraint and the rows
 of a fit. Everything below knows constraints only in this form. What is computed, in this order:
 
-- moments of rows, averaged over each cell (:meth:`BoundConstraint.means`),
+- moments of rows, averaged over each *cell*, the rows that are in the same groups and, if it
+  matters, of the same class (:meth:`BoundConstraint.means`),
 - rates of groups, which are averages of cell means, or quotients of two averages
   (:meth:`BoundConstraint.rates_between`),
 - for solvers, the linear combinations of rates that are kept between ``lower`` and ``upper``
@@ -37,18 +38,18 @@ Interval = tuple[FloatArray, FloatArray]
 class BoundConstraint:
     """A constraint on given rows: all that problems and solvers see of it."""
 
-    name: str  # name of the constraint
+    name: str
     moment: Moment  # what is averaged
     # (n_samples,): the cell of each row. Rows that count in no rate have cell 0 and weight 0
     cells: IntArray
     # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
     row_weights: FloatArray
     rates: sparse.csr_array  # (n_rates, n_cells): turns cell means into the rates of groups
-    # (n_rates, n_cells): turns cell means into the overall rate for each rate, that of all
-    # rows of the same class or stratum
+    # (n_rates, n_cells): turns cell means into the overall rate that belongs to each rate, which is
+    # the rate of all rows of the same class or stratum
     overall: sparse.csr_array
-    # Rates and overall rates if they are quotients, else None. With quotients ``rates`` and
-    # ``overall`` are linear approximations for solvers, and whatever is reported is exact
+    # The exact rates and overall rates if they are quotients, else None. ``rates`` and ``overall``
+    # are then linear approximations for solvers, and reports use the exact ones
     quotients: tuple[Quotients, Quotients] | None
     rate_names: tuple[str, ...]  # name of the group (and class) of each rate
     rate_groups: IntArray  # (n_rates,): number of the group of each rate; -1 for all rows
@@ -88,7 +89,7 @@ class BoundConstraint:
         Centres are not in it: the problem subtracts them.
         """
         matrix = sparse.csr_array(self.of_rates @ self.rates + self.of_overall @ self.overall)
-        matrix.sort_indices()  # products add up in the order of the cells
+        matrix.sort_indices()  # then products add up the cells in a fixed order
         return matrix
 
     def means(self, values: FloatArray) -> FloatArray:
@@ -99,7 +100,8 @@ class BoundConstraint:
     def strict_sums(self, scores: FloatArray, rows: slice) -> FloatArray:
         """Return what some rows add to the strict means of the cells, given their scores.
 
-        Strict means count decisions or exact losses. The sums of all blocks of rows are the means.
+        Strict means count decisions or exact losses. If the rows are divided into blocks, the
+        results for all blocks add up to the means.
         """
         values = self.moment.on_rows(rows).strict(scores)
         sums = np.bincount(self.cells[rows], self.row_weights[rows] * values, self.n_cells)
@@ -143,7 +145,7 @@ class BoundConstraint:
     def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the least disparity that cell means between two bounds can have.
 
-        The bounds have the shape (n_cells, ...), and the result has the rest of it.
+        The bounds have the shape (n_cells, ...). The result has this shape without the first axis.
         """
         return self.comparison.least(*self.rates_between(low, high), self.compared_sets)
 
@@ -187,7 +189,7 @@ class BoundConstraint:
         ``sample_weight`` is the one that the constraint was bound with. It is read again because
         ``row_weights`` are already rounded quotients.
         """
-        assert self.quotients is None  # those have no matrix of averages
+        assert self.quotients is None  # quotients have no matrix of averages
         weights = np.bincount(self.cells[rows], self.row_weights[rows], self.n_cells)
         left = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
         rates, overall = (_averaging(m, left) for m in (self.rates, self.overall))
@@ -215,9 +217,10 @@ def _averaging(
     rates: sparse.csr_array,  # (n_rates, n_cells): weights of cells, which add up to 1 in each row
     left: FloatArray,  # (n_cells,): share of each cell's weight that its remaining rows have
 ) -> sparse.csr_array:
-    """Return the weights of cells when only a share of each cell is left, again adding up to 1.
+    """Return the weights of cells in each rate if only a share of each cell is left.
 
-    A rate that has no cell left is a row of zeros.
+    The weights of a rate are divided by their sum, so that they add up to 1 again. A rate that has
+    no cell left becomes a row of zeros.
     """
     rates = rates.copy()
     rates.data = rates.data * left[rates.indices]

@@ -26,14 +26,15 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.threads import looked_up
 
-# Whether rates are added up over both classes, or the absolute differences of both.
+# True if the rates of both classes are added before groups are compared, "absolute" if the absolute
+# differences in both classes are added.
 AddsClasses = bool | Literal["absolute"]
 
 
 class TrainingRows(NamedTuple):
     """The parts of the training data that a constraint may know."""
 
-    groups: GroupEncoding  # the groups of the rows
+    groups: GroupEncoding
     targets: FloatArray  # (n_samples,): -1 and 1 for classification, real numbers for regression
     sample_weight: FloatArray | None  # (n_samples,): weights of the rows
     loss: Loss  # the loss that is minimised (an object with ``parts`` and ``exact``)
@@ -95,7 +96,7 @@ class OfClasses:
         else:
             named = (rows.classes, rows.class_names, rows.sample_weight, self.classes)
             rows.groups.check_nonempty(*named)
-        part_of_class = np.full(2, len(self.classes))  # which means: does not count
+        part_of_class = np.full(2, len(self.classes))  # this number says that rows do not count
         part_of_class[list(self.classes)] = np.arange(len(self.classes))
         names = rows.class_names
         suffixes = tuple("" if names is None else f", y={names[label]}" for label in self.classes)
@@ -121,7 +122,8 @@ class WithinStrata:
                 "whose levels groups are compared. None were given."
             )
         rows.groups.check_nonempty(sample_weight=rows.sample_weight)
-        # With a single group, since the other subset would refuse groups that lack a class.
+        # All rows are passed as one group, because the other subset raises if a group lacks a
+        # class. Here such a group is only not compared.
         within = self.subset.parts(rows._replace(groups=one_group(rows.targets.size)))
         n_strata = len(strata.names)
         is_counted = within.codes < len(within.names)
@@ -152,8 +154,8 @@ def make_subset(name: str | Subset) -> Subset:
 class Quotients(NamedTuple):
     """Rates that are quotients: ``(sums @ means) / (totals @ means)``, given cell means.
 
-    For precision, the totals count the selected rows of a group, and the sums those of them that
-    are positive.
+    If the rate is a precision, the totals count the selected rows of a group, and the sums count
+    the positive ones among these rows.
     """
 
     sums: sparse.csr_array  # (n_rates, n_cells)
@@ -273,7 +275,8 @@ def _rates_in_part(
 
 
 def _sums_of_classes(
-    of_parts: list[_PartRates],  # of the first class, then of the second: whole or by stratum
+    # The parts of the first class (one, or one for each stratum), then those of the second class
+    of_parts: list[_PartRates],
     wholes: tuple[str, ...],  # suffix of names for all rows, or for each stratum
     is_absolute: bool,  # whether there are also differences of both classes
 ) -> tuple[list[_PartRates], tuple[str, ...]]:
@@ -313,6 +316,7 @@ def _quotients(
     linear = []
     for quotients in (rates, overall):
         positive = np.asarray(quotients.sums.sum(axis=1)).ravel()
+        # A group without positive rows gets the mean share, because ``linear`` divides by it.
         expected = np.where(positive > 0, positive, share or 1.0)
         linear.append(quotients.linear(expected, np.full(expected.size, precision)))
     return (rates, overall), (linear[0], linear[1])

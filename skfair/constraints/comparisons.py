@@ -12,12 +12,14 @@ The rates of the groups of one attribute, within a class or a stratum, are a *co
 The kernel in ``skfair/_kernels/thresholds.py`` has the formulas of :meth:`Comparison.gap` once more
 and chooses one by ``code``. Change both together. The comparisons:
 
-- :class:`Pairwise`, :class:`Overall`: differences between groups, or from the rate of all rows.
-- :class:`Ratio`, :class:`OverallRatio`: 1 minus the smaller rate over the larger one. A ratio of at
-  least ``r`` is ``r * larger - smaller <= 0``, which is linear.
-- :class:`Bounded`: the largest rate itself, without a comparison.
-- :class:`Excess`, :class:`MeanExcess`: the largest or the mean excess of the rates over the rate of
-  all rows. Rates below it are not limited.
+- :class:`Pairwise` limits the differences between groups, and :class:`Overall` their differences
+  from the rate of all rows, the *overall rate*.
+- :class:`Ratio` limits 1 minus the smaller rate over the larger one, for each two groups.
+  :class:`OverallRatio` does so for each group and the overall rate. A ratio of at least ``r`` is
+  ``r * larger - smaller <= 0``, which is linear.
+- :class:`Bounded` limits the largest rate itself, without a comparison.
+- :class:`Excess` limits the largest excess of a rate over the overall rate, and :class:`MeanExcess`
+  the mean excess. Rates below the overall rate are not limited.
 """
 
 from __future__ import annotations
@@ -62,8 +64,8 @@ class Comparison(ABC):
     code: ClassVar[int] = 0
     # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
-    # Whether the limit is satisfied exactly if all rates of a compared set lie in some interval of
-    # its length
+    # Whether the limit is satisfied exactly if all rates of a compared set lie in some interval
+    # that is as long as the limit
     is_window: ClassVar[bool] = False
     # Whether the limit is satisfied exactly if no rate is above it
     is_cap: ClassVar[bool] = False
@@ -108,8 +110,9 @@ class Comparison(ABC):
         first = first_of(sets)
         if not first.size:
             return np.zeros(low.shape[1:])
-        # Whatever the rates are, some rate of the set is at most ``smallest`` and another one at
-        # least ``largest``. The overall rate is the same for all rates of a set.
+        # Wherever the rates are between their bounds, the smallest rate of a set is at most
+        # ``smallest``, and the largest rate is at least ``largest``. The overall rate is the same
+        # for all rates of a set.
         smallest = np.minimum.reduceat(high, first)
         largest = np.maximum.reduceat(low, first)
         if self.against_overall:
@@ -143,7 +146,7 @@ class Pairwise(Comparison):
         return np.maximum(high - low, 0.0)
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return the difference of two rates, or the distances of more from their centre."""
+        """Return the difference of the rates of each pair, or the distances from a centre."""
         sizes = np.bincount(sets)
         first = first_of(sets)
         pairs = first[sizes == 2]  # the first rate of each set of two
@@ -198,7 +201,7 @@ class Ratio(Comparison):
         return np.where(high > ROUNDING, np.maximum(missing, 0.0), 0.0)
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return (1 - limit) times a rate minus another one of its set, at most 0."""
+        """Return (1 - limit) r - q, at most 0, for each two rates r and q of a set."""
         members = np.split(np.arange(sets.size), first_of(sets)[1:])  # the rates of each set
         pairs = [pair for own in members for pair in permutations(own.tolist(), 2)]
         larger, smaller = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -218,9 +221,9 @@ class OverallRatio(Ratio):
     against_overall = True
 
     def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return two rows for each rate: (1 - limit) times the overall rate minus it, and reversed.
+        """Return two rows for each rate r, both at most 0.
 
-        Both are at most 0.
+        With the overall rate o they are (1 - limit) o - r and (1 - limit) r - o.
         """
         kept = not_alone(sets)
         own = _each(names)[kept]
@@ -284,7 +287,7 @@ class Excess(Overall):
 
 @dataclass(frozen=True)
 class MeanExcess(Excess):
-    """The mean over the rates of their excess over the overall one, (18) of plada: one row."""
+    """The mean excess of the rates over the overall rate: one row, equation (18) of plada."""
 
     is_mean = True
 

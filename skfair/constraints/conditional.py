@@ -1,7 +1,8 @@
 """A constraint within the levels of an allowed attribute, such as the department.
 
-:class:`ConditionalOn` wraps another constraint. It answers every question of estimators with the
-answer of that constraint, and binds it within each stratum.
+:class:`ConditionalOn` wraps another constraint. Its methods and properties return what those of the
+wrapped constraint return, and :meth:`ConditionalOn.prepare` binds that constraint within each
+stratum.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ class ConditionalOn(Constraint):
         self.max_disparity = max_disparity
 
     def _inner(self) -> Constraint:
-        """Return the wrapped constraint; whatever a user passed in its place is not checked."""
+        """Return the wrapped constraint, without a check that the user has passed a constraint."""
         return (
             CONSTRAINTS[self.constraint]() if isinstance(self.constraint, str) else self.constraint
         )
 
     def _refused(self) -> ValueError:
-        """Return the error for a list of constraints or something that is none."""
+        """Return the error to raise if a user passed a list, or anything else but a constraint."""
         return ValueError(
             f"ConditionalOn takes one constraint, got {self.constraint!r}. Use several."
         )
@@ -82,7 +83,7 @@ class ConditionalOn(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit within strata, or the limit of the constraint, or None if neither has a limit."""
-        # Whatever is no constraint has no limit here, and is refused in ``compared``.
+        # If the wrapped object is no constraint, ``compared`` raises the error that says so.
         of_inner = getattr(self._inner(), "own_limit", None)
         if self.max_disparity is None:
             return of_inner

@@ -1,7 +1,8 @@
 """The decorator ``documented``, which completes the docstrings of constraints.
 
-A class of :mod:`skfair.constraints` describes what is its own. ``@documented`` adds the name of the
-metric, an example, and the parameters that many constraints share.
+Registered constraints of :mod:`skfair.constraints` are decorated with it. The docstring of a class
+describes only what is special about the constraint. ``@documented`` adds the name of the metric, an
+example, and the parameters that many constraints share.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from skfair.utils.docs import documenter
 
 ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
 
-# Parameters that several constraints share, for those that take them.
+# Adds the descriptions of these parameters to constraints that take but do not describe them.
 _with_parameters = documenter(
     {
         "comparison": """comparison : {"difference", "ratio"}, default="difference"
@@ -28,8 +29,8 @@ _with_parameters = documenter(
 )
 
 
-# The example of every constraint. A classifier is fitted if the constraint can be used for
-# classification: ``classes`` then makes two classes of the target. Else it is a regressor, which
+# The example of every constraint. If the constraint can be used for classification, a classifier is
+# fitted, and ``classes`` makes two classes of the target. Otherwise a regressor is fitted, which
 # takes the constraint by keyword (``passed``).
 _EXAMPLE = """
 
@@ -51,9 +52,9 @@ limit {limit}: disparity {after}"""
 
 
 def documented(
-    before: str,  # disparity that the example prints under the limit ``loose``
-    after: str,  # disparity that it prints under ``limit``
     *,
+    before: str,  # disparity that the example prints under the limit ``loose``
+    after: str,  # disparity that the example prints under ``limit``
     loose: float = 1.0,
     limit: float = 0.05,
 ) -> Callable[[ConstraintType], ConstraintType]:

@@ -12,9 +12,9 @@ is ``LossParity(subset="class", sum_classes="absolute")``. It is stricter than `
 which limits the difference of the sums, and less strict than half the limit for each class.
 
 ``ExcessLoss`` is equation (18) of plada. The equation limits the mean over the groups
-(``agg="mean"``), its text every group (``agg="worst"``). The groups of that paper overlap. With
-``members_only=True``, the members of each group are limited, and the rows outside a group are not a
-group of their own.
+(``agg="mean"``), but the text of the paper limits every group (``agg="worst"``). The groups of that
+paper overlap. With ``members_only=True``, the members of each group are limited, and the rows
+outside a group are not a group of their own.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class _OnLosses(Constraint):
         return self.subset == "positive"
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
-        # Regression has no positive class.
+        # Without a positive class, the task is regression.
         task = {"task": "regression"} if pos_label is None else {"pos_label": pos_label}
         return {**super().metric_options(loss), "loss": loss, "subset": self.subset, **task}
 
 
 @CONSTRAINTS.register("loss_parity")
-@documented("0.19", "0.05")
+@documented(before="0.19", after="0.05")
 class LossParity(_OnLosses):
     """Bound the difference of mean losses between groups.
 
@@ -93,7 +93,10 @@ class LossParity(_OnLosses):
         """Tasks for which the constraint can be used; a regression target has no classes."""
         if self.subset not in ("all", "positive", "class"):
             raise ValueError(f"subset must be 'all', 'positive' or 'class', got {self.subset!r}.")
-        return _CLASSES if self.subset != "all" else _EVERYWHERE | {"predictions"}
+        if self.subset != "all":
+            return _CLASSES
+        # FairDecisionRegressor can limit differences of losses by moving predictions.
+        return _EVERYWHERE | {"predictions"}
 
     @property
     def adds_classes(self) -> AddsClasses:  # type: ignore[override]
@@ -117,7 +120,7 @@ class LossParity(_OnLosses):
 
 
 @CONSTRAINTS.register("bounded_group_loss")
-@documented("0.61", "0.55", limit=0.55)
+@documented(before="0.61", after="0.55", limit=0.55)
 class BoundedGroupLoss(_OnLosses, OneLimit):
     """Bound the mean loss of every group.
 
@@ -131,7 +134,7 @@ class BoundedGroupLoss(_OnLosses, OneLimit):
 
 
 @CONSTRAINTS.register("excess_loss")
-@documented("0.14", "0.05")
+@documented(before="0.14", after="0.05")
 class ExcessLoss(_OnLosses):
     """Bound the excess of each group's mean loss over the mean loss of all rows.
 
@@ -175,6 +178,7 @@ class ExcessLoss(_OnLosses):
         bound = super().prepare(rows, max_disparity)
         if not self.members_only:
             return bound
+        # Each attribute has two groups, members and all other rows. Only members are limited.
         which = np.flatnonzero(np.isin(bound.rate_groups, rows.groups.levels.members()))
         return bound.restricted(which, bound.max_disparity, bound.name)
 

@@ -1,10 +1,11 @@
-"""Moments: the functions of a row's score whose averages over cells constraints limit.
+"""Moments: functions of the score of a row, of which constraints limit the averages over cells.
 
-``Constraint.moment`` returns one. Problems that solvers see average its smooth value and its
-derivatives (:meth:`Moment.parts`), reports and strict enforcement its exact value
-(:meth:`Moment.strict`). There are three: :class:`Rate` counts predictions, :class:`MeanLoss`
-averages losses, and :class:`MeanScore` averages scores. :func:`check_moment` checks one that a user
-has written.
+A cell holds the rows of a group, or of a class within a group. ``Constraint.moment`` returns a
+moment. Problems that solvers see average its smooth value and its derivatives
+(:meth:`Moment.parts`). Reports and strict enforcement average its exact value
+(:meth:`Moment.strict`). There are three moments: :class:`Rate` counts predictions,
+:class:`MeanLoss` averages losses, and :class:`MeanScore` averages scores. :func:`check_moment`
+checks a moment that a user has written.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Moment(ABC):
 
     @abstractmethod
     def strict(self, scores: FloatArray) -> FloatArray:
-        """Return the reported value of each of all rows: a 0/1 decision, or an exact loss."""
+        """Return the reported value of each row: a decision (0 or 1), an exact loss, a score."""
 
     def on_rows(self, rows: IntArray | slice) -> Moment:
-        """Return the moment of some rows: by default the same, if it holds nothing by row."""
+        """Return the moment of some rows, which is the same object if it holds nothing by row."""
         return self
 
 
@@ -52,7 +53,7 @@ def smooth_step(
     factor: float | FloatArray,
     temperature: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return value, slope and curvature of sigmoid(factor * score), by the score."""
+    """Return sigmoid(factor * score) and its first two derivatives by the score."""
     value = sigmoid(factor * scores)
     slope = value * (1 - value)
     curvature = slope * (1 - 2 * value)
@@ -140,8 +141,8 @@ class MeanScore(Moment):
 def check_moment(moment: Moment, n_rows: int) -> None:
     """Raise if a user's moment does not return one number for each row.
 
-    A single number would be taken for the value of every row, and no group would differ from
-    another, without an error.
+    Without this check, a single number would be taken for the value of every row. No group would
+    then differ from another, and there would be no error.
     """
     if not isinstance(moment, Moment):
         raise TypeError(f"moment(rows) must return a Moment, got {type(moment).__name__}.")

@@ -114,7 +114,7 @@ class SelectionParity(RateParity):
 
 
 @CONSTRAINTS.register("demographic_parity")
-@documented("0.30", "0.05")
+@documented(before="0.30", after="0.05")
 class DemographicParity(SelectionParity):
     """Bound the difference of selection rates between groups.
 
@@ -125,7 +125,7 @@ class DemographicParity(SelectionParity):
 
 
 @CONSTRAINTS.register("equal_opportunity")
-@documented("0.36", "0.04")
+@documented(before="0.36", after="0.04")
 class EqualOpportunity(SelectionParity):
     """Bound the difference of true positive rates between groups.
 
@@ -138,7 +138,7 @@ class EqualOpportunity(SelectionParity):
 
 
 @CONSTRAINTS.register("false_positive_parity")
-@documented("0.12", "0.01")
+@documented(before="0.12", after="0.01")
 class FalsePositiveParity(SelectionParity):
     """Bound the difference of false positive rates between groups.
 
@@ -151,7 +151,7 @@ class FalsePositiveParity(SelectionParity):
 
 
 @CONSTRAINTS.register("false_negative_parity")
-@documented("0.36", "0.04")
+@documented(before="0.36", after="0.04")
 class FalseNegativeParity(RateParity):
     """Bound the difference of false negative rates between groups.
 
@@ -169,7 +169,7 @@ class FalseNegativeParity(RateParity):
 
 
 @CONSTRAINTS.register("equalized_odds")
-@documented("0.36", "0.04")
+@documented(before="0.36", after="0.04")
 class EqualizedOdds(SelectionParity):
     """Bound the differences of true positive rates and of false positive rates between groups.
 
@@ -181,7 +181,7 @@ class EqualizedOdds(SelectionParity):
 
 
 @CONSTRAINTS.register("accuracy_parity")
-@documented("0.10", "0.05")
+@documented(before="0.10", after="0.05")
 class AccuracyParity(RateParity):
     """Bound the difference of accuracies between groups.
 
@@ -196,7 +196,7 @@ class AccuracyParity(RateParity):
 
 
 @CONSTRAINTS.register("predictive_parity")
-@documented("0.12", "0.02")
+@documented(before="0.12", after="0.02")
 class PredictiveParity(RateParity):
     r"""Bound the difference of precisions between groups.
 
@@ -224,7 +224,7 @@ class _BoundedRate(_OnRates, OneLimit):
 
 
 @CONSTRAINTS.register("bounded_selection_rate")
-@documented("0.60", "0.05")
+@documented(before="0.60", after="0.05")
 class BoundedSelectionRate(_BoundedRate):
     """Bound the selection rate of every group.
 
@@ -236,7 +236,7 @@ class BoundedSelectionRate(_BoundedRate):
 
 
 @CONSTRAINTS.register("bounded_false_positive_rate")
-@documented("0.29", "0.04")
+@documented(before="0.29", after="0.04")
 class BoundedFalsePositiveRate(_BoundedRate):
     """Bound the false positive rate of every group.
 
@@ -249,7 +249,7 @@ class BoundedFalsePositiveRate(_BoundedRate):
 
 
 @CONSTRAINTS.register("bounded_false_negative_rate")
-@documented("0.51", "0.04")
+@documented(before="0.51", after="0.04")
 class BoundedFalseNegativeRate(_BoundedRate):
     """Bound the false negative rate of every group.
 

@@ -16,7 +16,7 @@ __all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
 
 
 @CONSTRAINTS.register("mean_score_parity")
-@documented("1.37", "0.05", loose=2.0)
+@documented(before="1.37", after="0.05", loose=2.0)
 class MeanScoreParity(Constraint):
     """Bound the difference of mean scores between groups.
 
@@ -38,7 +38,7 @@ class _OfPredictions(OneLimit):
 
 
 @CONSTRAINTS.register("mean_residual_parity")
-@documented("0.26", "0.05")
+@documented(before="0.26", after="0.05")
 class MeanResidualParity(_OfPredictions):
     """Bound the difference of mean residuals between groups.
 
@@ -50,7 +50,7 @@ class MeanResidualParity(_OfPredictions):
 
 
 @CONSTRAINTS.register("wasserstein")
-@documented("1.00", "0.05", loose=2.0)
+@documented(before="1.00", after="0.05", loose=2.0)
 class Wasserstein(_OfPredictions):
     """Bound the Wasserstein distance between the predictions of groups.
 
@@ -62,7 +62,7 @@ class Wasserstein(_OfPredictions):
 
 
 @CONSTRAINTS.register("kolmogorov")
-@documented("0.33", "0.05")
+@documented(before="0.33", after="0.05")
 class Kolmogorov(_OfPredictions):
     """Bound the difference of selection rates between groups at every threshold.
 
