@@ -1,4 +1,4 @@
-"""Score models: parameters to scores, and the pull-back from scores to parameters."""
+"""Score models: they compute scores from parameters, and gradients from derivatives by scores."""
 
 from skfair.models.base import ScoreModel as ScoreModel
 from skfair.models.checks import check_score_model

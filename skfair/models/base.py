@@ -2,7 +2,7 @@
 
 Losses and fairness constraints are functions of the scores. A *slope* is the derivative of such a
 function by the score of a row. A *pull-back* turns the slopes of all rows into the gradient by the
-parameters, one pass however many constraints there are. Problems
+parameters, in one pass over the rows, however many constraints there are. Problems
 (:mod:`skfair.problems.erm.problem`) call :meth:`ScoreModel.forward`, then one of the pull-backs
 with the *tape* that it returned. Estimators use :meth:`ScoreModel.raw` and
 :meth:`ScoreModel.standardised` to get from parameters to ``coef_`` and back.
@@ -29,8 +29,8 @@ class ScoreModel(ABC):
     # Whether it has :meth:`gram` and :meth:`penalty_curvature`
     has_curvature: ClassVar[bool] = False
 
-    X: Any  # the rows, with columns as they are: they are standardised implicitly
-    units: Units  # the means and scales of that
+    X: Any  # the rows, with columns as they are; the model standardises them without a copy
+    units: Units  # the means and scales by which columns are standardised
     n_samples: int  # number of rows
     n_parameters: int  # length of the parameter vector
 
@@ -80,7 +80,10 @@ class ScoreModel(ABC):
         """Return half the squared norm of the weights (not of intercepts), and its gradient."""
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
-        """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
+        """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows.
+
+        A cell is a set of rows, those with the same number in ``cells``.
+        """
         raise NotImplementedError
 
     @property

@@ -1,7 +1,7 @@
 """Checks that a user's score model behaves as solvers expect.
 
-Users call :func:`check_score_model`, which runs the private checks in their order. Each raises an
-``AssertionError`` for what it finds.
+Users call :func:`check_score_model`, which runs the private checks in the order of this file. A
+check raises an ``AssertionError`` if the model fails it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray, Rows
 from skfair.models.plug_in import ScoreFunction
 
-# Number of random directions in which the gradient is compared with a finite difference, and how
-# many must agree. Not all, because a model with kinks, such as rectified units, may have one
-# between the two points of a difference.
+# The gradient is compared with finite differences in _DIRECTIONS random directions, and _ENOUGH of
+# them must agree. A model with kinks, such as rectified linear units, may have a kink between the
+# two points of a difference, so not all of them can be asked to.
 _DIRECTIONS, _ENOUGH = 8, 6
 
 

@@ -30,10 +30,11 @@ from skfair.utils.threads import over_blocks
 # 50 conjugate gradient steps take two passes each, and a pass waits for memory 10 to 20 times as
 # long as a dense product does.
 PRODUCTS_PER_STEP = 2000
-# A sample may be in single precision if all column means are less than this many deviations from 0:
-# the standardised values then lose few digits.
+# A copy of some rows (:meth:`LinearScore.on_rows`) may be in single precision if all column means
+# are less than this many deviations from 0, because standardised values then lose few digits.
 NEAR = 100.0
-# Number of parts of the rows for which threads make a matrix each, which are added up.
+# For sums with a matrix as result, the rows are divided into at most this many parts. Each part
+# needs memory for a matrix of its own, and the matrices of all parts are added up.
 _PARTS = 24
 
 
@@ -51,8 +52,8 @@ class LinearScore(ScoreModel):
         # (n_samples,): weights of the rows in means and deviations of the columns. Not used if
         # units are given
         sample_weight: FloatArray | None = None,
-        # Means and deviations to standardise by, if the rows are a part of others; X is then kept
-        # as it is. If None, those of the rows
+        # Means and deviations to standardise by, if the rows are a part of larger data. X is then
+        # kept as it is. If None, the means and deviations of X are used
         units: Units | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept
@@ -183,8 +184,8 @@ class LinearScore(ScoreModel):
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart.
 
-        That is some units of the last place of the largest sum that adds up to a score, for rows
-        within 4 deviations from the mean.
+        It is 32 times the rounding unit of the sum of the absolute terms of a score, for a row that
+        is 4 deviations from the mean in every column.
         """
         coef, intercept = self.raw(theta)
         size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + abs(intercept)
@@ -232,7 +233,8 @@ class LinearScore(ScoreModel):
         raw += np.triu(raw, 1).T
         first = np.asarray(product(self._transposed, weights), dtype=np.float64)
         total = weights.sum()
-        outer = np.outer(self.mean, first - 0.5 * total * self.mean)  # its transpose is the rest
+        # Added to its transpose, ``outer`` is m f' + f m' - t m m'.
+        outer = np.outer(self.mean, first - 0.5 * total * self.mean)
         out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)
         if self.fit_intercept:
             out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
@@ -241,9 +243,9 @@ class LinearScore(ScoreModel):
     def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
         """Add the Gram matrix of dense rows to ``out``, which holds zeros.
 
-        A kernel writes sqrt(|weight|) times the standardised rows of a block to a buffer, those of
-        positive weight first and those of negative weight last. The matrix is the Gram matrix of
-        the former minus that of the latter.
+        A kernel writes sqrt(|weight|) times the standardised rows of a block to a buffer. Rows of
+        positive weight come first and rows of negative weight last. The Gram matrix of the last is
+        subtracted from the Gram matrix of the first.
         """
         from skfair._kernels.linear import signed_rows
 
@@ -262,6 +264,5 @@ class LinearScore(ScoreModel):
                 total -= below.T @ below
             return total
 
-        # There are few parts, because each needs memory for a matrix.
         for part in over_blocks(of_part, n, max(BLOCK_ROWS, -(-n // _PARTS))):
             out += part

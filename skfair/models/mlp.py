@@ -1,5 +1,7 @@
 """Scores of a multilayer perceptron with rectified linear units, on dense or CSR rows.
 
+Fits make an :class:`MLPScore`, and predictions call :func:`mlp_scores`.
+
 All parameters are in one flat vector: for each layer its weights, (fan_in, fan_out), then its
 intercepts. As for linear scores they belong to standardised columns (X - m) / s, but X is neither
 copied nor centred. Instead, the first layer with weights W and intercepts b is *folded*: it gets
@@ -152,11 +154,13 @@ class MLPScore(ScoreModel):
         for part, chosen in _blocks(n, rows):
             done = kept or _forward(network, _take(self.X, chosen))
             _backward(network, done, slopes[part], sums)
-        # Derivatives by the folded first layer become those by the one that solvers see.
+        # These are derivatives by the folded first layer. They become derivatives by the first
+        # layer that solvers see.
         first = sums.coefs[0]
         first -= np.dot(self.mean[:, None], sums.intercepts[0][None])
         first /= self.scale[:, None]
-        # Only rounding is left of these. Adaptive steps, which divide by it, would magnify it.
+        # The derivatives by the weights of constant columns are rounding errors. Adaptive steps
+        # divide by the size of derivatives, so they would magnify them.
         first[self._say_nothing()] = 0
         return gradient
 
@@ -173,12 +177,13 @@ class MLPScore(ScoreModel):
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart.
 
-        Errors of many terms cancel in part, so their squares are added. ``size`` bounds the square
-        of the units of a layer, and ``error`` that of their errors in units of the last place.
+        Errors of many terms cancel in part, so their squares are added. For each unit of a layer,
+        ``size`` bounds the square of its value, and ``error`` bounds the square of its rounding
+        error, divided by the precision of the data type.
         """
         (first, shift), *others = zip(*self._layers(theta), strict=True)
         centers = (self.mean / self.scale)[:, None] * first
-        # Standardised inputs of up to 4, whose square is 16.
+        # Standardised inputs are taken to be at most 4, whose square is 16.
         size = 16 * np.square(first).sum(axis=0) + shift**2
         error = size + np.square(centers).sum(axis=0) + centers.sum(axis=0) ** 2
         for coef, intercept in others:
@@ -199,7 +204,8 @@ class MLPScore(ScoreModel):
     def _say_nothing(self) -> NDArray[np.bool_]:
         """Return which columns are 0 in all rows, once they are standardised.
 
-        If the units are those of another model, a constant column may differ from that mean.
+        If the units come from another model, a column may be constant in these rows but differ from
+        the mean that is subtracted. It is then not 0.
         """
         own = self._own_units
         return np.asarray(own.is_empty & (own.mean == self.mean))
@@ -207,7 +213,7 @@ class MLPScore(ScoreModel):
     def _layers(self, theta: FloatArray) -> _Network:
         """Return the layers as views of a flat vector, so that writing to them changes it.
 
-        Without intercepts, zeros stand for them that are no part of the vector.
+        If the layers have no intercepts, these are new arrays of zeros and no views.
         """
         coefs, intercepts, start = [], [], 0
         for fan_in, fan_out in self._shapes:

@@ -37,8 +37,9 @@ class PartitionedLinearScore(LinearScore):
     """Linear scores of rows in partitions."""
 
     X: PartitionedRows
-    # Not wide: steps by products would visit all partitions for each product. Not sparse, whatever
-    # the partitions hold, so that the methods of the base call ``product``.
+    # The model is never wide, because Newton steps by products would visit all partitions for each
+    # product. It does not count as sparse, even if partitions are, so that the methods of the base
+    # class call ``product``, which visits the partitions.
     is_sparse = is_wide = False
 
     def __init__(
@@ -109,7 +110,8 @@ def _ask(X: Rows, *columns: Any, method: str, own: dict[str, Any], **options: An
 def _units(X: PartitionedRows, sample_weight: FloatArray | None, centered: bool) -> Units:
     """Return the means and deviations of the columns, in one pass over the partitions.
 
-    Distances are measured from a row of positive weight.
+    Distances are measured from a row of positive weight, so that a column that is constant in the
+    rows of positive weight has exactly the deviation 0.
     """
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     origin = column_origin(X.taken(np.flatnonzero(weights)[:1]))

@@ -115,7 +115,7 @@ class PlugInScore(ScoreModel):
                 "parameters, as an int. Try skfair.models.check_score_model."
             )
         self.n_parameters = function.n_parameters
-        # The precision of the scores, as the last forward pass returned them.
+        # The type of the scores that the last forward pass returned.
         self._dtype = np.dtype(np.float64)
         # Columns are not standardised: the mean is 0 and the scale 1.
         self.units = Units(
@@ -165,7 +165,10 @@ class PlugInScore(ScoreModel):
         return 0.5 * float(theta @ theta), theta
 
     def rounding(self, theta: FloatArray) -> float:
-        """Return how far scores of the precision of the model may be apart."""
+        """Return how far two computations of the same score may be apart.
+
+        The precision is that of the scores in the last forward pass.
+        """
         return 1e4 * float(np.finfo(self._dtype).eps)
 
 

@@ -1,11 +1,11 @@
-"""What score models need of a data matrix: products with it, and the units of its columns.
+"""What score models need from a data matrix: products, and means and scales of its columns.
 
 - :func:`compact_rows` stores X as CSR if it is mostly zero.
 - :func:`product` and :func:`row_sums` multiply X by vectors in double precision, whatever the type
   of X.
-- :class:`Units` are the means and scales by which models standardise columns without changing X.
-  :func:`column_origin` and :func:`column_sums` are the sums that they are made of, which partitions
-  of rows compute separately.
+- :class:`Units` holds the means and scales by which models standardise columns without changing X.
+  They are made of sums (:func:`column_sums`) of distances from some row (:func:`column_origin`). If
+  the rows are in partitions, each partition computes its own sums, which are added up.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class Units(NamedTuple):
         """Return the units, given the sums of :func:`column_sums` over all rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             variance = np.maximum(second - first**2, 0.0)
-            # If a column hardly varies, and the origin is far from its values, this is rounding.
+            # If a column hardly varies and the origin is far from its values, all that is left of
+            # the variance is rounding.
             variance[variance <= 1e-14 * first**2] = 0.0
             mean = origin + first
             scale = np.sqrt(variance if centered else variance + mean**2)
@@ -196,7 +197,7 @@ class Units(NamedTuple):
 def _counted(X: Rows, sample_weight: FloatArray | None) -> tuple[Rows, FloatArray | None]:
     """Return the rows of positive weight with their weights.
 
-    A column that varies only in the other rows is constant.
+    Rows of weight 0 do not count: a column that varies only in these rows is a constant column.
     """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight
@@ -209,7 +210,7 @@ def column_origin(X: Rows) -> FloatArray:
     if isinstance(X, np.ndarray):
         return np.asarray(X[0], dtype=np.float64)
     origin = np.zeros(X.shape[1])
-    origin[X.indices] = X.data  # any of them
+    origin[X.indices] = X.data  # one of the stored values of each column, whichever it is
     origin[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
     return origin
 
@@ -263,8 +264,8 @@ def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[Float
     d = X.shape[1]
     entry_weights = np.repeat(weights, np.diff(X.indptr))
     unstored = weights.sum() - np.bincount(X.indices, entry_weights, minlength=d)
-    # Columns without such zeros: rounding leaves a tiny weight, and a constant column would seem to
-    # vary.
+    # If a column stores an entry for every row, its unstored zeros have the weight 0. Rounding
+    # would leave a tiny weight, and a constant column would seem to vary.
     unstored[np.bincount(X.indices, minlength=d) >= X.shape[0]] = 0.0
     apart = X.data - origin[X.indices]
     first, second = (
