@@ -57,7 +57,7 @@ def sigmoid(scores: FloatArray) -> FloatArray:
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).round(6).tolist()
     [0.0, 0.5, 1.0]
     """
-    odds = np.exp(np.minimum(-scores, 700.0))  # 1e304: nothing overflows
+    odds = np.exp(np.minimum(-scores, 700.0))  # exp(700) is 1e304, so nothing overflows
     odds += 1
     return np.divide(1, odds, out=odds)
 
@@ -73,8 +73,8 @@ class Loss(ABC):
     # mean loss is smallest at the score log(p / (1 - p))
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
-    # What limits and metrics multiply the value by: squared errors are minimised halved, as in
-    # Ridge, and limited and measured as they are
+    # Limits and metrics multiply the value by this number. It is 2 for squared errors, because half
+    # of them is minimised, as in Ridge
     reported: ClassVar[float] = 1.0
     # An upper bound on the curvature. Tests and check_loss compare it; no solver reads it
     max_curvature: float
@@ -84,7 +84,7 @@ class Loss(ABC):
         """Return value, slope and curvature of each row, as arrays that the caller may change."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the value of each row that is reported: without smoothing."""
+        """Return the value of each row as it is reported. Losses that smooth a kink override it."""
         return self.reported * self.parts(scores, targets).value
 
 
@@ -239,8 +239,8 @@ def make_loss(loss: Any, task: str) -> Loss:
     if task not in made.tasks:
         fitting = [name for name in LOSSES if task in LOSSES[name].tasks]
         raise ValueError(f"loss={loss!r} is not for {task}. Choose one of {', '.join(fitting)}.")
-    # A user's loss is checked. For regression its values need not be finite, since the targets of
-    # the check may be out of its range.
+    # A loss that a user has written is checked. For regression its values need not be finite,
+    # because it may not be defined for the targets of the check.
     if not type(made).__module__.startswith("skfair."):
         _check_parts(made, is_finite=task == "classification")
     return made
@@ -285,11 +285,12 @@ def _wrong_derivative(
     derivative: str,
     scores: FloatArray,
     targets: FloatArray,
-    n_allowed: int = _AT_KINKS,  # points at which they may differ
+    n_allowed: int = _AT_KINKS,  # number of points at which the derivative may be wrong
 ) -> str:
-    """Return a sentence on how a part differs from the derivative of another; "" if it agrees.
+    """Return a sentence that says how a derivative is wrong; "" if it is right.
 
-    ``name`` is the part that is differentiated, and ``derivative`` what should be its derivative.
+    ``name`` is the part of :class:`RowParts` that is differentiated, and ``derivative`` is the part
+    that should be its derivative.
     """
     with np.errstate(all="ignore"):
         ahead, behind = (

@@ -40,7 +40,7 @@ class TwoSidedProblem:
         return view
 
     def violation(self, at: Evaluation) -> float:
-        """Return the largest distance of a constraint beyond its bound, 0 if all are kept.
+        """Return the largest distance of a constraint beyond its bound; 0 if all are satisfied.
 
         It is NaN if a constraint is NaN.
         """
@@ -51,10 +51,11 @@ class TwoSidedProblem:
         """Return how far a point is from the first-order conditions.
 
         ``stationarity`` is the largest entry of the gradient of the Lagrangian (in standardised
-        coordinates for linear models), ``feasibility`` the largest violation, and
-        ``complementarity`` the largest product of a multiplier and the distance of its constraint
-        from the bound that the sign of the multiplier stands for. A multiplier on an infinite bound
-        is wrong whatever its size, so it counts with the distance 1.
+        coordinates for linear models), and ``feasibility`` is the largest violation.
+        ``complementarity`` is the largest product of a multiplier and the distance of its
+        constraint from its bound: the upper bound if the multiplier is positive, the lower one if
+        it is negative. A multiplier on an infinite bound is wrong whatever its size, so it counts
+        with the distance 1.
         """
         to_bound = np.where(
             multipliers > 0, self.upper - at.constraints, at.constraints - self.lower

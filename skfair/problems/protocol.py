@@ -4,10 +4,10 @@ A problem is
 
 .. math:: \min_\theta F(\theta) \quad \text{subject to} \quad l \le c(\theta) \le u
 
-A solver asks it at a point. ``at = problem.evaluate(theta)`` has the values F and c;
-``at.gradient(nu)``, ``at.jacobian()`` and, for some problems, ``at.hessian(nu)`` are the
-derivatives. Multipliers ``nu``, one per constraint, are signed: positive if the upper bound is
-active, negative if the lower one is, and 0 if neither is.
+A solver evaluates it at a point: ``at = problem.evaluate(theta)`` has the values F and c. The
+derivatives are ``at.gradient(nu)``, ``at.jacobian()`` and, for some problems, ``at.hessian(nu)``.
+Multipliers ``nu``, one per constraint, are signed: positive if the upper bound is active, negative
+if the lower one is, and 0 if neither is.
 
 Every problem has values and first derivatives. Methods that only some have are listed in
 ``offers``, and a solver lists in ``needs`` what it cannot do without
@@ -24,9 +24,11 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 
-# What a problem may offer: "hessian", second derivatives as a matrix; "products", products with
-# that matrix, for less than the matrix costs; "draw", random batches of rows; "on_rows", the same
-# problem on some of its rows.
+# What a problem may offer:
+# - "hessian": second derivatives as a matrix
+# - "products": products with this matrix, for less than the matrix costs
+# - "draw": random batches of rows
+# - "on_rows": the same problem on some of its rows
 Offer = Literal["hessian", "products", "draw", "on_rows"]
 
 
@@ -43,18 +45,18 @@ class Evaluation(Protocol):
 
     @property
     def objective(self) -> float:
-        """F."""
+        """The objective F."""
 
     @property
     def constraints(self) -> FloatArray:
-        """c, (n_constraints,)."""
+        """The values c of the constraints, (n_constraints,)."""
 
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
         """Return objective * grad F + sum of multipliers * grad c, in one pass.
 
-        Without multipliers only the first part.
+        If there are no multipliers, the second part is 0.
         """
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
@@ -138,7 +140,10 @@ class StochasticProblem(Problem, Protocol):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of all constraints; a batch has rows of each."""
+        """Number of cells of all constraints; a batch has rows of each.
+
+        A cell holds the rows over which a constraint averages, such as the positives of a group.
+        """
 
     def draw(
         self,

@@ -22,7 +22,7 @@ else:
     __getattr__, __dir__ = deferred(__name__, takes_wings=True)
 
 __all__ = [
-    # classifiers, regressors, rankings
+    # Solvers for classifiers, regressors and rankings, then those of wings
     "ALNewton",
     "ALLBFGS",
     "ALM",

@@ -207,9 +207,9 @@ class Solver(ABC):
         lam0 = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         history, step = History(), None
         status: Status = "max_iter"
-        # A solver evaluates the start first, and problems remember their last evaluation. So this
-        # costs no extra pass over the rows if it is done here, before the steps. Only two numbers
-        # of it are kept, because an evaluation holds arrays as long as the rows.
+        # Solvers evaluate the start first, and problems remember their last evaluation. So the
+        # evaluation here, just before the steps, costs no extra pass over the rows. Only two
+        # numbers of it are kept, because an evaluation holds arrays as long as the rows.
         first = problem.evaluate(begin)
         before, first_objective = problem.violation(first), first.objective
         del first

@@ -1,8 +1,8 @@
 """Ranges of the parameters of solvers: written beside each field, checked in one place.
 
-:func:`check_parameters` is called before a run, by :func:`skfair.solvers.base.check_needs` among
-others. It does for solvers what scikit-learn does for estimators with ``_parameter_constraints``.
-A solver is a dataclass, and the annotation of a field says what it may be::
+:func:`skfair.solvers.base.check_needs` and others call :func:`check_parameters` before a run. It
+does for solvers what scikit-learn does for estimators with ``_parameter_constraints``. A solver is
+a dataclass, and the annotation of a field says what it may be::
 
     rho: Positive = 10.0
     gamma0: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.7
@@ -59,7 +59,7 @@ def check_parameters(solver: object) -> None:
 
 
 def _fault(value: Any, kind: Any) -> str | None:
-    """Return what a value of the type ``kind`` must be, or None if it is that."""
+    """Return a text that says what a value must be; None if the type ``kind`` allows the value."""
     options = get_args(kind)
     if NoneType in options:  # ``kind | None``
         if value is None:
@@ -81,7 +81,7 @@ def _fault(value: Any, kind: Any) -> str | None:
 
 
 def _words(value: Any, interval: Interval) -> str:
-    """Return the range that an interval allows, in words; "finite" if that is what is wrong."""
+    """Return the range that an interval allows, in words; "finite" if the value is infinite."""
     if isinstance(value, Real) and abs(value) == np.inf and np.inf not in interval:
         return "finite"
     ends = []

@@ -1,5 +1,6 @@
 """Random batches of rows for stochastic solvers: some for the loss, equally many for each cell.
 
+A cell holds the rows over which a constraint averages, such as the positives of a group.
 :meth:`skfair.problems.erm.problem.ConstrainedERM.draw` makes a :class:`BatchSampler` of its
 constraints and weights, and calls it for each batch. It returns a ``Batch``: the numbers of the
 drawn rows, and the weights that they have in the mean loss and in the cell means of each
@@ -22,9 +23,9 @@ class BatchSampler:
     """Draws batches.
 
     Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased sample
-    of the mean loss and of every cell mean. The rows of the cells of a constraint may already be as
-    good a (stratified) sample of the loss as ``n_loss`` rows. No others are then drawn for the
-    loss.
+    of the mean loss and of every cell mean. The rows that are drawn for the cells of a constraint
+    may already be as good a (stratified) sample for the loss as ``n_loss`` rows. Then no further
+    rows are drawn for the loss.
     """
 
     def __init__(
@@ -69,8 +70,8 @@ class BatchSampler:
     def _stand_in(self, n_loss: int, n_per_cell: int) -> int | None:
         """Return the number of a constraint whose rows serve for the loss as well, or None.
 
-        With n rows of each cell, and cells of masses p_c, the mean loss has about the variance of
-        n / sum p_c^2 rows that are drawn from all, which must be at least ``n_loss`` rows.
+        With n rows of each cell, and cells of masses p_c, the mean loss has about the variance that
+        it has with n / sum p_c^2 rows drawn from all rows. This number must be at least ``n_loss``.
         """
         for k, masses in enumerate(self._masses):
             if masses is not None and n_loss and n_per_cell / (masses @ masses) >= n_loss:
@@ -79,10 +80,10 @@ class BatchSampler:
 
 
 def _masses(constraint: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
-    """Return the weight of each cell in the loss; None if rows have other weights in cells.
+    """Return the weight of each cell in the loss; None if rows of cells cannot stand for the loss.
 
-    Within a cell, weights must be proportional to those of the loss, and every row of positive
-    weight must be in some cell.
+    They can if the weights in each cell are proportional to the weights in the loss, and every row
+    of positive weight is in some cell.
     """
     masses = np.bincount(constraint.cells, loss_weights, constraint.n_cells).astype(np.float64)
     by_constraint = masses[constraint.cells] * constraint.row_weights
@@ -93,8 +94,9 @@ class CellSampler:
     """Draws rows of every cell in proportion to their weights, with replacement.
 
     ``cells`` and ``weights`` (n_samples,) are the cell of each row and its weight. Rows are sorted
-    by cell, so that a cell is a range of them. With equal weights within each cell a row is drawn
-    by its place, otherwise by its part of the running sum of weights.
+    by cell, so that the rows of a cell follow each other. If weights are equal within each cell, a
+    random place in the cell is drawn. Otherwise a random point of the running sum of weights is
+    drawn, and the row whose weight covers this point.
     """
 
     def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
@@ -116,6 +118,8 @@ class CellSampler:
         if self._running is None:
             places = first[:, None] + (marks * sizes[:, None]).astype(np.int64)
             return np.asarray(self._order[places.ravel()])
+        # ``marks`` become points of the running sum inside each cell. Rounding may put a point just
+        # outside its cell, which is why the drawn places are clipped.
         last = first + sizes - 1
         below = np.where(first > 0, self._running[first - 1], 0.0)  # the sum before the cell
         marks = below[:, None] + marks * (self._running[last] - below)[:, None]

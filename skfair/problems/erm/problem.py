@@ -7,7 +7,7 @@ with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
 :mod:`skfair.constraints.base`; B has a line for each inequality, and m are the means of *cells* of
 rows). Estimators make a :class:`ConstrainedERM`, or a :class:`LinearConstrainedERM` for linear
 scores, and pass it to a solver. :meth:`ConstrainedERM.evaluate` returns the problem at a point, a
-:class:`RiskEvaluation`, of which solvers ask values and derivatives.
+:class:`RiskEvaluation`, from which solvers get values and derivatives.
 
 Everything is a function of the scores. So an evaluation is one pass through the model, and a
 gradient is one *pull-back*: the model turns derivatives by scores into derivatives by parameters,
@@ -42,7 +42,8 @@ from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
 from skfair.utils.threads import over_blocks
 
-# The least number of rows in a sample: in all, for every parameter, and in every cell.
+# A sample of the rows (:meth:`LinearConstrainedERM.sampled`) must have at least SAMPLE_ROWS rows,
+# SAMPLE_ROWS_PER_PARAMETER rows for every parameter, and SAMPLE_ROWS_PER_CELL rows in every cell.
 SAMPLE_ROWS = 2000
 SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
@@ -51,7 +52,7 @@ SAMPLE_ROWS_PER_CELL = 50
 MOST_SAMPLE_ROWS = 100_000
 # Rows per block of an evaluation, whose intermediate results fit into the second-level cache.
 BLOCK_ROWS = 1 << 14
-# Rows per block if scores are only counted. Little is computed there, so with smaller blocks
+# Rows per block if scores are only counted. This takes so little time that with smaller blocks,
 # threads would mostly wait for each other.
 DECIDED_ROWS = 1 << 16
 # With at least this many constraints, the gradients of all cells cost less than one pull-back for
@@ -107,7 +108,10 @@ class ConstraintRows:
         ]
 
     def cells(self, row: int) -> list[IntArray]:
-        """Return the cells that one line depends on, for each constraint."""
+        """Return the cells that one line depends on, for each constraint.
+
+        Only the constraint that the line belongs to has any.
+        """
         none: IntArray = np.empty(0, np.int64)
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         matrix = self.constraints[k].matrix[[row - self.starts[k]]]
@@ -137,7 +141,7 @@ class ConstraintRows:
         return np.asarray(0.5 * (highest + lowest))
 
     def from_middles(self, values: FloatArray) -> FloatArray:
-        """Return the values of the lines, measured from the middle of those of the same centre."""
+        """Return the values of the lines, minus the middle of the lines with the same centre."""
         return values - self._at_rows(self.middles(values)) if self.n_centers else values
 
     def _at_rows(self, centers: FloatArray) -> FloatArray:
@@ -156,13 +160,16 @@ class MeasuredRows:
     tape: Any  # intermediate results that the model needs for a pull-back
     rows: IntArray | None  # (n_batch,): the rows of a batch; None for all rows
     cells: list[IntArray]  # (n_batch,) for each constraint: cell of each row
-    # (n_constraints + 1, n_batch): first and second derivative, by the score of the row, of the
-    # moment of each constraint, and last of the loss, times the weight of the row
+    # (n_constraints + 1, n_batch): first derivatives by the score of the row, times the weight of
+    # the row. Line k is for the moment of constraint k, and the last line is for the loss
     slopes: FloatArray
-    curvatures: FloatArray
+    curvatures: FloatArray  # second derivatives in the same form
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
-        """Return the gradient of objective * mean loss + sum of pulls * means: one pull-back."""
+        """Return the gradient of objective * mean loss + sum of pulls * means: one pull-back.
+
+        ``pulls`` are weights of the cells of each constraint (:meth:`ConstraintRows.pulls`).
+        """
         return self.model.pullback(self.tape, self._pulled(objective, self.slopes, pulls or []))
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
@@ -394,9 +401,10 @@ class ConstrainedERM(TwoSidedProblem):
         return at
 
     def _measured(self, w: FloatArray, *, at_any_temperature: bool = False) -> MeasuredRows:
-        """Return the values of all rows, without a pass over them if these are the last ones.
+        """Return the values of all rows, without a pass over them if the last one was at ``w``.
 
-        With ``at_any_temperature`` only scores are needed, which do not depend on it.
+        Values also depend on the temperature, but scores do not. ``at_any_temperature`` says that
+        the caller needs the scores only.
         """
         last = self._last
         is_known = at_any_temperature or last.temperature == self.temperature
@@ -407,7 +415,7 @@ class ConstrainedERM(TwoSidedProblem):
         return last.measured
 
     def sampled(self, draw: int = 0) -> Self | None:
-        """Return the problem on a sample of its rows, which here does not exist."""
+        """Return None: only :class:`LinearConstrainedERM` has samples of its rows."""
         return None
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
@@ -494,7 +502,7 @@ class ConstrainedERM(TwoSidedProblem):
         return measured.scores
 
     def decide(self, scores: FloatArray) -> Decisions:
-        """Return the true values of scores, which are reported, and which ``max_disparity`` limits.
+        """Return the values that scores reach without smoothing, which are reported and limited.
 
         A row gets the positive decision if its score is above 0.
         """
@@ -555,7 +563,7 @@ class LinearConstrainedERM(ConstrainedERM):
         return int(self.everything.loss_weights.size)
 
     def sampled(self, draw: int = 0) -> Self | None:
-        """Return the problem on a copy of a tenth of its rows at most; None if these are too few.
+        """Return the problem on a copy of at most a tenth of its rows; None if these are too few.
 
         ``draw`` is the seed of the sample. A draw has the same rows each time, so the result of a
         fit does not depend on the ``random_state`` of the user. All views of the problem share the

@@ -87,8 +87,9 @@ class ALLBFGS(IterativeSolver[Problem]):
             is_solved = minimum.steepness <= run.tol and gap <= run.tol
             columns = {"stationarity": minimum.steepness}
             yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)
-            # Rounding can end a run above its tolerance. A larger penalty would make that worse, so
-            # it stays then, and if the violation does not fall either, the solver gives up.
+            # Rounding can end a run above its tolerance. The penalty weight then stays as it is,
+            # because a larger one would make this worse. If the violation has not fallen either,
+            # the solver gives up.
             is_stuck = minimum.steepness > inner_tol or (n_steps == 0 and inner_tol <= run.tol)
             if is_stuck and gap >= last_gap:
                 return

@@ -8,10 +8,10 @@ Hestenes and Rockafellar
 .. math:: L_\rho(\theta, \lambda) = F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
-whose gradient is grad F + sum_j nu_j grad c_j with nu = rho * (signed distance). The *gap* is how
-far constraints and complementarity are missed (:func:`gap_of`), and the *residual* is the larger of
-the gap and the largest entry of the gradient. Each iteration of :meth:`ALNewton.steps` does the
-following:
+whose gradient is grad F + sum_j nu_j grad c_j with nu = rho * (signed distance). The *gap* says how
+far the point is from satisfying the bounds and complementarity (:func:`gap_of`). The *residual* is
+the larger of the gap and the largest entry of the gradient. Each iteration of
+:meth:`ALNewton.steps` does the following:
 
 1. If the gradient is small compared with the gap, it renews the multipliers, lambda = nu, so that
    both shrink together. If the gap falls too slowly, the penalty weight rises.
@@ -20,9 +20,9 @@ following:
 3. Otherwise it makes a Newton step of the parameters with the exact second derivative, made
    positive definite (``newton_system.py``), and halves it until L_rho falls.
 
-Far from a solution a tenth of the rows lead on as well as all of them. So the problem is first
-solved on a sample, with low precision (and that one, in turn, first on a sample of the sample), and
-all rows are used in the last few iterations only.
+Far from a solution, steps from a tenth of the rows are as good as steps from all rows. So the
+problem is first solved on a sample, with low precision, and all rows are used in the last few
+iterations only. The problem on the sample is itself first solved on a sample of the sample.
 
 lam -> lambda, rho -> penalty weight, nu -> the multipliers that the gradient sees.
 """
@@ -55,12 +55,14 @@ _HALVINGS = 10  # how often a step is halved, at most
 _PATIENCE = 40
 # The largest relative error of a Newton step.
 _MOST_ERROR = 0.1
-# The gradient of a sample of n rows is off by about 1 / sqrt(n). The sample is solved first if the
-# KKT residual is at least _FAR times that, and to a tolerance of _NEAR times that.
+# The gradient on a sample of n rows differs from the gradient on all rows by about 1 / sqrt(n). The
+# problem is first solved on the sample if the KKT residual is at least _FAR times this number. The
+# tolerance on the sample is _NEAR times this number.
 _FAR, _NEAR = 5.0, 1.0
 # With at least this many rows, second derivatives and gradients of constraints are computed on a
-# sample: on 500,000 x 50 a step then takes .04 s in place of .12. This ends when a step does not
-# halve the residual, because a sample has too few of the rows that a steep loss depends on.
+# sample: with 500,000 rows and 50 columns a step then takes 0.04 s instead of 0.12. All rows are
+# used again as soon as a step does not halve the residual, because a sample may have too few of the
+# rows that a steep loss depends on.
 MANY_ROWS = 120_000
 
 
@@ -69,7 +71,8 @@ def augmented(
 ) -> tuple[float, FloatArray]:
     """Return the augmented Lagrangian at a point, and the multipliers nu that its gradient sees.
 
-    They are clipped to +- ``largest``, after which a violation costs that much per unit.
+    The multipliers are clipped to +- ``largest``, so that a violation costs at most that much per
+    unit.
     """
     if not problem.n_constraints:
         return at.objective, lam
@@ -83,7 +86,12 @@ def augmented(
 
 
 def gap_of(nu: FloatArray, lam: FloatArray, rho: float) -> float:
-    """Return how far bounds and complementarity are missed: distances times multipliers above 1."""
+    """Return how far a point is from satisfying the bounds and complementarity.
+
+    |nu - lam| / rho is the distance of a constraint from its bound. In complementarity, distances
+    are multiplied by multipliers. So the largest distance is multiplied by the largest multiplier
+    if that is above 1.
+    """
     distance = float(np.abs(nu - lam).max(initial=0.0)) / rho
     return distance * max(1.0, float(np.abs(nu).max(initial=0.0)))
 
@@ -139,10 +147,12 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         is_large = "products" not in problem.offers and problem.n_rows >= MANY_ROWS
         # The problem whose rows give the second derivatives: a sample of many rows, or all of them
         curved = (problem.sampled() if is_large else None) or problem
-        # The gap at the last renewal of multipliers, the shift of the last system, and the number
-        # of searches in a row that found no better point
+        # ``last_gap`` is the gap at the last renewal of multipliers, ``shift`` the shift of the
+        # last system, and ``n_stalled`` the number of searches in a row that found no better point.
+        # ``is_rounded`` says that a search failed only because of rounding.
         last_gap, shift, n_stalled, is_rounded = np.inf, 0.0, 0, False
-        # The smallest residual, the iteration that reached it, and the residual before
+        # ``least`` is the smallest residual, ``since`` the iteration that reached it, and
+        # ``before`` the residual one iteration ago.
         least, since, before = np.inf, 0, np.inf
         for n_iter in count():
             stationarity, gap = current.stationarity, gap_of(current.nu, current.lam, rho)
@@ -227,8 +237,8 @@ def _joint_step(
 ) -> _Point | None:
     """Return the point after a Newton step of parameters and multipliers; None if it is worse.
 
-    It must halve the residual. Near a solution such a step squares the error, while renewing the
-    multipliers alone divides it by a constant.
+    A step that does not halve the residual counts as worse. Near a solution, a step of both squares
+    the error, while renewing the multipliers alone divides it by a constant.
     """
     at, nu, active = current.at, current.nu, system.active
     bounds = np.where(nu > 0, problem.upper, problem.lower)
@@ -246,7 +256,8 @@ def _search(
 ) -> tuple[CurvedEvaluation, int]:
     """Halve the step until the augmented Lagrangian falls enough.
 
-    Returned are the point and the number of halvings; after too many, it is the current point.
+    Returns the point and the number of halvings. If ``_HALVINGS`` halvings were not enough, the
+    point is the current one.
     """
     step, rounding = 1.0, LAST_DIGITS * max(1.0, abs(current.value))
     slope = float(current.gradient @ direction)

@@ -12,7 +12,7 @@ compares stochastic solvers (see :class:`ALM`), without its smoothing term (whic
 
 - Steps are those of Adam, and the distance from [l, u] takes the place of slack variables.
 - The Jacobian of a batch is multiplied by the constraint values of the batch before. Their product
-  within one batch would be a biased estimate, in particular with few rows per cell. As in equation
+  within one batch would be a biased estimate, in particular with few rows per group. As in equation
   (10) the two factors are independent, but here one batch per step is enough. A mean of the values
   of several batches would be less noisy, but its lag makes many multipliers oscillate.
 
@@ -156,6 +156,7 @@ class ALM(GradientSolver[ALMState]):
     def _projected(self, problem: StochasticProblem, state: ALMState, at: Evaluation) -> FloatArray:
         """Return the gradient of the augmented Lagrangian, and move the multipliers."""
         lam = state.multipliers
+        # Constraint values of the batch before, as the head of this file explains.
         shifted = state.values + lam / self.rho
         nu = self.rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
         gradient: FloatArray = at.gradient(nu)
@@ -164,7 +165,7 @@ class ALM(GradientSolver[ALMState]):
         return gradient
 
     def _slacked(self, state: ALMState, at: Evaluation, other: Evaluation) -> FloatArray:
-        """Move the multipliers (lines 5-8); return the gradient in the parameters and slacks."""
+        """Move the multipliers (lines 5-8); return the gradient by the parameters and slacks."""
         lam, slack = state.multipliers, state.point[state.theta.size :]
         lam += self.eta * (at.constraints - slack)
         if np.linalg.norm(lam) >= self.max_multiplier:

@@ -1,13 +1,13 @@
-r"""The minimum of a small quadratic model under many linear inequalities that may be missed a bit.
+r"""The minimum of a small quadratic model under many inequalities that may be violated a little.
 
 :func:`elastic_step` solves, for a positive definite H,
 
 .. math:: \min_{d, t} \; g'd + \tfrac12 d'Hd + \tfrac{K}{2} t^2
    \quad \text{subject to} \quad A d + t \ge b, \quad |d_i| \le r
 
-where t is by how much the inequalities may be missed, at a price. So there is always a solution.
-:mod:`skfair.enforcement.erm.rate_steps` and ``skfair/estimators/certified/linear_folds.py`` call it
-for each step of their own methods.
+where t is the amount by which the inequalities may be violated. It costs K t^2 / 2, so a solution
+always exists. :mod:`skfair.enforcement.erm.rate_steps` and
+``skfair/estimators/certified/linear_folds.py`` call it for each step of their own methods.
 
 With B'HB = I (from a Cholesky factor), d = B (z - B'g) and s = sqrt(K) t, it is the point (z, s) of
 a polyhedron that is nearest to the origin. Lawson and Hanson find such a point by non-negative
@@ -24,7 +24,7 @@ from scipy.optimize import nnls
 
 from skfair._typing import FloatArray
 
-# The default of K. Inequalities whose multipliers add up to p are missed by p / K.
+# The default of K. Inequalities whose multipliers add up to p are violated by p / K.
 ELASTIC = 1e6
 _MOST_STEPS = 100  # largest number of steps of the method for each inequality
 
@@ -61,6 +61,7 @@ def elastic_step(
     columns = np.vstack([sides.T, stretch, ends])
     aim = np.append(np.zeros(p + 1), 1.0)
     weights, _ = nnls(columns, aim, maxiter=_MOST_STEPS * ends.size)
+    # The residual of this fit has the direction of the nearest point, as Lawson and Hanson show.
     left = aim - columns @ weights
     point = -left[:-1] / left[-1]
     multipliers = np.bincount(near, weights[: near.size] / left[-1], least.size).astype(float)

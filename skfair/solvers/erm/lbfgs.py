@@ -16,8 +16,8 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.utils.rounding import LAST_DIGITS
 
-# Wolfe's conditions: a step must bring this share of the descent that its slope promises, and leave
-# at most this share of the slope.
+# Wolfe's conditions: a step must bring at least the share _DESCENT of the descent that the slope at
+# its start promises, and the slope at its end must be at most the share _SLOPE of that slope.
 _DESCENT, _SLOPE = 1e-4, 0.9
 _TRIALS = 20  # evaluations per step, at most
 _PATIENCE = 30  # a run ends after this many steps in which neither function nor gradient fell
@@ -58,8 +58,8 @@ class LBFGS(Generic[M]):
 
     def forget(self) -> None:
         """Remove all pairs."""
-        # Pair i is row i of steps and changes, and their inner product. The next pair goes to row
-        # ``n_seen % memory``.
+        # Pair i is row i of ``_steps`` and of ``_changes``, and entry i of ``_products`` is their
+        # inner product. The next pair goes to row ``_n_seen % _memory``.
         self._steps = self._changes = np.empty((0, 0))
         self._products = np.empty(0)
         self._n_seen = 0
@@ -112,6 +112,7 @@ class LBFGS(Generic[M]):
                 return at, n_iter
             step, change = new.x - at.x, new.gradient - at.gradient
             product = float(step @ change)
+            # Only pairs with positive curvature keep the estimate positive definite.
             if product > np.finfo(float).eps * (change @ change) > 0:
                 self._remember(step, change, product)
             steepness = new.steepness
@@ -124,7 +125,8 @@ class LBFGS(Generic[M]):
     def _direction(self, gradient: FloatArray) -> FloatArray:
         """Return minus the inverse curvature times the gradient, by the two-loop recursion.
 
-        Without pairs it is minus the gradient, at most 1 long in the sum of its entries.
+        As long as there are no pairs, it is minus the gradient, shortened so that the absolute
+        values of its entries add up to at most 1.
         """
         if not self._n_seen:
             return -gradient / max(1.0, float(np.abs(gradient).sum()))
@@ -138,8 +140,8 @@ class LBFGS(Generic[M]):
     def _step(self, function: Function[M], at: Point[M]) -> Point[M] | None:
         """Return a point along the direction that satisfies Wolfe's conditions, or None.
 
-        The step is doubled or shortened until it does. If the direction leads uphill, or no step is
-        found in ``_TRIALS`` evaluations, the result is None.
+        The step is doubled or shortened until the point satisfies them. If the direction leads
+        uphill, or no step is found in ``_TRIALS`` evaluations, the result is None.
         """
         d = self._direction(at.gradient)
         slope = float(at.gradient @ d)
@@ -151,7 +153,8 @@ class LBFGS(Generic[M]):
             new = function(at.x + step * d)
             new_slope = float(new.gradient @ d)
             is_low = new.value <= at.value + _DESCENT * step * slope
-            # If the descent is smaller than rounding, a smaller slope is enough.
+            # If the descent is smaller than rounding, the value cannot show it. A step with a
+            # smaller slope then counts as a descent.
             is_low |= new.value <= at.value + rounding and abs(new_slope) <= _SLOPE * abs(slope)
             if not is_low:
                 longest = step
@@ -162,6 +165,7 @@ class LBFGS(Generic[M]):
             if longest == np.inf:
                 step *= 2.0
             elif shortest == 0.0 and np.isfinite(new.value):
+                # The minimum of the parabola with both values and the slope at the start.
                 fitted = -0.5 * slope * step**2 / (new.value - at.value - slope * step)
                 step = float(np.clip(fitted, 0.1 * step, 0.5 * step))
             else:

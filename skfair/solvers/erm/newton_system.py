@@ -67,7 +67,7 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
-        """Compute what both steps need of the second derivative."""
+        """Compute from the second derivative what both steps need."""
 
     @abstractmethod
     def step(self) -> FloatArray:
@@ -117,7 +117,8 @@ class FactorisedSystem(NewtonSystem):
 
     def _make_definite(self) -> None:
         """Try penalty weights and shifts until the matrix is positive definite."""
-        # If the last step was too long it left a shift, without which the next would be as long.
+        # If the last step was too long, the solver has set a shift. A part of it is kept, because
+        # without any shift the next step would be as long.
         self._first_shift()
         if self.is_near and self.active.size:
             for factor in _STEEPER:
@@ -133,7 +134,7 @@ class FactorisedSystem(NewtonSystem):
         matrix = self._hessian.copy()
         if self.rho != self.first_rho:
             matrix += (self.rho - self.first_rho) * self._along
-        diagonal = np.einsum("ii->i", matrix)  # a view
+        diagonal = np.einsum("ii->i", matrix)  # a view: changing it changes the matrix
         diagonal += self.shift
         # Parameters of very different curvature are scaled before the factorisation.
         self._unit = 1 / np.sqrt(_lifted(np.abs(diagonal)))
@@ -150,7 +151,7 @@ class FactorisedSystem(NewtonSystem):
 
 
 class ProductSystem(NewtonSystem):
-    """A system that is solved by conjugate gradients, preconditioned by a diagonal like H's."""
+    """A system that is solved by conjugate gradients, with a diagonal as preconditioner."""
 
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
         self._product, self._diagonal = at.hessian_product(nu)
@@ -189,9 +190,9 @@ class ProductSystem(NewtonSystem):
         change = np.zeros(self.active.size)
 
         def projected(r: FloatArray) -> FloatArray:
-            # No such step can reduce the part of the residual along the rows of J: it belongs to
-            # the multipliers. It is moved from r to ``change`` at once, because its rounding would
-            # remain in r otherwise.
+            # Steps x with J x = 0 cannot reduce the part of the residual along the rows of J, which
+            # belongs to the multipliers. It is moved from r to ``change`` at once, because its
+            # rounding would remain in r otherwise.
             part = across @ (back @ r)
             r -= part @ J
             np.add(change, part, out=change)

@@ -100,7 +100,7 @@ class TrainingState:
 
     @property
     def theta(self) -> FloatArray:
-        """The current parameters: a view."""
+        """The current parameters, a view of ``point``."""
         return self.point[: self.point.size - self.n_slacks]
 
     @property
@@ -232,6 +232,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
             at = problem.evaluate(self._candidate(state))
             is_late = 2 * state.n_steps > run.max_iter and np.isfinite(at.objective)
             rank = self._rank(problem, at) if is_late else (np.inf, np.inf)
+            # In the first half all ranks are infinite, so that the latest check is kept.
             if self.output != "best" or rank <= best_rank:
                 best, best_rank = Answer(at, state.solution_multipliers), rank
             yield Step(at, state.multipliers, state.n_steps, answer=answer)
@@ -253,7 +254,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     def _final_multipliers(
         self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
     ) -> FloatArray:
-        """Return the multipliers of the result, from those of the state at that time."""
+        """Return the multipliers of the result, given those of the state at the check."""
         return multipliers
 
     def _first_state(
@@ -279,7 +280,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         )
 
     def _adam(self, n_parameters: int) -> Adam | None:
-        """Return what makes Adam steps; None for solvers that make their own."""
+        """Return the object that makes Adam steps; None for solvers with steps of their own."""
         return None
 
 
