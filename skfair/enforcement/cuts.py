@@ -35,7 +35,7 @@ from skfair.utils.threads import for_groups
 class Blocks(NamedTuple):
     """The distinct scores of one group, in descending order.
 
-    A block holds the rows whose scores count as tied.
+    A block holds the rows whose scores count as equal.
     """
 
     scores: FloatArray  # (n_blocks,): the lowest score of each block
@@ -117,7 +117,7 @@ class Rate(NamedTuple):
 class GroupCuts:
     """The gain of each cut of a group, and its limited rates."""
 
-    gains: FloatArray  # (n_cuts,): objective of the rows above, compared with none above
+    gains: FloatArray  # (n_cuts,): what all rows above the cut add to the objective
     rates: tuple[Rate, ...]
 
     def extent(self) -> tuple[int, int]:
@@ -196,9 +196,9 @@ def _best_in_two_windows(
     *box* is a range of places for the left window times a range for the right one. No pair of
     windows in a box gains more than the best cut of each group in the union of the windows. If
     these cuts are within the limits, they are the best of the box. If they gain no more than the
-    best cuts known, the box is dropped. All others are split into four, down to single pairs, whose
-    best cuts are always within the limits. Boxes stay few (at most 2,200 in a round, for 3,000 to
-    a million rows, 2 to 100 groups and limits from 0 to .2).
+    best cuts known, the box is dropped. All other boxes are split into four, down to single pairs,
+    whose best cuts are always within the limits. Boxes stay few (at most 2,200 in a round, for
+    3,000 to a million rows, 2 to 100 groups and limits from 0 to 0.2).
     """
     maxima = for_groups(
         lambda group: RangeMaxima(group.gains), groups, sum(group.gains.size for group in groups)
@@ -234,7 +234,7 @@ def _best_in_two_windows(
         return gains, chosen, fits
 
     best, most = None, -np.inf
-    # The search begins with all pairs, and with the four single pairs at the corners.
+    # The search begins with one box of all pairs, and with the four single pairs at its corners.
     ends = np.array([low.size - 1 for low in lows])
     corners = [[[end * k] * 2 for end, k in zip(ends, at, strict=True)] for at in np.ndindex(2, 2)]
     # (n_boxes, 2 windows, 2): the first and the last place of each window
@@ -250,7 +250,10 @@ def _best_in_two_windows(
 
 
 def _places(rate: Rate | None, lows: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the cuts of a group inside the window from each of ``lows``: first, one after last."""
+    """Return the first cut of a group inside the window from each of ``lows``, and the end.
+
+    The end is one after the last cut inside the window.
+    """
     if rate is None:  # the window does not limit this group
         return np.zeros(lows.size, np.int64), np.full(lows.size, np.iinfo(np.int64).max)
     inside = np.searchsorted(rate.rising, lows + rate.length, side="right")

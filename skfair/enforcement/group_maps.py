@@ -17,9 +17,9 @@ from skfair.utils.threads import for_groups
 class GroupMaps:
     """One monotone map per group: linear between its knots, and of slope 1 beyond them.
 
-    Order and ties are not left to rounding. Rows between two knots stay between their images to the
-    last bit. If both knots are only shifted by the threshold of the group, the rows between them
-    are shifted by the same single subtraction.
+    Order and ties are not left to rounding. Scores between two knots are mapped to values between
+    those of the knots, to the last bit. If both knots are only shifted by the threshold of the
+    group, the scores between them are shifted by the same single subtraction.
 
     Examples
     --------

@@ -14,9 +14,10 @@ the predictions, the rows of one attribute and the disparity to aim at. They ret
 :func:`expected` applies maps, by known groups or by their probabilities.
 
 The *barycentre* is the distribution whose quantiles are the mean of the quantiles of the groups,
-weighted by their sizes. Of all distributions that groups can be moved to by monotone maps it is the
-nearest, in mean squared distance. If the rows of a group are sorted by value, each one *owns* an
-interval [a, b] of shares: a is the share of the group below it, and b - a its own share.
+weighted by their sizes. Monotone maps can move all groups to the same distribution. If it is the
+barycentre, the mean squared distance of the moves is least. If the rows of a group are sorted by
+value, each row *owns* an interval [a, b] of shares: a is the share of the group below the row, and
+b - a is the share of the row.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> Group
 def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the maps that bring each distribution function within limit / 2 of the barycentre.
 
-    Rows move no further than that takes. A row that owns [a, b] is clipped to the quantiles of the
-    barycentre from b - limit / 2 to a + limit / 2. Quantiles of shares below 0 and above 1 are
-    infinite, so they do not clip.
+    Rows move no further than necessary. A row that owns [a, b] is clipped to the quantiles of the
+    barycentre from b - limit / 2 to a + limit / 2. Quantiles of shares below 0 and above 1 count as
+    infinite, so that nothing is clipped there.
     """
     blocks, middle, masses = _sorted(values, rows)
     rising = [block.scores[::-1] for block in blocks]
@@ -133,7 +134,8 @@ def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> Group
     variance of the predictions.
     """
     masses = _masses(rows)
-    # Means of predictions and targets by group; deviations from them; variance and covariance.
+    # In each group, ``z`` and ``y`` are the means of predictions and of targets, ``spread`` is the
+    # variance of the predictions, and ``common`` is their covariance with the targets.
     z, y = _means(values, rows, masses), _means(rows.targets, rows, masses)
     predicted, true = values - z[rows.codes], rows.targets - y[rows.codes]
     spread, common = (_means(predicted * other, rows, masses) for other in (predicted, true))
@@ -141,7 +143,7 @@ def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> Group
     slopes = np.maximum(slopes, 0.0)
     losses = _means(true * true, rows, masses) - slopes * common
     missing = np.maximum(losses.max() - limit - losses, 0.0)
-    room = slopes**2 * spread  # what the loss grows by if the line becomes flat
+    room = slopes**2 * spread  # by how much the loss grows if the line becomes flat
     slopes *= 1 - np.sqrt(np.divide(missing, room, out=np.zeros(z.size), where=room > 0)).clip(0, 1)
     by_group = [values[rows.codes == g] for g in range(rows.n_groups)]
     before = [np.unique([own.min(), own.max()]) for own in by_group]  # one knot if all are equal
@@ -163,7 +165,9 @@ def expected(maps: GroupMaps, values: FloatArray, groups: IntArray | FloatArray)
 
 
 def _sorted(values: FloatArray, rows: NumberRows) -> tuple[Sequence[Blocks], float, FloatArray]:
-    """Return the sorted values of each group minus their overall mean, that mean, and group shares.
+    """Return the sorted values of each group, minus the overall mean, then this mean and shares.
+
+    The shares are the weights of the groups, which add up to 1.
 
     Rows of weight 0 are left out.
     """
@@ -211,7 +215,7 @@ def _into_interval(means: FloatArray, masses: FloatArray, limit: float) -> Float
     where it begins.
     """
     low, high = float(means.min()), float(means.max())
-    for _ in range(60):  # after which nothing is left to halve
+    for _ in range(60):  # doubles have 53 digits, so more halvings would change nothing
         start = 0.5 * (low + high)
         moved = masses @ (np.clip(means, start, start + limit) - means)
         low, high = (start, high) if moved < 0 else (low, start)

@@ -35,15 +35,15 @@ from skfair.enforcement.regression_maps import (
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
-ROUNDS = 60  # at most; in a round each attribute has one step
+ROUNDS = 60  # largest number of rounds; in a round each attribute has one step
 # Rounds that may pass without gain: the Kolmogorov-Smirnov distance of few rows falls unevenly.
 PATIENCE = 6
 # Maps aim below the limit by a share of it, the *room* for rounding, which starts at SUM_ROUNDING.
-# If groups are known, only rounding can make a step miss its limit, so each round has this many
-# times the room of the one before.
+# If groups are known, only rounding can make a step miss its limit. So the room of each round is
+# this many times the room of the round before.
 MORE_ROOM = 1e3
-# A step part of the way is shortened until the disparity is at least this share of what it aims at,
-# but only this often.
+# A step part of the way is shortened until the disparity is at least the share USED of the
+# disparity that the step aims at, but at most SHORTENINGS times.
 USED, SHORTENINGS = 0.998, 3
 
 
@@ -52,8 +52,8 @@ class NumberMaps(NamedTuple):
 
     # Makes the maps of (predictions, rows of one attribute, disparity to aim at)
     maps: Callable[[FloatArray, NumberRows, float], GroupMaps]
-    # Whether the maps remove the disparity whatever the limit is, so that a share of the way to
-    # them may be enough
+    # Whether the maps remove the disparity completely, whatever the limit is. Moving predictions
+    # only a share of the way may then be enough
     goes_part_way: bool = False
     # What happens to the disparity if all predictions are shrunk to their mean: "alike" if it
     # shrinks by the same factor, "end" if it vanishes only when all are equal, "never" if it stays
@@ -67,8 +67,8 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
     MeanResidualParity: NumberMaps(lambda z, rows, a: shifts_of_means(z - rows.targets, rows, a)),
     LossParity: NumberMaps(lines_of_losses),
 }
-# In place of the above if the groups are estimated: each map then moves rows by little, so a band
-# hardly brings the groups together.
+# If the groups are estimated, these replace the maps above. Rows are then moved by a mean of maps,
+# which is a small move, so a band would hardly bring the groups together.
 WITHOUT_GROUPS = {Kolmogorov: NumberMaps(barycentre_maps, True, "end")}
 
 
@@ -148,11 +148,11 @@ class NumberTask(NamedTuple):
         """Return a step of one attribute, the moved values and their disparity.
 
         The disparity may still be above the limit if groups are estimated. If maps go part of the
-        way, regula falsi looks for the smallest share that is enough: between a share that is too
-        small and one that is enough, it tries the one at which a straight line has the disparity
-        that is aimed at. The Wasserstein distance is convex along the way, so that share is always
-        enough. For the Kolmogorov-Smirnov distance it may be too small, and then bounds the search
-        from below.
+        way, regula falsi looks for the smallest share that is enough. It draws a straight line
+        between the disparity at a share that is too small and at one that is enough, and tries the
+        share at which the line has the wanted disparity. The Wasserstein distance is convex along
+        the way, so this share is always enough. For the Kolmogorov-Smirnov distance it may be too
+        small. Then the next line begins at this share.
         """
         limit = self.limits[attribute]
         assert limit is not None
@@ -189,12 +189,13 @@ class NumberTask(NamedTuple):
     def shrunk(self, moved: Moved) -> Moved | None:
         """Return the predictions shrunk towards the mean of the targets, or None.
 
-        There are two reasons to shrink, without which None is returned. If limits are violated and
-        groups are estimated, predictions are shrunk until the limits are satisfied. If the
-        predictions are poor, which means that their error is larger than that of the mean, they are
-        shrunk to the multiple of least error, and until limits are satisfied whether groups are
-        known or estimated. They become the mean itself if shrinking does not make the disparity
-        smaller.
+        Predictions are *poor* if their error is larger than the error of the mean. There are two
+        reasons to shrink, and the result is None if neither applies:
+
+        - If limits are violated, and groups are estimated or predictions poor, predictions are
+          shrunk until the limits are satisfied.
+        - Poor predictions are shrunk at least to the multiple that has the least error. They become
+          the mean itself if shrinking does not make the disparity smaller.
         """
         values, targets = moved.values, self.targets
         mean, middle = (float(np.average(v, weights=self.weights)) for v in (targets, values))
@@ -262,8 +263,8 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 def _rounds(task: NumberTask) -> int:
     """Return how many rounds may help: one, if a single step reaches its limit for certain."""
     takes_turns = task.chances is not None or len(task.limits) > 1
-    # With one known attribute, further rounds only leave more room for rounding. Steps part of the
-    # way need none, and if the limit is 0, so is the room.
+    # With one known attribute, further rounds only leave more room for rounding. Steps that go part
+    # of the way need no room, and if the limit is 0 the room is 0 as well.
     needs_room = not task.number_maps.goes_part_way and bool(task.limits[0])
     return ROUNDS if takes_turns or needs_room else 1
 

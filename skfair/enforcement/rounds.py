@@ -22,22 +22,23 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray, Seed
 
-# Of each newly measured difference between true and smooth values, bounds are moved by this share.
+# Bounds are moved by this share of a newly measured difference between true and smooth values.
 DAMPING = 0.7
-MAX_ROUNDS = 6  # at most
+MAX_ROUNDS = 6  # largest number of rounds
 PATIENCE = 3  # rounds that may pass without gain
 
 MOST_MOVES = 600  # random moves, at most
 LONGEST = 0.2  # length of the first random move, in standard deviations of the scores
 # The length of random moves is multiplied by LONGER after a move that gains, and by SHORTER after
-# one that loses. When it is below SHORTEST times the first length, it is set to that again.
+# one that loses. If it has fallen below SHORTEST times the first length, it becomes the first
+# length again.
 LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005
 
 P = TypeVar("P")
 
 
 class SolveOptions(TypedDict, total=False):
-    """Keyword arguments of ``Solver.solve``. The solver's defaults replace what is left out."""
+    """Keyword arguments of ``Solver.solve``, which has a default for each."""
 
     tol: float
     max_iter: int
@@ -63,8 +64,8 @@ def moved_bounds(
 
 def random_moves(
     current: P,
-    # ``missed(place)``: the number to be made small, such as the violation of limits, which may
-    # include what is lost in the objective; 0 ends the search
+    # ``missed(place)``: the number to be made small, such as the violation of limits plus the loss
+    # in the objective. The search ends when it is 0
     missed: Callable[[P], float],
     # ``move(place, length)``: a random place at about this distance
     move: Callable[[P, float], P],

@@ -7,8 +7,8 @@ the rows over which a constraint averages, for example the positives of a group.
 from what a caller makes to what it gets:
 
 - :class:`ClassConstraint`: a constraint, and which decision it counts as selection. With several
-  classes, a constraint on selection is one for each class against the rest. A constraint on correct
-  predictions (accuracy parity) is a single one for all classes.
+  classes, a constraint on selection becomes one for each class against the rest. A constraint on
+  correct predictions (accuracy parity) stays a single one for all classes.
 - :class:`StrictRates`: what each decision adds to the cell means of all constraints.
 - :class:`StrictEvaluation`: adds the utility of decisions. Called with the decision of every row,
   it returns a :class:`Verdict`. :meth:`~StrictEvaluation.scan` finds the best cutoff along a line
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # kernels are imported when something is fitted
 # So the utility that is expected by probabilities has the weight _EQUAL_WEIGHT / (_EQUAL_WEIGHT +
 # n_rows), and the utility for the true classes the rest: half each with this many rows.
 _EQUAL_WEIGHT = 6_000
-# In place of the number of a class: the constraint counts a decision for the true class of the row.
+# Stands in the place of a class if a constraint counts decisions for the true class of each row.
 TRUE_CLASS = -1
 
 
@@ -88,9 +88,9 @@ class Verdict:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The key by which the best one sorts first: excess over limits, then minus the merit.
+        """The key by which the best verdict sorts first: excess over limits, then minus the merit.
 
-        It ignores the penalty.
+        The penalty plays no part in it.
         """
         return 0.0 if self.is_feasible else self.excess, -self.merit
 
@@ -235,8 +235,8 @@ class StrictEvaluation:
     # one (row)
     utility: FloatArray
     # (n_samples, n_classes): probabilities of the classes. If given, utility is a weighted mean of
-    # that for the true classes and that expected by the probabilities. If None, it is the first.
-    # Rates, and so the limits, always count the true classes
+    # the utility for the true class and the utility expected by the probabilities. If None, it is
+    # the utility for the true class. Rates, and so the limits, always count the true classes
     chances: FloatArray | None = None
     # Cost of exceeding a limit by 1. If None, satisfied limits come first
     penalty: float | None = None
@@ -322,12 +322,13 @@ class StrictEvaluation:
 
     def scan(
         self,
-        rows: IntArray,  # (n,): in rising order, those whose decision depends on the cutoff
-        label: int,  # the class that those of them above the cutoff get
-        others: IntArray,  # (n,): the class that each of them gets below the cutoff
-        points: FloatArray,  # (n,): the numbers that are compared with the cutoff
-        now: Decisions,  # decisions about all rows before; other rows keep them
-        # Smallest gap between points in which a cutoff may lie; if None, what rounding may change
+        rows: IntArray,  # (n,): rows whose decision depends on the cutoff, in rising order
+        label: int,  # the class that a row gets if its point is above the cutoff
+        others: IntArray,  # (n,): the class that each row gets if its point is below the cutoff
+        points: FloatArray,  # (n,): the number of each row that is compared with the cutoff
+        now: Decisions,  # the present decisions about all rows; rows that are not scanned keep them
+        # A cutoff may only lie between points that are further apart than this. If None, they must
+        # be further apart than rounding may change
         min_gap: float | None = None,
     ) -> LineScan:
         """Find the best cutoff above which rows get the class ``label``.
@@ -406,7 +407,7 @@ class RateTable:
         n_cells = max((bound.n_cells for bound in bounds), default=0)
         indptr = np.zeros((len(bounds), n_cells + 1), np.int64)
         owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
-        used = 0  # entries of the constraints before
+        used = 0  # number of entries of the constraints before
         for k, matrix in enumerate(self._sums):
             columns = sparse.csc_array(matrix)
             indptr[k, : columns.indptr.size] = columns.indptr + used
@@ -438,7 +439,8 @@ class RateTable:
 
         ``start_means`` and ``accuracy`` are the cell means and the merit with no entry above the
         cut. If ``penalty`` is None, the best cut is the one of largest merit within the limits, or
-        the one that violates them least. Otherwise it has the largest merit minus penalty.
+        the one that violates them least if none is within. Otherwise the best cut has the largest
+        merit minus penalty times violation.
         """
         from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_penalty
 
@@ -460,7 +462,7 @@ class RateTable:
 
 
 def _tracked(bound: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
-    """Return the matrix that makes a constraint's running sums of cell means, and where sets start.
+    """Return the matrix that makes running sums of the cell means, and where compared sets start.
 
     Its lines are the rates of each compared set, followed by the overall rate of the set if rates
     are compared with it. If rates are quotients, the lines of their totals follow after all lines
@@ -489,7 +491,7 @@ def shift_at(n_above: int, highest: FloatArray, lowest: FloatArray, min_gap: flo
 
     Entries are in falling order, and each stands for scores from ``lowest`` to ``highest``. The
     shift moves the middle of the gap to 0, unless 0 already lies well inside the gap: then there is
-    no shift. If all or no entries are to be above, the outermost one comes to lie 1 from 0.
+    no shift. If all or no entries are to be above 0, the nearest one is moved to 1 or -1.
     """
     above = float(lowest[n_above - 1]) if n_above else np.inf
     below = float(highest[n_above]) if n_above < highest.size else -np.inf

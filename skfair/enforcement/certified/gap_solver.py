@@ -4,20 +4,24 @@ r"""Offsets at which the gaps between group rates have wanted values, for all fo
 the wanted gaps (:meth:`GapSolver.targets` or :meth:`GapSolver.window`), then for a *point* at which
 the gaps are there (:meth:`GapSolver.solve`), and for the offsets of that point.
 
+Decisions are *soft* while points are searched: numbers between 0 and 1 that rise with the margin of
+the row. *Hard* decisions are 0 or 1.
+
 A *gap* is the rate of a group minus the rate of the largest group that it is compared with. A point
-x has one multiplier x_j for each gap j, and last an offset x_0 that all rows pay. Row i, with gain
-g_i of utility, is selected if its margin
+x has one multiplier x_j for each gap j, and last an offset x_0 that all rows pay. Row i gains the
+utility g_i if it is selected. It is selected if its margin
 
 .. math:: g_i - \sum_j x_j d_{ij} - x_0
 
-is positive, where d_ij is what selecting the row is expected to add to gap j, in units of the
-largest such effect. Minimised over x is the sum of squares of the missed gaps, in units of their
-standard errors, plus a ridge penalty of x (``skfair/_kernels/path_points.py``). The point of a fold
-is found without the rows of the fold, so all arrays have one line per fold.
+is positive. Here d_ij is what selecting the row is expected to add to gap j, in units of the
+largest such effect. The kernel in ``skfair/_kernels/path_points.py`` minimises over x the sum of
+squares of the missed gaps, in units of their standard errors, plus a ridge penalty of x. The point
+of a fold is found without the rows of the fold, so all arrays have one line per fold.
 
-Four forms of a smooth dual problem were no better in 120 fits on Adult, COMPAS and Bank. If both
-methods certify, equalized odds gained .008 to .011 of accuracy without the groups and lost .002 to
-.007 with them. 3 to 8 fits lost their certificate and 3 to 5 won one, at 1.2 to 1.7 times the CPU.
+Four forms of a smooth dual problem were no better in 120 fits on Adult, COMPAS and Bank. Of the
+fits with equalized odds that both methods certify, those without the groups gained 0.008 to 0.011
+of accuracy by the dual, and those with the groups lost 0.002 to 0.007. 3 to 8 fits lost their
+certificate and 3 to 5 won one, at 1.2 to 1.7 times the CPU.
 """
 
 from __future__ import annotations
@@ -38,10 +42,10 @@ from skfair.utils.rounding import ROUNDING
 # only large offsets close such gaps. If groups have several rates, large offsets would leave many
 # rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
-# A point misses its share of selected rows by one unit if this part of the rarer decision is
-# missing.
+# In :meth:`GapSolver.misses`, a point misses the wanted share of selected rows by one unit if this
+# part of the rarer decision is missing.
 _NEAR = 0.2
-# Rates that are nearer to 0 or 1 than this have the standard error of this rate.
+# Rates that are nearer to 0 or 1 than this get the standard error of a rate of this size.
 _LOWEST = 0.02
 
 
@@ -53,7 +57,10 @@ class Window(NamedTuple):
 
 
 class PathRows(NamedTuple):
-    """The rows that paths are found on, for two classes of decisions."""
+    """The rows that paths are found on, for two classes of decisions.
+
+    A *feature* is a group with a stratum and a true class, as in ``decisions/shares.py``.
+    """
 
     rates: RowRates  # rates of the constraints
     # (n_samples,): expected utility of the second decision minus that of the first one
@@ -61,18 +68,21 @@ class PathRows(NamedTuple):
     shares: Shares  # (n_samples, n_features): probability of each feature
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
-    everyone: IntArray  # features of the groups of one attribute: an offset of all is for all rows
-    # True if a path begins with few selected rows, False if with few refused ones, the same in
-    # every fold. None if all steps are to select the same share
+    # Features of the groups of one attribute. Each row is in one of these groups, so an offset that
+    # all these features have is an offset for all rows
+    everyone: IntArray
+    # True if the paths of all folds begin with few selected rows, False if they begin with few
+    # refused rows, None if all steps are to select the same share
     from_few: bool | None
     folds: IntArray  # (n_samples,): fold of each row; the path of a fold is found without its rows
     # (n_samples,): rows with the same number have nearly the same gain, and the same shares; None
     # if all rows differ
     alike: IntArray | None
-    # Expected square of the same utility, (n_samples,) or one number; it is 1 for accuracy
+    # Expected square of the difference of utility whose mean is ``gains``, (n_samples,) or one
+    # number; it is 1 for accuracy
     squares: FloatArray | float = 1.0
-    # Number of standard errors that is added to the wanted distances from limits, which are set for
-    # a confidence of 0.95
+    # The distances from limits that points should have are set for a confidence of 0.95. This
+    # number of standard errors is added to them
     surer: float = 0.0
 
     def directions(self) -> FloatArray:
@@ -117,7 +127,7 @@ class GapSolver:
             return np.asarray(np.bincount(place, values) / size)
 
         def without_folds(values: FloatArray) -> FloatArray:
-            """Return the sums over these rows, without those of each fold, (n_folds, n)."""
+            """Return the same sums, each without the rows of one fold, (n_folds, n)."""
             sums = np.bincount(place + rows.folds * n, values, n * n_folds).reshape(n_folds, n)
             return np.asarray(sums.sum(axis=0) - sums)
 
@@ -135,7 +145,7 @@ class GapSolver:
         self.nothing = np.zeros((n_folds, len(self.directions)))  # the point without offsets
 
     def _read_rates(self, rates: RowRates, is_selected: BoolArray) -> None:
-        """Set the rates if nobody is selected and without offsets, and the errors of gaps.
+        """Set the rates if nobody is selected, the rates without offsets, and the errors of gaps.
 
         ``is_selected`` (n_samples,) are the decisions without offsets.
         """
@@ -160,9 +170,10 @@ class GapSolver:
         self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)
 
     def targets(self, gap: float) -> Window:
-        """Return the gaps that are left if the rates without offsets change as little as possible.
+        """Return gaps of at most ``gap`` times the limit, as a window of single points.
 
-        The rates of each compared set are moved into an interval of ``gap`` times the limit.
+        The rates of each compared set are moved into an interval of this length. The rates without
+        offsets are changed as little as possible.
         """
         rates = self.free.copy()
         for peers in self.rows.rates.compared:
@@ -175,8 +186,8 @@ class GapSolver:
         """Return the gaps that are ``slack`` standard errors below their limits.
 
         Standard errors are those at the rates of ``points``. If they leave no room, the gaps are 0.
-        For two rates all gaps in this range are allowed, of either sign. More rates are moved into
-        an interval of that length, as in :meth:`targets`.
+        For two rates, the window holds all gaps that are small enough, of either sign. More rates
+        are moved into an interval of that length, as in :meth:`targets`.
         """
         variances = self._variances(self.rates(points))
         margin = np.asarray(slack) * np.sqrt(variances @ np.abs(self.contrasts).T)
@@ -201,7 +212,7 @@ class GapSolver:
         return np.asarray(missed.max(axis=1, initial=0.0) < ROUNDING)
 
     def rates(self, points: FloatArray) -> FloatArray:
-        """Return the rates of the other folds, counted on hard decisions, (n_folds, n_rates)."""
+        """Return the rates outside each fold, counted on hard decisions, (n_folds, n_rates)."""
         selected = (self._margins(points) > 0).astype(np.float64)
         reached = (self.by_rate @ selected[:, :, None])[:, :, 0]
         return np.asarray(reached / self.divisors + self.nobody)
@@ -235,7 +246,7 @@ class GapSolver:
         return np.asarray(of_features)
 
     def selection_rates(self, points: FloatArray) -> FloatArray:
-        """Return the share of all rows of the other folds that is selected, (n_folds,)."""
+        """Return the share of the rows outside each fold that is selected, (n_folds,)."""
         return np.asarray((self.weights * (self._margins(points) > 0)).sum(axis=1))
 
     def solve(
@@ -255,7 +266,7 @@ class GapSolver:
 
         Soft decisions can close gaps by leaving many rows undecided, as for equalized odds if no
         thresholds close the gaps. The hard decisions then have large gaps. So if the hard decisions
-        miss clearly less at another point that was passed, that point is returned.
+        miss clearly less at another point that was tried, that point is returned.
         """
         from skfair._kernels.path_points import WANTED, points_of_sums
 
@@ -267,11 +278,13 @@ class GapSolver:
         is_alone = share is not None and not self.has_several
         gaps["ridge"] = (_PRIOR_ALONE if is_alone else _PRIOR) ** -2
         if share is not None:
+            # A share that is missed by 0.001 costs as much as a gap missed by a standard error.
             wanted["target"][:, -1], wanted["error"][:, -1] = share, 1e-3
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
-        # Hard decisions have to be better by 1, in squares of missed gaps, to replace a point.
+        # Another point is returned if its hard decisions are better by 1, in squares of missed
+        # gaps.
         points_of_sums(*rows, wanted, warmth, 1.0, points, some)
         return points
 
@@ -324,7 +337,7 @@ def _squeezed(rates: FloatArray, total: FloatArray, length: FloatArray) -> Float
     """Return the rates of each fold, clipped to an interval of this length.
 
     The interval is the one of least squared change among those that begin or end at a rate, or
-    have the mean rate in their middle. Rates that fit into one stay as they are.
+    have the mean rate in their middle. Rates that fit into such an interval stay as they are.
     """
     mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
     mean = (rates * total).sum(axis=1, keepdims=True) / mass

@@ -1,18 +1,19 @@
-"""Paths of offsets for two classes, from decisions that are certainly fair to free ones.
+"""Paths of offsets for two classes, from decisions that are certainly fair to unlimited ones.
 
 :func:`skfair.estimators.certified.paths.certify` calls :func:`offset_paths` with the rows of all
-folds. It returns the offsets of each step and feature, one path for each fold, which is found
-without the rows of the fold. These rows then test the steps (``walk.py``). So a bad path costs
-accuracy, but the certificate holds all the same.
+folds. It returns the offsets of each step and feature, with one path for each fold. The path of a
+fold is found without the rows of the fold, which then test its steps (``walk.py``). So a bad path
+costs accuracy, but the certificate holds all the same. A decision is *free* if it is made without
+offsets. The *slack* of a point says by how many standard errors its gaps are below their limits.
 
 A path has two phases, with a transition from one to the other:
 
 - The *shrink phase* begins with the same decision for nearly everybody. The other decision is made
   more and more often, with offsets that leave no gap between group rates. Its steps are easy to
   certify, because rates near 0 or 1 have small errors. It is left out if it is not needed.
-- The *relax phase* has the full number of both decisions. Gaps grow up to the limits and a little
-  beyond. Either its steps select as many rows as decisions without offsets do, or the number of
-  selected rows is free. This choice is made before anything is tested.
+- The *relax phase* makes both decisions in their full numbers. Gaps grow up to the limits and a
+  little beyond. Either its steps select as many rows as free decisions do, or any number of rows.
+  This choice is made before anything is tested.
 
 Steps are found at a few *nodes* by :class:`~skfair.enforcement.certified.gap_solver.GapSolver`, and
 others lie on straight lines between the nodes.
@@ -30,48 +31,50 @@ from skfair.enforcement.certified.gap_solver import GapSolver, PathRows
 from skfair.enforcement.certified.walk import RowRates, likely_p_values
 from skfair.utils.rounding import ROUNDING
 
-# Decisions are soft while offsets are searched; the last temperature decides nearly all rows.
+# Decisions are soft while offsets are searched. At the last temperature nearly all are hard.
 TEMPERATURES = (0.1, 0.03, 0.01)
 _LAST = TEMPERATURES[-1:]
-# A point of the shrink phase whose misses (GapSolver.misses) are above _COARSE is searched again at
-# these temperatures in turn.
+# A point of the shrink phase is searched again, at the temperatures _THOROUGH in turn, if it misses
+# what is wanted by more than _COARSE (GapSolver.misses).
 _COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
-# Nodes of a phase. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain
-# nothing in a fifth more time.
+# Number of nodes of a phase. Half as many lose 0.002 of accuracy (+- 0.001, 160 fits). Twice as
+# many gain nothing and take a fifth more time.
 N_NODES = 12
 # Nodes of the shrink phase: number of the rarer decisions, as a share of the full number.
 SHARES = np.geomspace(0.03, 0.84, N_NODES)
 # Nodes of the relax phase if groups have one rate each: gaps in units of their limits.
 GAPS = np.linspace(0.0, 1.1, N_NODES)
-# Nodes of the relax phase if groups have several rates lie between these numbers of standard errors
-# by which the gap that is nearest to its limit is below it. All numbers of standard errors in this
-# file are for a confidence of 0.95. A larger one adds ``PathRows.surer`` to them, because the test
-# itself asks for more (5 at 0.999999).
+# Smallest and largest slack of the nodes of the relax phase if groups have several rates. All
+# numbers of standard errors in this file are for a confidence of 0.95. At a larger confidence
+# ``PathRows.surer`` is added to them, because the test itself asks for more (5 at 0.999999).
 SLACKS = (-0.5, 5.0)
-# Number of parts into which the way from one node to the next is divided, and the transition. The
-# transition needs more. If the other columns say little about the groups, offsets are large when
-# shrinking and small when relaxing, so much of the accuracy lies between (.087 on one step of a
-# transition in three parts).
+# The way from one node to the next is divided into N_PARTS parts, and the transition into
+# N_TRANSITION parts. The transition needs more of them: if the other columns say little about the
+# groups, offsets are large in the shrink phase and small in the relax phase, so much of the
+# accuracy is gained in between (0.087 on one step of a transition in three parts).
 N_PARTS, N_TRANSITION = 3, 8
 N_LAST = (N_NODES - 1) * N_PARTS + 1  # number of steps of the relax phase
-# Limits on several rates of each group need no shrink phase if the relax phase begins this many
-# standard errors below them. It is certified anyway, while a step of the shrink phase might fail.
-# Equalized odds .05 gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its
-# certificate. Single rates gain nothing, and 4 of 105 certificates are lost.
+# With limits on several rates of each group, the shrink phase is left out if the relax phase begins
+# this many standard errors below them. Its first step is then certified anyway, while a step of the
+# shrink phase might fail. For equalized odds at 0.05 this gains 1.0 +- 0.5 points of accuracy (24
+# fits of 12,000 rows), at most 8, and none of 42 fits loses its certificate. With one rate per
+# group it would gain nothing, and 4 of 105 certificates would be lost.
 _FAR = 2.4
 # A fold makes the transition if its gaps come nearer to their limits by this many standard errors.
 _NEARER = 1.0
 # Number of standard errors by which steps of the shrink phase should be below limits on several
 # rates. Steps that are nearer are tried again.
 _SAFE = 8.0
-# Rows of a cell are treated as equal if their probabilities are in the same interval this wide.
+# Rows with the same groups and stratum are treated as equal if their probabilities are in the same
+# interval of this width.
 _WIDTH = 2e-3
 
 
 def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
-    """Return a number for each row, which is equal for rows of a cell with similar probabilities.
+    """Return a number for each row, for ``PathRows.alike``.
 
-    It is meant for ``PathRows.alike``.
+    It is the same for rows with similar probabilities ``chances`` in the same cell. ``cells`` are
+    numbers for the combinations of groups and strata.
     """
     n_steps = int(1 / _WIDTH) + 1
     return cells * n_steps + (chances / _WIDTH).astype(np.int64)
@@ -80,8 +83,8 @@ def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
 def offset_paths(rows: PathRows) -> FloatArray:
     """Return the offsets of the second decision, shape (n_folds, n_steps, n_features).
 
-    The last step is free if the decisions without offsets have gaps below the limits. The relax
-    phase has the same number of steps in all paths.
+    The last step has no offsets if the free decisions have gaps below the limits. The relax phase
+    has the same number of steps in all paths.
     """
     solver = GapSolver(rows)
     relaxed = _by_slack if solver.has_several else _by_gaps
@@ -90,6 +93,7 @@ def offset_paths(rows: PathRows) -> FloatArray:
         other_start, others = relaxed(solver, None)
         slack, most = (float(solver.slack(point).mean()) for point in (start, other_start))
         is_nearer = most - slack > _NEARER or slack < _FAR + rows.surer <= most
+        # The utilities of both ways are compared in the middle of the relax phase.
         if is_nearer or _is_worth_more(rows, others[N_LAST // 2], second[N_LAST // 2]):
             start, second = other_start, others
     first: list[FloatArray] = []
@@ -141,8 +145,8 @@ def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, 
 
     It is for groups with several rates. One threshold per group cannot close all of their gaps, and
     closing one may widen another. So the nodes are points at which all gaps are a wanted number of
-    standard errors below their limits. A node is left out if it does not bring the gap that is
-    nearest to its limit further below it than the node before. ``share`` is as in :func:`_by_gaps`.
+    standard errors below their limits. A node is left out if its slack is not larger than the slack
+    of all nodes before. ``share`` is as in :func:`_by_gaps`.
     """
     point = solver.nothing
     most = np.full(len(point), -np.inf)
@@ -207,7 +211,7 @@ def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[Fl
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
-    """Return points with one standard error more below the limits, where this can be reached.
+    """Return points with a slack that is larger by 1, for the folds in which such points are found.
 
     Folds that are far enough below their limits keep their points.
     """
@@ -247,11 +251,12 @@ def starts_with_few(
     # If p is the likely p-value of a step, its normal quantile varies by about 1 between samples.
     # So the step passes with the probability ndtr(ndtri(1 - confidence) - ndtri(p)).
     likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
-    constant = max(0.0, float(rates.weights @ gains))  # utility of the better equal decision
+    # The utility of the better one of the two constant decisions.
+    constant = max(0.0, float(rates.weights @ gains))
     weighted, utility = rates.weights * gains, list[float]()
     gain = np.array([weighted @ of_step for of_step in selected.T])
-    # Expected utility from both ends: each step adds its gain over the step before, if it is
-    # reached, and it is reached if all steps before pass, too.
+    # The expected utility is computed from both ends. If a step passes, and all steps before it,
+    # the step adds the gain that it has over the step before.
     for chance, gained in zip(
         special.ndtr(likely).reshape(2, -1), gain.reshape(2, -1), strict=True
     ):

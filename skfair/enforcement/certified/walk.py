@@ -3,9 +3,9 @@
 Offsets that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free ones, and :func:`walk` tests its
 steps in this order, on rows that had no part in the path. The result is the last step before the
-first one that fails. The order is fixed beforehand, so each step may be tested at the full level
-(a fixed sequence). A step passes if all pairs of groups pass, so the level is not divided among
-pairs, rates or constraints.
+first one that fails. The order is fixed beforehand, so each step may be tested at the full *level*,
+which is 1 minus the confidence (a fixed sequence). A step passes if all pairs of groups pass, so
+the level is not divided among pairs, rates or constraints.
 
 ``skfair/estimators/certified`` and ``skfair/classification/certifying.py`` make :class:`RowRates`
 of their constraints by :func:`row_rates`, and call :func:`walk` with the decisions of all steps.
@@ -39,8 +39,9 @@ _ROWS_AT_ONCE = 50_000
 _PRECISION = 1e-6  # precision of the smallest limits that can be shown
 # Quick p-values that are nearer to the level than this are computed again, exactly.
 _ROUGH = 1e-4
-# The largest p-value is that of a comparison with a large score statistic. So comparisons between
-# groups of at least _MANY_ROWS are only tested if their statistic is within _NEAR of the largest.
+# Only the largest p-value of all comparisons counts, and the comparison that has it also has a
+# large score statistic. So if both sides of a comparison have at least _MANY_ROWS rows, it is only
+# tested if its statistic is within _NEAR of the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
 
@@ -51,8 +52,8 @@ class Peers(NamedTuple):
     limit: float
     is_ratio: bool  # whether the limit is on 1 minus the ratio of rates, not on their difference
     against_overall: bool  # whether each is compared with the overall rate, not with each other
-    # (n_peers,): weight that each rate is divided by. Only tests need it, and get it from
-    # RowRates.weighted_peers
+    # (n_peers,): weight that each rate is divided by. It is empty until RowRates.weighted_peers
+    # sets it for a test
     weights: FloatArray = np.empty(0)
     constraint: str = ""  # name of the constraint, and of the attribute that the limit is for
 
@@ -64,7 +65,8 @@ class RateSums(NamedTuple):
     hits: FloatArray  # sum of the weights of the rows that count as a success
     squared_mass: FloatArray  # the same sums of squared weights
     squared_hits: FloatArray
-    of_units: Moments | None  # sums over units; None if each row is a unit of its own
+    # Sums over units, the sets of rows that belong together; None if each row is on its own
+    of_units: Moments | None
 
     def shares(self) -> FloatArray:
         """Return the rates, clipped because rounding of the sums may lead beyond 1."""
@@ -87,8 +89,8 @@ class RowRates:
     """
 
     members: sparse.csr_array  # (n_rates, n_samples): 1 if a row is a member
-    # Two matrices (n_rates, n_samples): 1 if the row is a success when it is refused, and what
-    # selecting it adds to that (-1, 0 or 1)
+    # Two matrices (n_rates, n_samples). The first is 1 if the row is a success when it is refused.
+    # The second says by how much this changes when the row is selected (-1, 0 or 1)
     counted: tuple[sparse.csr_array, sparse.csr_array]
     groups: IntArray  # (n_rates,): group of each rate
     # (n_rates,): the decision that counts as selection in each rate: a class or TRUE_CLASS
@@ -103,10 +105,10 @@ class RowRates:
     units: RowUnits | None = None  # which rows belong together; None if each is on its own
 
     def against(self, shift: float) -> RowRates:
-        """Return the rates with the limits that must hold now, to hold after a shift.
+        """Return the rates with limits so tight that the present limits hold after a shift.
 
-        A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by
-        the factor 1 - shift, plus shift at most.
+        A rate r becomes (1 - shift) r + shift q for some q from 0 to 1. So a difference d becomes
+        at most (1 - shift) d + shift.
         """
         if not shift:
             return self
@@ -269,11 +271,10 @@ class Walked(NamedTuple):
     """The result of judging the steps of a path."""
 
     step: int  # the last step that was certified; -1 if there is none
-    # (n_steps,) each, the largest of all compared sets: the p-value, the measured disparity, and
-    # the smallest limit that can be shown
+    # The next three are (n_steps,), and the largest of all compared sets
     p_values: FloatArray
-    disparities: FloatArray
-    bounds: FloatArray
+    disparities: FloatArray  # measured disparities
+    bounds: FloatArray  # the smallest limits that can be shown
     # p-values and smallest limits of each constraint, (2, n_steps)
     by_constraint: dict[str, FloatArray]
 
@@ -326,10 +327,11 @@ def last_satisfied(
 ) -> int:
     """Return the last step at which the mean of the models is within the limits; -1 if none is.
 
-    The rates of the mean are those of the folds plus ``changes``. These are measured on rows that
-    most models have seen, and less exact, so the level of the test is twice that of the folds. The
-    p-values of all compared sets, such as true and false positive rates, are added, because they
-    reach their limits at about the same step of a path, and each of them may err.
+    The rates of the mean are those of the folds plus ``changes``. The changes are less exact,
+    because they are measured on rows that most models have seen. So the level of this test is twice
+    the level of the test of the folds. The p-values of all compared sets, such as true and false
+    positive rates, are added, because they reach their limits at about the same step of a path, and
+    each of them may err.
     """
     share, size = rates.shares_and_sizes(decisions)
     share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(decisions.shape[1])
@@ -339,7 +341,7 @@ def last_satisfied(
 
 
 def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
-    """Return the p-values (n_steps,) that steps would have if all groups had their pooled rates.
+    """Return the p-values (n_steps,) that steps would have if peers had the same, pooled rates.
 
     They depend on numbers of rows and on pooled rates, not on differences between groups.
     ``selected`` has the shape (n_samples, n_steps).
@@ -355,9 +357,10 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
 
 
 def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
-    """Return the smallest limit of a compared set that a test at level alpha shows, by step.
+    """Return, for each step, the smallest limit that its decisions can be shown to satisfy.
 
-    It is the limit at which the p-value equals alpha.
+    The p-value of the test of a limit falls if the limit becomes larger. The smallest limit is the
+    one at which the p-value of the compared set equals the level ``alpha``.
     """
 
     def excess(limits: FloatArray, steps: FloatArray) -> FloatArray:
@@ -371,14 +374,15 @@ def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: f
         """Return the smallest limits of some steps, which are searched between two ends."""
         options: Any = {"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
         roots = find_root(excess, ends, args=(steps,), tolerances=options)
-        # Without a change of sign, the larger end is not shown (1), or the smaller one is (0).
+        # If the sign is the same at both ends, there is no root between them. The result is then 1
+        # if not even the larger end is shown, and 0 if the smaller end is already shown.
         beyond = np.where(roots.f_bracket[0] > 0, 1.0, 0.0)
         return np.where(roots.success, np.maximum(*roots.bracket), beyond)
 
     steps, measured = np.arange(share.shape[1], dtype=np.float64), _disparities(peers, share, size)
-    # The limit is usually within a few standard errors above the measured disparity. The end is
-    # 0.999, because at a limit of 1 all pairs of groups tie, and all would be tested, which is six
-    # times the work.
+    # The limit is usually within a few standard errors above the measured disparity, so it is first
+    # searched there. The largest end is 0.999, because at a limit of 1 all pairs of groups tie, and
+    # all would be tested, which is six times the work.
     errors = (0.5 / np.maximum(size[peers.rates], 1.0)).max(axis=0) ** 0.5
     smallest = shown(steps, (measured, np.minimum(measured + 3 * errors, 0.999)))
     outside = np.flatnonzero((smallest == 0.0) | (smallest == 1.0))
@@ -390,11 +394,13 @@ def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: f
 def _sides(
     peers: Peers, share: FloatArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return (successes, rows) of both sides of every comparison, and a factor, 5 arrays in all.
+    """Return the two sides of every comparison, as five arrays.
 
-    All have the shape (n_comparisons, n_steps). The disparity is the factor times the difference of
-    the sides. The second side is another group, or all other groups together: the difference from
-    these, times their share of the weight, is the difference from the overall rate.
+    These are successes and rows of the first side, successes and rows of the second side, and a
+    factor, all of shape (n_comparisons, n_steps). The disparity is the factor times the difference
+    of the rates of both sides. The second side is another group. For comparisons with the overall
+    rate it is all other groups together: the difference from their rate, times their share of the
+    weight, is the difference from the overall rate.
     """
     hits, rows = (share * size)[peers.rates], size[peers.rates]
     if peers.against_overall:

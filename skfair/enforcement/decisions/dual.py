@@ -33,14 +33,15 @@ from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Known groups may take at least this many iterations. Estimated groups may not, because shares are
-# then less exact, and offsets that follow tight limits closely lose accuracy.
+# If groups are known, at least this many iterations are allowed. They are not if groups are
+# estimated, because shares are then less exact, and offsets that follow tight limits closely lose
+# accuracy.
 _FEWEST_STEPS = 60
 # The largest multiplier. If limits contradict each other, multipliers grow without end. Utility is
 # at most 1, so larger multipliers would only round the other ones away.
 _LARGEST = 1e4
-# The search ends if a step gains less than this share of the value, or if all slopes that could
-# lead further are below the second number.
+# The search ends if a step gains less than the share _LEAST_GAIN of the value, or if all slopes
+# that could lead further are below _SMALL_SLOPE.
 _LEAST_GAIN, _SMALL_SLOPE = 1e-9, 1e-6
 
 
@@ -84,11 +85,13 @@ class SoftRows:
         """Return about ``size`` random rows and their strata; each stratum keeps its weight.
 
         ``strata`` (n_samples,) are numbers of strata. Half of the rows are drawn in proportion to
-        the sizes of strata, and the other half is divided equally, so that small ones have enough.
+        the sizes of strata. The other half is divided equally among strata, so that small ones have
+        enough rows.
         """
         counts = np.bincount(strata)
         wanted = 0.5 * size * (counts / strata.size + 1 / np.count_nonzero(counts))
-        # Rows in random order within each stratum, and the place of each of them in its stratum.
+        # ``order`` becomes the rows stratum by stratum, in random order within each. ``place`` is
+        # the place of each of these rows in its stratum.
         order = rng.permutation(strata.size)
         order = order[np.argsort(strata[order], kind="stable")]
         place = np.arange(strata.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -105,13 +108,13 @@ def solve_dual(
     data: SoftRows,
     rows: LinearRows,  # what is limited
     start: FloatArray,  # (n_rows,): multipliers to start from
-    temperature: float,  # the softer the decisions, the larger
+    temperature: float,  # a larger one makes decisions softer
     max_iter: int,
 ) -> FloatArray:
     """Return the multipliers (n_rows,): positive at an upper bound, negative at a lower one."""
     # The unknowns are lambda+ for finite upper bounds, then lambda- for finite lower ones. Lines
-    # are scaled to a largest effect of 1, which makes multipliers comparable. If the cell of a line
-    # is expected to be empty, its effects are 0 and only the centre is left.
+    # are scaled to a largest effect of 1, which makes multipliers comparable. If no rows are
+    # expected to have the features of a line, its effects are 0 and only the centre is left.
     both = sparse.hstack([rows.matrix, -rows.centers], format="csr")
     scale = np.maximum(abs(both).max(axis=1).toarray().ravel(), ROUNDING)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))

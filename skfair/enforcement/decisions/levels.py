@@ -5,13 +5,13 @@
 with different utilities, and return the best :class:`Solution`.
 
 - A ratio N(d) / D(d) of linear functions of the decisions d has the maximum r if the maximum of
-  N(d) - r D(d) is 0 (Dinkelbach 1967). So r is the ratio that the last search reached, until it
-  grows no more.
+  N(d) - r D(d) is 0 (Dinkelbach 1967). So each search takes as r the ratio that the last search
+  reached, until it grows no more.
 - Other objectives have no such rule. Their linear utilities are given by a *level*: the probability
   above which a row would be selected without constraints. Several levels are tried.
 
-:func:`best_level`, called before, finds the best level without constraints. The other levels lie
-around it, and the first r is the ratio of its decisions.
+Before, the caller finds the best level without constraints by :func:`best_level`. The search over
+levels begins there, and the search of a ratio begins with the ratio of the decisions at this level.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.search import Solution
 from skfair.utils.rounding import ROUNDING
 
-# The search of a ratio ends if it grows by less than this, or after this many linear searches. Four
-# of them are usual.
+# The search of a ratio ends if it grows by less than _SETTLED, or after _MOST_RATIOS linear
+# searches. It usually takes four.
 _SETTLED, _MOST_RATIOS = 1e-7, 12
-# Distance of the levels in log-odds, and their number on each side of the first one. Afterwards the
-# distance is halved this many times, and two levels beside the best one are tried each time.
+# The first level and _N_BESIDE levels on each side of it are tried, which are _APART from each
+# other in log-odds. Then the distance is halved, and the two levels at this distance from the best
+# one are tried. This is done _N_BESIDE times.
 _APART, _N_BESIDE = 0.6, 3
 # Number of levels that best_level tries, at most.
 _MOST_CUTS = 400
@@ -56,7 +57,8 @@ def best_level(
     """Return the level of largest objective, if all rows above it are selected."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
-    # Numbers of rows above each level; weights of positives and negatives above k rows.
+    # ``ends`` are the numbers of rows above each level. ``right[k]`` and ``wrong[k]`` are the
+    # weights of the positives and of the negatives among the first k rows.
     ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [scores.size]])
     right = np.append(0.0, np.cumsum((weights * is_positive)[order]))
     wrong = np.append(0.0, np.cumsum((weights * (1 - is_positive))[order]))

@@ -2,8 +2,9 @@
 
 A *line* is a class and some features (``shares.py``): the offset of the class moves by the same
 amount at these features, and all other offsets stay. Along a line each row changes its decision
-once, at the point where the margin of the class passes the best other margin. So the rows are
-sorted by these points, and :meth:`StrictEvaluation.scan` evaluates all cutoffs between them.
+once, at the point where the margin of the class (its expected utility minus offset) passes the best
+other margin. So the rows are sorted by these points, and :meth:`StrictEvaluation.scan` evaluates
+all cutoffs between them.
 
 The searches of ``offsets.py`` and ``repair.py`` hold a :class:`Candidate` (offsets with their
 decisions and verdict), and call :meth:`Candidate.exchange` for one line, or :func:`exchange` for
@@ -23,8 +24,8 @@ from skfair.enforcement.decisions.shares import Shares, along, by_column, margin
 from skfair.enforcement.strict_evaluation import Decisions, StrictEvaluation, Verdict, shift_at
 from skfair.utils.rounding import ROUNDING
 
-# A line search sorts this many rows at most, those that change their decisions first. The first
-# number applies when the limits are satisfied, the second one before.
+# A line search sorts only the rows that change their decisions first: at most NEAR rows if the
+# limits are satisfied, and at most MOST_SORTED if they are not.
 NEAR, MOST_SORTED = 4_000, 40_000
 # Cost of computing the point of a row, if sorting and evaluating a row costs 1.
 _VISITED = 0.1
@@ -98,8 +99,8 @@ class Candidate:
         """
         rows, direction = along(self.columns, which)
         others, points = passing_points(self.margins, rows, direction, label)
-        # ``ends`` are the points beyond those that are scanned: of the nearest rows left out, or
-        # infinite ones if no row is left out.
+        # The cutoff has to stay between ``ends``. They are the points of the nearest rows that are
+        # not scanned, or infinite if all rows are scanned.
         mine, ends = rows, (np.inf, -np.inf)
         if rows.size > n_near:
             distance = np.abs(points)
@@ -111,7 +112,7 @@ class Candidate:
         cost = _VISITED * rows.size + mine.size
         best_cut = self.strict.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
-        n_above = best_cut.n_above
+        n_above = best_cut.n_above  # ``ordered`` has one more entry in front
         if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
             return cost  # the nearest row that was left out is tied with the last one
         shift = shift_at(n_above + 1, ordered, ordered, 0.0)
@@ -162,7 +163,7 @@ def common_lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple
 
 
 def lines(strict: StrictEvaluation, features: Features) -> Iterator[tuple[int, IntArray]]:
-    """Yield all lines: those of all rows, of each group, then of each single feature."""
+    """Yield all lines: first those of all rows, then those of each group and of each feature."""
     yield from common_lines(strict, features)
     for label in offset_classes(strict):
         for group in features.groups:
@@ -178,7 +179,7 @@ def exchange(start: Candidate, features: Features, *, n_sweeps: int, max_rows: f
     The search ends early if no line gains any more, or if its cost is above ``max_rows`` (four
     times as much as long as limits are violated).
     """
-    best = start.at(start.offsets)
+    best = start.at(start.offsets)  # a copy, because line searches move it in place
     every = list(lines(best.strict, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:

@@ -27,7 +27,8 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.strict_evaluation import StrictEvaluation, cuts_of
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Thresholds of each group that may be mixed. With 300, 64 fits lost .0026 of accuracy.
+# Largest number of thresholds of a group that may be mixed. With 300, 64 fits lost 0.0026 of
+# accuracy.
 _MOST_CUTS = 1_000
 # Thresholds that get a smaller share of a group are left out.
 _NOTHING = 1e-9
@@ -55,9 +56,9 @@ class Mixture:
         """Return the new scores of the rows, as utility of the two decisions, (n_samples, 2).
 
         Let p_k be the share of a group's people that use one of its k highest thresholds. A row
-        below these k thresholds only, with draw u, gets the new score u - p_k. That is positive for
-        a share 1 - p_k of such rows. It is within [-1, 1), so rows above all thresholds get
-        2 + score, and rows below all of them -2 + score.
+        that is below exactly these k thresholds, with draw u, gets the new score u - p_k. That is
+        positive for a share 1 - p_k of such rows. It is within [-1, 1), so rows above all
+        thresholds get 2 + score, and rows below all of them -2 + score.
         """
         scores = values[:, 1] - values[:, 0]
         gains = scores - self.usual
@@ -182,8 +183,8 @@ class Mixtures:
 def _n_rates(strict: StrictEvaluation, groups: IntArray, group: int) -> int:
     """Return how many different rates of a group are limited.
 
-    A rate that several constraints limit counts once. So this is the rank of what selecting each
-    row adds to the rates.
+    A rate that several constraints limit counts once. So the result is the rank of the matrix that
+    says what selecting each row adds to each rate.
     """
     rates = strict.rates
     own = [bound.rates[bound.rate_groups == group] for bound in rates.bounds]

@@ -34,11 +34,13 @@ from skfair.enforcement.decisions.shares import Shares, by_column, margins, with
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation
 
-# Soft offsets are found at these temperatures in turn. The last one decides nearly all rows.
+# Soft offsets are found at these temperatures in turn. At the last one nearly all decisions are
+# hard.
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Soft offsets are found on a sample of about this many rows: at the last temperature, and before.
+# Soft offsets are found on samples of the rows: of about FEW rows first, and of about SAMPLE rows
+# at the last temperature.
 SAMPLE, FEW = 10_000, 4_000
-# Iterations of the dual at each temperature, and in each round.
+# Largest number of iterations of the dual: FIRST_STEPS at each temperature, STEPS in each round.
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
@@ -94,6 +96,7 @@ class OffsetSearch:
 
     def simple(self) -> list[Candidate]:
         """Return the decisions without constraints, and for each class, that class for all rows."""
+        # An offset of -``far`` outweighs all differences of utility.
         shape, far = self.free.offsets.shape, 1.0 + float(np.ptp(self.values))
         constants = [np.zeros(shape) for _ in range(shape[1])]
         for label, constant in enumerate(constants):
@@ -187,7 +190,7 @@ class OffsetSearch:
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.strict.rates.bounds):
-                rows = self._rows_near(candidate, data)  # renew their linear approximations
+                rows = self._rows_near(candidate, data)  # quotients are linear only near decisions
             lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
             tighter = rows._replace(lower=lower, upper=upper)
             multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
@@ -196,7 +199,8 @@ class OffsetSearch:
     def _samples(self) -> tuple[SoftRows, SoftRows]:
         """Return two samples of the rows, of FEW and of SAMPLE rows, or all rows if there are few.
 
-        They are stratified by kind, and by the cells of the constraint that has the most.
+        They are stratified by kind, and by the cells (groups, or classes within groups) of the
+        constraint with the most cells.
         """
         data = SoftRows(self.values, self.shares, self.strict.weights)
         cells = max(self.strict.rates.cells, key=lambda cells: cells.max())

@@ -23,9 +23,11 @@ from skfair.enforcement.decisions.lines import Candidate, common_lines, lines
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.rounds import LONGEST, random_moves
 
-# Limits of repair: the cost of all line searches in evaluated rows, and the number of steps.
+# The repair makes at most _MOST_STEPS steps. It also ends if all line searches together have
+# evaluated more than _EVALUATED_ROWS rows.
 _EVALUATED_ROWS, _MOST_STEPS = 6e6, 100
-# The length of a step is a random multiple of the violation, from this range, up to _LONGEST_STEP.
+# The length of a step is the violation times a random number in the range _MULTIPLES, but at most
+# _LONGEST_STEP.
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 
 # Random moves are made if there are at most _FEW rows. There are at most _MOST_MOVES of them, and
@@ -90,13 +92,14 @@ def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
 
     If limits are tighter than the random variation of rates of few rows, soft offsets become too
     large. So moves start from the decisions without constraints, which violate such limits only
-    slightly, and from the best decisions found. With four groups they gain .004 to .006 of accuracy
-    on new rows (COMPAS, demographic parity and equalized odds, 6 splits; standard error .002).
+    slightly, and from the best decisions found. With four groups they gain 0.004 to 0.006 of
+    accuracy on new rows (COMPAS, demographic parity and equalized odds, 6 splits, standard error
+    0.002).
 
     The best of many decisions is in part best by chance, so a gain counts only if it is larger than
     half a standard error of accuracy. Two groups are not moved if their limits are satisfied: on
     new rows the disparities grew by more than was gained (COMPAS, demographic parity, 40 splits:
-    .002 less accurate at equal disparities).
+    0.002 less accurate at equal disparities).
     """
     chance = 1 / np.sqrt(search.kinds.size)
     lost = search.free.verdict.merit - best.verdict.merit

@@ -7,8 +7,9 @@ own decision. Here the effect is averaged over the rows with the same feature, w
 
 .. math:: l \le C \, \mathrm{vec}(M) - Z r \le u
 
-with one line for each inequality and free centres r. The multiplier of a line is a price, and
-C' times the multipliers are the offsets of all features and classes.
+with one line for each inequality. The centres r are free numbers, from which some rates are
+measured (:class:`skfair.constraints.comparisons.Pairwise`). The offsets of all features and classes
+are C' times the multipliers of the lines.
 """
 
 from __future__ import annotations
@@ -185,7 +186,8 @@ def _effects(
 ) -> sparse.csr_array:
     """Return the effect of selecting rows with a feature on each rate, per unit of weight.
 
-    ``rates`` R (n_rates, n_cells) makes rates of cell means. If S_cy is the sum of the steps of the
+    ``rates`` R (n_rates, n_cells) makes rates of cell means. A cell holds the rows over which the
+    constraint averages, such as the positives of a group. If S_cy is the sum of the steps of the
     rows of kind y in cell c, and W_ry their weight in all cells of rate r, the effect is
 
         sum_c R_rc S_cy / W_ry
@@ -200,15 +202,16 @@ def _effects(
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
     total = members @ weights  # (n_rates, n_kinds): W
-    # Approximations of quotients hold near given decisions only, so those keep the counted weight.
+    # Approximations of quotients hold near given decisions only, so quotients keep the counted
+    # weight.
     if expected is not None and strict.rates.bounds[k].quotients is None:
         by_group = expected.reshape(features.n_groups, n_kinds)
         of_everyone = by_group[features.everyone].sum(axis=0)
         likely = np.where((groups >= 0)[:, None], by_group[groups], of_everyone)
         total = np.clip(likely, total / _MOST_OFF, total * _MOST_OFF)
     effect = (rates @ steps) / np.where(total > 0, total, 1.0)
-    # Entries (rate, group, kind) of the result: those of rates of one group, then those of rates of
-    # all rows, which are repeated for each group.
+    # The result gets an entry for each (rate, group, kind). Rates of one group come first. Then
+    # come rates of all rows, whose entries are repeated for each group.
     rate, kind = np.nonzero(effect)
     one_group = groups[rate] >= 0
     of_group = (rate[one_group], groups[rate[one_group]], kind[one_group])
@@ -236,7 +239,8 @@ def _linear_near(
     linear = []
     for quotients in bound.quotients:
         total, part = quotients.totals @ near, quotients.sums @ near
-        # Near a total of 0 the slope is infinite, so at least 5% of the largest total are assumed.
+        # Near a total of 0 the slope is infinite, so the total is assumed to be at least 5% of the
+        # largest total.
         assumed = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
         quotient = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
         linear.append(quotients.linear(assumed, quotient))

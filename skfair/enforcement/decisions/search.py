@@ -33,16 +33,17 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import one_blas_thread
 
 _TIE_WEIGHT = 0.1  # weight of the term v log v that breaks ties of rows with expected utility v
-# Offsets are repaired if their decisions have less utility than soft ones by this much or more.
+# Offsets are repaired if their decisions lose at least this much utility against soft decisions.
 _LOST = 0.005
-# Up to this many rows a search may find better decisions under a tighter limit, by chance. So all
-# of these limits between groups that are tighter are searched, too, at the cost of one search each.
-# With more rows 3 of 640 limits ended worse than a tighter one, by at most .002. Caps are left as
-# they are: tighter ones took 2.6 times as long for .0001, where 5 of 313 end worse than a tighter
-# one, by at most .006.
+# With at most _FEW rows, a search may by chance find better decisions under a tighter limit. So
+# limits between groups are also searched with all tighter limits of _TIGHTER, at the cost of one
+# search each. With more rows, only 3 of 640 limits ended worse than a tighter one, by at most
+# 0.002. Caps are not made tighter: this took 2.6 times as long and gained 0.0001. Without it, 5 of
+# 313 caps end worse than a tighter one, by at most 0.006.
 _FEW, _TIGHTER = 1_000, (0.01, 0.02, 0.05, 0.1, 0.2)
-# The number of mixtures of thresholds that are tried, and the utility that the next one must be
-# expected to gain. Without this condition 200,000 rows take twice the time, to gain .0002.
+# At most _MIXTURES mixtures of thresholds are tried. The next one is only tried if it is expected
+# to gain a utility of _LEAST_GAIN. Without this condition 200,000 rows take twice the time and gain
+# 0.0002.
 _MIXTURES, _LEAST_GAIN = 6, 1e-4
 
 
@@ -164,7 +165,7 @@ def _search_thresholds(search: OffsetSearch, groups: IntArray | None) -> Candida
 def _mix(
     search: OffsetSearch, groups: IntArray, draws: Callable[[], FloatArray], pure: Solution
 ) -> Solution:
-    """Return decisions by a mixture of thresholds, or ``pure`` ones if those gain too little.
+    """Return decisions by a mixture of thresholds, or ``pure`` if a mixture gains too little.
 
     The draws of the rows are known, so the best thresholds on the new scores of a mixture are
     searched exactly, and satisfy the limits as counted. The limits of the next mixture are then
@@ -191,7 +192,8 @@ def _mix(
             share = float(strict.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _solution(search, candidate, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
-        # Counted changes of the constraints, from the first decision for all, minus expected ones.
+        # Changes of the constraints from the first decision for all to the mixture itself
+        # (``trial``), as counted minus as expected.
         every = zip(strict.rates.bounds, trial.decisions.means, strict.rates.starts, strict=True)
         counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects
@@ -252,7 +254,7 @@ def _loses_much(search: OffsetSearch, best: Candidate) -> bool:
 
 
 def contradiction(strict: StrictEvaluation, predicted: IntArray) -> str:
-    """Return text for a warning: which limits are missed, by how much, and what prevents it.
+    """Return text for a warning: which limits are missed, by how much, and for which reason.
 
     If a single limit is missed, the limit with the least to spare is named as the likely reason.
     """

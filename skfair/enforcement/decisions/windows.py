@@ -1,10 +1,10 @@
 """The exact best thresholds, one per group, for two classes and known groups without overlaps.
 
 :func:`skfair.enforcement.decisions.search.search_decisions` calls :func:`window_offsets` with the
-rows, their groups and the expected utility of each decision. Returned are offsets, which the
-searches of this folder have in common: every row of a group pays the same offset for the second
-decision, which is therefore the threshold of the group. This file describes the constraints by
-windows of rates, and :func:`skfair.enforcement.cuts.best_cuts` finds the thresholds.
+rows, their groups and the expected utility of each decision. It returns offsets, as the other
+searches of this folder do. Here every row of a group pays the same offset for the second decision,
+so this offset is the threshold of the group. This file describes the constraints by windows of
+rates, and :func:`skfair.enforcement.cuts.best_cuts` finds the thresholds.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 :func:`skfair.enforcement.erm.strict.solve_strictly` makes a :class:`Path` and calls
 :meth:`Path.rounds`, first for the problem with the loss. ``refine.py`` calls it again for problems
-with smooth errors, each one *level* more. A round solves a smooth problem, compares true with
-smooth values (``true_limits.py``), and moves the bounds of the next round by the difference. All
-solutions are kept as candidates, of which :meth:`Path.best` returns the best.
+with smooth errors, each of which is one *level* higher. A round solves a smooth problem, compares
+true with smooth values (``true_limits.py``), and moves the bounds of the next round by the
+difference. All solutions are kept as candidates, and :meth:`Path.best` returns the best of them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from skfair.utils.rounding import ROUNDING
 
 FAR = 0.01  # rounds end if a solver gives up with smooth bounds violated by more
 # With ``until_sound``, rounds end if the violation is in this range, in units of the width of the
-# bounds, and the best threshold satisfies the limits. Further rounds then gain nothing (500,000
-# rows, parity and odds, .0000 and -.0006).
+# bounds, and the best threshold satisfies the limits. Further rounds then gain nothing (with
+# 500,000 rows 0.0000 for demographic parity and -0.0006 for equalized odds).
 NEARLY_REACHED = -0.25, 0.05
-# After this many violations, bounds also move further inside. Moves by the difference of true and
-# smooth values become ever smaller, and alone might never reach the limits.
+# After this many rounds with a violation, bounds also move further inside. Moves by the difference
+# of true and smooth values become ever smaller, and alone might never reach the limits.
 PLAIN_MISSES = 2
 
 
@@ -88,8 +88,8 @@ class Path:
 
         ``offsets`` (n_constraints,) is the first shift; if None, it is measured at the start. With
         ``until_sound`` the rounds end at the first solution that nearly reaches the limits and that
-        the best threshold brings inside. Returned is the last solution from which another round may
-        start.
+        the best threshold brings inside. Returns the last solution that another round may start
+        from, while all solutions are kept as candidates.
         """
         limits, true = self.limits, self.limits.problem
         options: SolveOptions = {**self.options, "tol": self.step_tol}

@@ -19,8 +19,8 @@ where g and H are derivatives of smooth errors, c are the constraints and J thei
 3. *last*: as in repair, with fewer errors as the objective.
 
 A step is taken if the errors plus a penalty of the violation fall. Otherwise it is corrected by
-the rates that were seen at its end, and if that fails the box r is halved. Steps along the weights
-are left out, because they change no decision.
+the rates that were seen at its end, and if that fails the size r of the box is halved. Steps have
+no part along the weights, because it would change no decision.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
 from skfair.utils.rounding import ROUNDING
 
-# The steps are used if there are at least MANY_CONSTRAINTS, at most MOST_PARAMETERS, and at least
-# ROWS_PER_CELL in every cell.
+# The steps are used if there are at least MANY_CONSTRAINTS inequalities, at most MOST_PARAMETERS
+# parameters, and at least ROWS_PER_CELL rows in every cell. A cell holds the rows over which a
+# constraint averages, such as the positives of a group.
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
 ATTEMPTS = 4  # how often the stages are run, each time with tighter smooth bounds
 # Steps aim inside the bounds by a number of *rows*: one row is what a row of the smallest cell adds
@@ -112,8 +113,8 @@ def by_rate_steps(
 ) -> StrictResult | None:
     """Return the best solution that the steps find from ``theta``, the one without constraints.
 
-    None is returned if no point satisfies the true bounds. But if a callback has stopped the steps,
-    it is their last point.
+    If no point satisfies the true bounds, the result is None, unless a callback has stopped the
+    steps: then it is their last point.
     """
     problem, steps = limits.problem, RateSteps(limits, callback)
     end = steps.run(problem.model_part(theta))
@@ -124,6 +125,7 @@ def by_rate_steps(
     at = smooth.centered(w)
     offsets, _ = limits.compare(smooth, at)
     solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
+    # The multipliers of the result are those of one more step, which is not made.
     model = _Model(solved, w, np.zeros(problem.n_constraints), repairs=False)
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
@@ -153,8 +155,8 @@ class RateSteps:
             missed = self._repair(w)
             if self.best is not None or self.is_stopped:
                 break
-            # The next attempt aims inside by what is missed now, because true rates differ from
-            # smooth ones by about as much.
+            # The next attempt aims further inside by the present violation, because true rates
+            # differ from smooth ones by about as much.
             margin += max(missed / self.row, 1.0)
         if self.best is not None:
             w = self._at_stage(self.best.w, LAST, SPARE)
@@ -177,14 +179,14 @@ class RateSteps:
         ).w
 
     def _missed(self, seen: Seen) -> float:
-        """Return the sum of squares of violations, in rows, counted from SPARE inside."""
+        """Return the sum of squared violations, in rows, of bounds that are SPARE rows tighter."""
         rows = _beyond(self.problem, seen.constraints) / self.row
         return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage, rows: float) -> FloatArray:
         """Make the steps of one stage, and return the last point.
 
-        They aim inside the bounds by ``rows``, in units of a row of the smallest cell.
+        The steps aim inside the bounds by ``rows``, in units of a row of the smallest cell.
         """
         problem = _smooth(self.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
@@ -202,8 +204,9 @@ class RateSteps:
             size = float(np.abs(step.d).max())
             trial = see(current.w + step.d[: current.w.size])
             if trial.cost(stage, penalty, margin) > enough:
-                # The constraints at the end of the step differ from the linear model by the
-                # deviation. The corrected step is nearly as long, so the same is expected there.
+                # The constraints at the end of the step differ from the linear model by
+                # ``deviation``. The corrected step ends nearby, so the same deviation is expected
+                # at its end.
                 deviation = trial.constraints - current.constraints - model.jacobian @ step.d
                 step = model.step(current.constraints + deviation, radius, margin)
                 trial = see(current.w + step.d[: current.w.size])
@@ -236,10 +239,10 @@ class RateSteps:
 
 
 class _Model:
-    """A quadratic model of smooth errors, and linear ones of rates, around a point.
+    """A quadratic model of smooth errors, and linear models of rates, around a point.
 
-    ``lam`` (n_constraints,) are signed multipliers. If the stage repairs, the model is the length
-    of the step.
+    ``lam`` (n_constraints,) are signed multipliers. If the stage repairs, the squared length of the
+    step takes the place of the errors.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from skfair.losses import SmoothErrors
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import ConstrainedERM
 
-STEEPNESSES = (3.0, 10.0)  # steepness of smooth errors and rates, for scores of size 1
+STEEPNESSES = (3.0, 10.0)  # steepness of smooth errors and rates in turn, for scores of size 1
 SIZES = (1e-3, 1e3)  # smallest and largest size of scores after scaling
 SLIGHT = 0.02  # scores stay if the loss changes by less than this share per unit of the scale
 

@@ -16,7 +16,7 @@ solution:
 4. If the constraints cost much accuracy, in rounds with smooth errors in place of the loss
    (``refine.py``). They fit noise more closely than the loss does, so their solution must gain more
    than ``SLACK`` of training accuracy. Steeper rates with the loss gain nothing: five temperatures
-   in place of one doubled the CPU for .0001 of test accuracy in the mean of 18 cells.
+   instead of one doubled the time and gained 0.0001 of test accuracy in the mean of 18 cases.
 
 Steps 2 and 4 need linear scores, and that all limits are on rates.
 
@@ -44,19 +44,19 @@ from skfair.solvers.base import Solver
 from skfair.solvers.erm.al_newton import MANY_ROWS
 
 LOOSE_TOL = 1e-4  # tolerance of each solve, because most results are only steps on the way
-# Tolerance of each solve if one more step costs one more matrix of second derivatives. Bounds of
-# the next round depend on the last solution, and a loose solution depends on the solver and on the
-# order of the rows, so the final model would, too. With many columns a step is hundreds of
-# products, and the tolerance of the user is taken instead. This one would take up to twice the
-# time, for the same accuracy.
+# Tolerance of each solve if a step of the solver makes one matrix of second derivatives. A loose
+# solution depends on the solver and on the order of the rows. The bounds of the next round depend
+# on the solution, so the final model would depend on both, too. With many columns a step makes
+# hundreds of products instead. Then the tolerance of the user is taken, because this one would take
+# up to twice the time, for the same accuracy.
 PRECISE_TOL = 1e-9
 CHEAP = 0.02  # smooth errors are not tried if the limits cost less accuracy than this
-# All rows make the whole walk if the result of the sample was more accurate by more than this on
-# the sample (12,000 rows; .02 was seen).
+# The accuracy of the result on all rows may be this much below the accuracy that the sample's own
+# result has on the sample (0.02 was seen with 12,000 rows). Otherwise all rows make the whole walk.
 OPTIMISM = 0.05
-# All rows fit smooth errors only if these promise to gain this much accuracy over the loss, because
-# they take many steps. Where they promised less they gained .0002 to .0017 (seven problems), and
-# otherwise up to .01.
+# Smooth errors take many steps. So they are fitted to all rows only if they are estimated to gain
+# this much accuracy over the loss. If less was estimated, they gained 0.0002 to 0.0017 (seven
+# problems), and otherwise up to 0.01.
 GAIN = 0.003
 
 
@@ -112,7 +112,7 @@ def _from_sample(
     free = (sample.candidates or [end])[0].result.theta  # the first solve has no constraints
     if end.n_solves == 1 or not end.is_sound:
         return _walk(path, free, refine=refine)
-    last = sample.candidates[-1]  # of smooth errors, if they were tried
+    last = sample.candidates[-1]  # a solution with smooth errors, if these were tried
     if last.level and _gain_by_errors(sample, OnRates(whole.sampled(1) or whole)) < GAIN:
         last = next(c for c in sample.candidates[::-1] if not c.level)
     problem = whole.with_loss(last.problem.loss)
@@ -133,8 +133,8 @@ def _gain_by_errors(sample: Path, others: OnRates) -> float:
 
     Smooth errors fit noise. So their gain over the loss on the sample is too large an estimate, and
     the gain of the same solutions on ``others``, another sample, is too small. The mean of both is
-    returned. It is -inf if no solution of errors is within the limits, and inf if none of the loss
-    is.
+    returned. It is -inf if no solution with smooth errors satisfies the limits. Otherwise it is inf
+    if no solution with the loss satisfies them.
     """
     gains = []
     for is_errors in (True, False):

@@ -3,8 +3,9 @@
 :class:`skfair.enforcement.erm.true_limits.OnRates` calls :func:`best_threshold` with the scores of
 each solution, and gets the shift of largest accuracy within the limits. Rows are put into bands by
 their score. Sums over each band give an upper bound on the accuracy of the thresholds inside it,
-and lower bounds on the disparities. Only the rows between the first and the last band that may hold
-the best threshold are sorted and scanned one by one.
+and lower bounds on the disparities, which follow from *cell means*, such as the mean decision about
+the positives of a group. Only the rows between the first and the last band that may hold the best
+threshold are sorted and scanned one by one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from skfair.enforcement.strict_evaluation import StrictEvaluation, StrictRates, 
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
-# Number of bands, at most, and number of rows of a band for each sum that it has, at least. With
-# half or twice as many bands 500,000 rows take as long, because most of it is the pass over rows.
+# There are at most MOST_BANDS bands, and so few that a band has on average at least ROWS_PER_SUM
+# rows for each of its sums. With half or twice as many bands 500,000 rows take as long, because
+# most of the time goes to the pass over the rows.
 MOST_BANDS, ROWS_PER_SUM = 1024, 16
 # Share of the rows in the first band, and in the last one. Scores may have long tails, which would
 # make bands of equal width between the extremes too wide.
@@ -32,8 +34,8 @@ class Bands(NamedTuple):
     of_rows: IntArray  # (n_samples,): band of each row
     lowest: FloatArray  # (n_bands,): lowest score; inf if the band is empty
     highest: FloatArray  # (n_bands,): highest score; -inf if the band is empty
-    # (2, n_bands): sums of the negative, and of the positive changes of the accuracy if the rows of
-    # the band are selected
+    # (2, n_bands): changes of the accuracy if the rows of the band are selected. Line 0 is the sum
+    # of the negative changes, and line 1 the sum of the positive ones
     gains: FloatArray
     steps: FloatArray  # (n_constraints, 2, n_cells, n_bands): the same sums for the cell means
 
@@ -73,7 +75,7 @@ def best_threshold(strict: StrictEvaluation, scores: FloatArray, min_gap: float)
 def _banded(
     rates: StrictRates, scores: FloatArray, gains: FloatArray, shape: tuple[int, ...]
 ) -> Bands:
-    """Put rows into bands, and add up over each; ``shape`` is the shape of ``Bands.steps``.
+    """Put rows into bands, and add up gains and steps; ``shape`` is the shape of ``Bands.steps``.
 
     Bands have equal widths, except for the first and the last one, which take the tails.
     """
@@ -109,7 +111,7 @@ def _span_of_best(
     threshold between bands is within the limits, all bands are returned.
     """
     n_bands = bands.lowest.size
-    reached = accuracy + np.append(0.0, np.cumsum(bands.gains.sum(axis=0)))  # A
+    reached = accuracy + np.append(0.0, np.cumsum(bands.gains.sum(axis=0)))  # A_b for each b
     above, below = np.minimum.accumulate(bands.lowest), np.maximum.accumulate(bands.highest[::-1])
     can_cut, may_keep = np.ones(n_bands + 1, dtype=bool), np.ones(n_bands, dtype=bool)
     can_cut[1:-1] = above[:-1] - below[::-1][1:] > min_gap

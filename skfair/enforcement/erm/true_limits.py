@@ -33,9 +33,9 @@ from skfair.solvers.base import SolverResult
 # because they also fit noise.
 SLACK = 0.004
 USED = 0.85  # a limit counts as reached if the disparity is at least this share of it
-# With limits on rates and means, bounds move inside by the first share of the violation, and by at
-# least the second number, about a row, times the number of violations before. Without this, 27 of
-# 160 fits of rates and losses missed their limits, now one.
+# With limits on rates and means, violated bounds move further inside after each round: by the share
+# INSIDE of the violation, but at least by ABOUT_A_ROW, times the number of rounds before that had a
+# violation. Without this, 27 of 160 fits of rates and losses missed their limits. With it, one did.
 INSIDE, ABOUT_A_ROW = 0.5, 1e-3
 
 
@@ -73,7 +73,7 @@ class TrueLimits:
     damping: ClassVar[float] = DAMPING
 
     def __init__(self, problem: ConstrainedERM) -> None:
-        self.problem = problem  # its bounds are those that the true values must keep
+        self.problem = problem  # its bounds are for the true values
         self.free = problem.relaxed()  # the same problem without constraints
         self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
 
@@ -89,8 +89,8 @@ class TrueLimits:
     def further_inside(self, missed: FloatArray, n_missed: int) -> FloatArray:
         """Return how much further inside the bounds the next round aims, (n_constraints,).
 
-        ``missed`` (n_constraints,) is how far true values are beyond their bounds, and ``n_missed``
-        the number of rounds so far in which one was.
+        ``missed`` (n_constraints,) is how far true values are beyond their bounds. ``n_missed`` is
+        the number of rounds so far in which some true value was.
         """
         raise NotImplementedError
 
@@ -152,7 +152,7 @@ class OnMeans(TrueLimits):
     """Limits on mean losses or scores."""
 
     slack = 0.0
-    damping = 1.0  # such means are smooth themselves, so differences are only those of a tolerance
+    damping = 1.0  # true values are smooth here, so they differ from smooth ones by a tolerance
 
     def merit(self, theta: FloatArray) -> float:
         return -self.free.evaluate(self.problem.model_part(theta)).objective
