@@ -42,6 +42,11 @@ def keeping_models() -> Iterator[None]:
     are nested. :func:`~skfair.model_selection.fairness_path` needs no such block, because it keeps
     models by itself.
 
+    Yields
+    ------
+    None
+        The block runs, and then models are dropped.
+
     Notes
     -----
     A search with several processes (``n_jobs``) fits in other processes, which this block does not
