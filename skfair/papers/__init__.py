@@ -1,8 +1,8 @@
-"""A folder for each paper: its algorithms, and those that it compares with.
+"""A folder for each paper: its algorithms, and the algorithms that it compares with.
 
-Names such as ``solver="plada"`` find them. Nothing else of skfair imports them, except the
-registries, if they are asked for all names or for one that they do not know. So skfair works
-without this folder, and without any folder in it.
+Users choose an algorithm by name, such as ``solver="plada"``. Only the registries import these
+folders, and only if they are asked for all names or for an unknown one. So skfair works without
+this folder, and without any folder in it.
 """
 
 from skfair.utils.deferred import deferred

@@ -1,7 +1,8 @@
 r"""Two-sided constraints as the papers write them, G(theta) <= 0, and steps of first-order solvers.
 
-The problem keeps l <= c(theta) <= u and has one signed multiplier per constraint. The papers have
-one-sided constraints with multipliers >= 0. :class:`OneSided` is the bridge:
+The solvers in ``papers/plada`` and ``papers/benchmark`` use this file. The problem keeps
+l <= c(theta) <= u and has one signed multiplier per constraint. The papers have one-sided
+constraints with multipliers >= 0. :class:`OneSided` converts between the two forms:
 
 .. math:: G = (c - u, \; l - c), \qquad \nu_j = \lambda_j^{up} - \lambda_j^{low}
 
@@ -26,12 +27,13 @@ from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
 from skfair.utils.rounding import LAST_DIGITS, ROUNDING
 
-# Lengths of the differences that estimate second derivatives (_FAR) and first ones (_NEAR). The
-# first is wide enough to see the kinks of smoothed losses from a distance.
+# Second derivatives are estimated by differences over the length _FAR, first ones by differences
+# over _NEAR. _FAR is long enough to notice the kinks of smoothed losses from a distance.
 _FAR, _NEAR = 1.0, 1e-4
-# Iterations of the power method that estimates the largest of them.
+# Iterations of the power method that estimates the largest curvature and the largest slope.
 _POWER_STEPS = 20
-# Share of the descent ``eta |gradient|^2`` that a step must achieve.
+# A step must lower the function by this share of ``eta |gradient|^2``, the descent that a linear
+# function would have.
 _DESCENT = 0.3
 
 
@@ -39,7 +41,7 @@ class OneSided:
     """A view of a problem with constraints G(theta) <= 0.
 
     Rows of G are the finite upper bounds and then the finite lower ones. Bounds are read at each
-    call, so they may be moved; which of them are finite may not change.
+    call, so their values may change, but finite bounds must stay finite and infinite ones infinite.
 
     Examples
     --------
@@ -74,35 +76,39 @@ class OneSided:
         return self.sides(self._problem.upper, -self._problem.lower)
 
     def sides(self, of_uppers: FloatArray, of_lowers: FloatArray) -> FloatArray:
-        """Return, row by row of G, the entries of the first for uppers, of the second for lowers.
+        """Return one number per row of G, from two arrays of shape (n_constraints,).
 
-        Both have the shape (n_constraints,).
+        Rows of upper bounds take their entry of ``of_uppers``, rows of lower bounds of
+        ``of_lowers``.
         """
         return np.concatenate([of_uppers[self._uppers], of_lowers[self._lowers]])
 
     def signed(self, lam: FloatArray) -> FloatArray:
-        """Return the multipliers of the problem, shape (n_constraints,)."""
+        """Return the signed multipliers of the problem, upper minus lower, (n_constraints,)."""
         of_uppers, of_lowers = self.both(lam)
         return np.asarray(of_uppers - of_lowers)
 
     def both(self, lam: FloatArray) -> FloatArray:
-        """Return lam of upper and of lower bounds by constraint, shape (2, n_constraints).
+        """Return lam by constraint, shape (2, n_constraints): upper bounds first, then lower ones.
 
-        It is 0 for bounds that are infinite.
+        It is 0 for infinite bounds.
         """
         both = np.zeros((2, self._problem.n_constraints))
         both[0, self._uppers], both[1, self._lowers] = np.split(lam, [self._uppers.size])
         return both
 
     def split(self, multipliers: FloatArray | None) -> FloatArray:
-        """Return multipliers >= 0 of the rows of G: the inverse of :meth:`signed`; None is 0."""
+        """Return the multipliers >= 0 of G from signed ones (zeros if None), see :meth:`signed`."""
         if multipliers is None:
             return np.zeros(self.n)
         nu = np.asarray(multipliers, dtype=np.float64)
         return self.sides(np.maximum(nu, 0.0), np.maximum(-nu, 0.0))
 
     def unit(self, row: int) -> FloatArray:
-        """Return the multipliers of the problem that pick out one row of G: one 1 or -1, else 0."""
+        """Return signed multipliers that select one row of G.
+
+        The entry of its constraint is 1 for an upper bound and -1 for a lower one; others are 0.
+        """
         lam = np.zeros(self.n)
         lam[row] = 1.0
         return self.signed(lam)
@@ -111,9 +117,10 @@ class OneSided:
 def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
     """Estimate L_F and M_G: the largest curvature of the objective, and the norm of the Jacobian.
 
-    A power iteration applies the Hessian as a difference of gradients, and J'J, J the Jacobian of
-    G, as a difference of values and a pull-back. That is about 20 times two evaluations and two
-    pull-backs. The estimates hold near one point and may be too small elsewhere.
+    A power iteration multiplies by the Hessian, as a difference of gradients, and another one by
+    J'J, where J is the Jacobian of G, as a difference of values and a product with J'. Each of the
+    20 iterations costs two evaluations and two gradients. The estimates hold near one point and may
+    be too small elsewhere.
     """
     constraints = OneSided(problem)
     gradient, values = at.gradient(), constraints.values(at)
@@ -125,7 +132,7 @@ def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
         return np.asarray(moved.gradient() - gradient) / _FAR
 
     def tilt(direction: FloatArray) -> FloatArray:
-        """Return J'J times a direction, so the largest stretch is M_G squared."""
+        """Return J'J times a direction. The largest factor of length is M_G squared."""
         moved = problem.evaluate(at.theta + _NEAR * direction)
         slopes = constraints.signed((constraints.values(moved) - values) / _NEAR)
         return np.asarray(at.gradient(slopes, objective=0.0))
@@ -136,7 +143,7 @@ def curvature_bounds(problem: Problem, at: Evaluation) -> tuple[float, float]:
 
 
 def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:
-    """Return the largest factor by which ``apply`` stretches a vector of a power iteration."""
+    """Return the largest factor by which ``apply`` changes a length during a power iteration."""
     largest, vector = 0.0, start
     for _ in range(_POWER_STEPS):
         length = float(np.sqrt(vector @ vector))
@@ -151,13 +158,13 @@ def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> fl
 class GradientStep:
     """Steps against a gradient, of a length that adapts.
 
-    The length is halved until the function falls by a good part of what the gradient promises, and
-    rises a little after each step. A rejected step costs one evaluation and no pull-back.
+    The length is halved until the function falls by the share ``_DESCENT`` of what the gradient
+    promises, and rises a little after each step. A rejected step costs one evaluation, no gradient.
     """
 
     eta: float  # first length
-    # Factor on the length after each step that is taken. With 0, ``eta`` is fixed and every step is
-    # taken
+    # Factor on the length after each accepted step. With 0, ``eta`` is fixed and every step is
+    # accepted
     growth: float = 1.05
     eta_max: float = np.inf  # largest length
 
@@ -186,7 +193,10 @@ class GradientStep:
 
 
 class Best:
-    """The point of lowest objective within a tolerance, or of least violation if there is none."""
+    """The point of lowest objective whose violation is within a tolerance.
+
+    If no point is within it, the point of least violation is kept.
+    """
 
     def __init__(self, tolerance: float) -> None:
         self._tolerance = tolerance
@@ -208,7 +218,7 @@ class Average:
         self.theta = self.multipliers = np.empty(0)
 
     def add(self, theta: FloatArray, multipliers: FloatArray, weight: float = 1.0) -> None:
-        """Take in one point."""
+        """Add one point to the mean."""
         if not self.weight:
             self.theta, self.multipliers = theta, multipliers
         self.weight += weight

@@ -1,4 +1,6 @@
-"""Labels that lower the cut of a graph plus a penalty on uneven groups, row by row, for FFSC.
+"""Labels that lower the cut of a graph plus a penalty on uneven groups, row by row.
+
+FFSC (``papers/fair_spectral_dc/ffsc.py``) calls ``descend_fair_cut``.
 
 The cost of a cluster is ``(volume - within + weight |surplus|^2) / volume``. Here ``within`` are
 the weights between its rows, ``volume`` is the sum of their degrees, and ``surplus`` the sum of
@@ -21,7 +23,7 @@ def _cost_with_groups(within, volume, surplus, weight):
 
 @njit(cache=True)
 def _links_of(i, graph, rows, labels, links):
-    """Write the weights between row i and each cluster; return that with itself."""
+    """Write the sum of the weights between row i and each cluster; return its own weight."""
     indptr, indices, data, dense = graph
     links[:] = 0.0
     if dense.shape[0] > 0:
@@ -38,10 +40,11 @@ def _links_of(i, graph, rows, labels, links):
 
 @njit(cache=True)
 def descend_fair_cut(graph, degrees, centred, weight, order, labels, n_clusters):
-    """Move each row of ``order`` to the cluster of least cut plus weighted surplus of groups.
+    """Move each row of ``order`` to the cluster where the objective is smallest.
 
-    ``graph`` is that of :mod:`skfair.cluster.spectral._kernels.cuts`. Writes labels; returns how
-    many rows moved, and the objective. The last row of a cluster stays.
+    The objective is the sum of the costs of the clusters. ``graph`` is the tuple of
+    :mod:`skfair.cluster.spectral._kernels.cuts`. Writes labels; returns the number of moved rows
+    and the objective. The last row of a cluster stays.
     """
     within, volume = np.zeros(n_clusters), np.zeros(n_clusters)
     surplus = np.zeros((n_clusters, centred.shape[1]))

@@ -1,9 +1,11 @@
-"""Passes over all rows for the method that swaps them: sums, counts, costs, nearest seeds.
+"""Passes over all rows for the swap solver: sums, counts, costs, nearest seeds.
+
+``safairkm/swap_sample.py``, ``swap.py`` and ``swap_front.py`` call these kernels.
 
 Three tuples of arrays travel through all kernels of swaps:
 
-``data = (X, center, scale, codes)``: rows (n, d) in float32 or float64, the point that is taken off
-each of them, the number that multiplies the difference, and the group of each row.
+``data = (X, center, scale, codes)``: rows (n, d) in float32 or float64, the point that is
+subtracted from each row, the number that multiplies the difference, and the group of each row.
 
 ``state = (labels, counts, sums)``: cluster of each row, rows per cluster and group (K, J), and the
 sum of the shifted and scaled rows of each cluster (K, d). Centres are sums divided by sizes.
@@ -109,7 +111,7 @@ def sort_cells(data, state, cells, rows):
 
 @njit(cache=True)
 def direct_cost(data, state):
-    """Return the same mean as ``mean_cost``, by one pass over the rows that cancels no digits."""
+    """Return the mean of ``mean_cost`` by a pass over the rows, which does not lose digits."""
     X, center, scale, _ = data
     labels, counts, sums = state
     sizes = counts.sum(axis=1)

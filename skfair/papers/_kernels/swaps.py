@@ -7,8 +7,8 @@ Callers: ``Swap.descend`` in ``safairkm/swap.py`` (``descend``, ``raise_balance`
 
 The tuples ``data``, ``state`` and ``cells`` are the same as in ``swap_rows.py``. ``work = (block,
 scores, lowest, closest, direction, balances)`` is scratch space of the shapes (d, b), (b,), (b,),
-(b,), (d,) and (K,), b being the batch size. A ``log`` of (rows, sources, targets) takes down every
-move. The rule for the target of a swap is an integer: 0 global, 1 local.
+(b,), (d,) and (K,), where b is the batch size. A ``log`` of (rows, sources, targets) records every
+move. The rule for the target of a swap is an integer: 0 global, 1 local (see ``pick_target``).
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def shift_row(cells, row, group, source, target):
-    """Carry a row from one cell of its group to another one, past the cells in between.
+    """Move a row in ``order`` from one cell of its group to another one.
 
-    Each cell on the way gives its row at the far end for the place at the near end.
+    Each cell in between moves by one place: its row at the far end fills the hole at the near end.
     """
     order, place, starts = cells
     hole = place[row]
-    for k in range(source, target):  # to the right; the cells between move left by one
+    for k in range(source, target):  # the row moves right, so the cells in between move left
         last = starts[group, k + 1] - 1
         if last != hole:
             moved = order[last]
@@ -94,7 +94,7 @@ def overall_balance(counts, balances):
 def mean_cost(state, total):
     """Return the mean squared distance of the rows to the centres, from counts and sums.
 
-    ``total`` is the sum of all squares; what the centres explain of it is taken off.
+    ``total`` is the sum of all squares, from which the part that the centres explain is subtracted.
     """
     _, counts, sums = state
     explained = 0.0
@@ -111,10 +111,10 @@ def mean_cost(state, total):
 
 @njit(cache=True)
 def kmeans_step(data, state, cells, batch, work, log, n_logged):
-    """Give the rows of a batch to the closest of the centres that held before the step.
+    """Assign the rows of a batch to the closest centre, with the centres from before the step.
 
-    An empty cluster takes the row of the batch that is farthest from all centres; the last row of
-    a cluster stays. Changes the state, appends to the log and returns its new length.
+    An empty cluster takes the row of the batch that is farthest from all centres. The last row of a
+    cluster stays. Changes the state, appends to the log and returns its new length.
     """
     X, center, scale, _ = data
     labels, counts, sums = state
@@ -124,14 +124,16 @@ def kmeans_step(data, state, cells, batch, work, log, n_logged):
         for j in range(n_features):
             block[j, b] = (X[batch[b], j] - center[j]) * scale
         lowest[b] = np.inf
-        closest[b] = labels[batch[b]]  # read early: 0.75x the time at n=1e5
+        # Reading the labels here, not at the end, takes 0.75x the time at n=1e5.
+        closest[b] = labels[batch[b]]
     n_empty = 0
     for k in range(counts.shape[0]):
         size = cluster_size(counts, k)
         if size == 0:
             n_empty += 1
             continue
-        # |c|^2 - 2 x c for all rows of the batch at once, in loops that the compiler vectorises.
+        # The score |c|^2 - 2 x c is computed for all rows of the batch in loops that the compiler
+        # vectorises. It lacks |x|^2, which is the same for all clusters.
         inverse = 1.0 / size
         square = 0.0
         scores[:n_rows] = 0.0
@@ -165,7 +167,7 @@ def seed_empty(counts, n_rows, work):
     A batch with fewer rows than there are empty clusters fills some of them.
     """
     block, _, lowest, closest = work[:4]
-    for b in range(n_rows):  # from |c|^2 - 2 x c to the squared distance
+    for b in range(n_rows):  # adds |x|^2, so that lowest is the squared distance
         for j in range(block.shape[0]):
             lowest[b] += block[j, b] * block[j, b]
     for k in range(counts.shape[0]):
@@ -181,9 +183,10 @@ def seed_empty(counts, n_rows, work):
 
 @njit(cache=True)
 def balance_after(counts, k, leaving, coming):
-    """Return the balance of a cluster after it has lost and won one row, 0 if it cannot lose one.
+    """Return the balance of a cluster after one row leaves and one comes in.
 
-    A negative group stands for no row.
+    ``leaving`` and ``coming`` are the groups of these rows, or -1 for no row. The balance is 0 if
+    a group would have no row left.
     """
     least, most = np.iinfo(np.int64).max, np.int64(0)
     for g in range(counts.shape[1]):
@@ -201,9 +204,10 @@ def balance_after(counts, k, leaving, coming):
 def pick_target(state, low, least, most, floor, rule):
     """Return the cluster that gives a row of group ``least`` to the bottleneck, -1 if none can.
 
-    Only clusters whose balance stays above ``floor`` can. Among them rule 0 takes the one with the
-    largest ratio of the groups (the most rows of the group if ``most`` is negative: nothing comes
-    in return), rule 1 the one whose centre is closest to that of the bottleneck.
+    It gets a row of group ``most`` in return, or no row if ``most`` is -1. Only clusters whose
+    balance stays above ``floor`` can give. Rule 0 (global) takes the one with the largest ratio of
+    ``least`` to ``most``, or with the most rows of ``least`` if nothing is returned. Rule 1 (local)
+    takes the one whose centre is closest to the centre of the bottleneck.
     """
     _, counts, sums = state
     chosen = -1
@@ -238,7 +242,8 @@ def pick_swap(state, balances, rule):
     """
     counts = state[1]
     n_groups = counts.shape[1]
-    # These have one type from the start: for a literal, the functions below are compiled once more.
+    # These are int64 from the start. A literal has another type, for which numba would compile the
+    # functions below once more.
     low = least = most = np.int64(0)
     nobody = np.int64(-1)
     for k in range(1, counts.shape[0]):
@@ -263,7 +268,8 @@ def pick_swap(state, balances, rule):
     target = pick_target(state, low, least, most, floor, rule)
     if target >= 0 or n_groups == 2:
         return low, target, least, most
-    # No cluster can exchange the extreme groups: one of them and another group.
+    # No cluster can exchange the largest and the smallest group of the bottleneck, so one of these
+    # two and another group are tried.
     for g in range(n_groups):
         for h in range(n_groups):
             n_in, n_out = counts[low, g], counts[low, h]
@@ -278,8 +284,8 @@ def pick_swap(state, balances, rule):
 def pick_row(data, state, cells, group, k, draw, n_candidates, direction, sign):
     """Return the candidate of a cell that lies farthest in a direction (times ``sign``).
 
-    Candidates are the next members of the cell, in the order in which the rows lie, from the place
-    that ``draw``, in [0, 1), points to; after the last one comes the first one.
+    Candidates are ``n_candidates`` members of the cell in a row, from the place that ``draw``, in
+    [0, 1), points to. After the last member comes the first one.
     """
     X, center, _, _ = data
     labels, counts, _ = state
@@ -324,7 +330,8 @@ def swap_step(data, state, cells, draws, n_candidates, rule, work, log, n_logged
     if target < 0:
         return n_logged
     n_low, n_target = cluster_size(counts, low), cluster_size(counts, target)
-    # Squared distance to one centre minus that to the other grows linearly in this direction.
+    # A row that lies farther in this direction is closer to the bottleneck's centre, compared with
+    # the target's: the difference of its squared distances is linear in the row.
     for j in range(sums.shape[1]):
         direction[j] = sums[low, j] / max(n_low, 1) - sums[target, j] / n_target
     row_in = pick_row(data, state, cells, coming, target, draws[1], n_candidates, direction, 1.0)
@@ -346,8 +353,8 @@ def swap_step(data, state, cells, draws, n_candidates, rule, work, log, n_logged
 def iterate(data, state, cells, batch, at_once, draws, n_candidates, rule, enough, work, log):
     """Run one iteration of Algorithm 2: k-means steps, then swaps until the balance is enough.
 
-    A step takes ``at_once`` rows. Changes the state and ``balances``, writes the log from its
-    beginning and returns its length.
+    A k-means step takes ``at_once`` rows of the batch. Changes the state and ``balances``, writes
+    the log from its beginning and returns its length.
     """
     counts, balances, n_logged = state[1], work[5], 0
     for i in range(0, batch.size, at_once):
@@ -395,7 +402,7 @@ def raise_balance(data, state, cells, draws, n_candidates, rule, enough, work, l
 
 @njit(cache=True)
 def overwrite(target, source):
-    """Copy an array; an assignment would compile the text of an error about shapes for seconds."""
+    """Copy an array. An assignment would take seconds to compile, for its error about shapes."""
     old, new = target.reshape(-1), source.reshape(-1)  # of contiguous arrays only
     for i in range(old.size):
         old[i] = new[i]
@@ -407,11 +414,11 @@ def breed(
 ):
     """Apply each pair (rows in the k-means step, swaps) to each labelling of an archive.
 
-    ``archive`` holds the arrays of the states, stacked; ``slots`` says which are used. All pairs
-    take the first of the same draws of a labelling: their rows stay in the cache. ``chance`` holds
-    rows, how many of them make a step, and draws. Moves are made in place and undone. Writes costs,
-    balances and log lengths (labellings, pairs) into ``outcome``, and the moves of each child into
-    ``log``.
+    ``archive`` holds the arrays of the states, stacked, and ``slots`` the used places in them.
+    ``chance`` holds random rows, the number of rows per k-means step, and draws. All pairs of a
+    labelling use the same draws, so that their rows stay in the cache. Moves are made in place and
+    undone. Writes costs, balances and log lengths, of shape (labellings, pairs), into ``outcome``,
+    and the moves of each child into ``log``.
     """
     all_labels, all_counts, all_sums = archive
     costs, balances, lengths = outcome
@@ -440,10 +447,10 @@ def breed(
 
 @njit(cache=True)
 def settle(data, cells, archive, parents, slots, log, lengths, parent_slots):
-    """Write children into slots of the archive: copy the parent if needed, then replay the log.
+    """Write children into slots of the archive: copy the parent if needed, then repeat the moves.
 
-    ``parents`` holds the (labelling, pair) of each child in ``log``. A child that takes the slot of
-    its own parent must come after the other children of that parent.
+    ``parents`` holds the (labelling, pair) of each child in ``log``. A child in the slot of its own
+    parent must come after that parent's other children, which need the parent.
     """
     all_labels, all_counts, all_sums = archive
     for i in range(slots.size):
@@ -460,9 +467,10 @@ def settle(data, cells, archive, parents, slots, log, lengths, parent_slots):
 
 @njit(cache=True)
 def thin(costs, balances, n_kept, kept):
-    """Clear ``kept`` for one point after another, always the one that costs least hypervolume.
+    """Drop one point after another, each time the one that adds least to the hypervolume.
 
-    The points are a front, both arrays ascending. Its two ends are never cleared.
+    Writes False into ``kept`` for dropped points. The points are a front, so both arrays ascend.
+    The two ends stay.
     """
     n = costs.size
     before, after = np.arange(n) - 1, np.arange(n) + 1

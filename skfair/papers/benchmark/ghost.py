@@ -6,22 +6,24 @@ direction at a point is the solution of (8),
 .. math:: \min_d \; g'd + \frac{\tau}{2} |d|^2 \quad \text{subject to} \quad
    G + J d \le \kappa, \; |d|_\infty \le \beta
 
-with estimates g, G and J from a batch. A solution is no linear function of its batch, so the mean
-over batches is biased. The estimator (9) corrects that level by level: batches of 2^(N+1) units
-with a random N, their two halves, and one unit.
+with estimates g, G and J from a batch. The solution is not linear in the batch, so its mean over
+batches is biased. The estimator (9) removes the bias: it solves (8) for a batch of 2^(N+1) units
+with a random N (the level), for the two halves of this batch, and for one unit.
 
 Points that the paper leaves open, and changes:
 
 - kappa is "a certain convex combination": (1 - mixing) times the largest violation plus mixing
-  times the smallest that can be reached within a box of half-width rho by the linear model. The
-  latter is not found by a linear programme but by a scan along one line, which can only make kappa
-  larger; (8) stays feasible. With the printed mixing, 0.5, a violated constraint is half repaired
-  and a satisfied one used up in full, so noise drives the iterates out. The default is 0.95.
+  times the smallest violation of the linear model within a box of half-width rho. The latter is
+  not found by a linear programme but by a scan along two lines. This can only make kappa larger,
+  so (8) stays feasible. With the printed mixing, 0.5, a step repairs half of a violation but may
+  use all the room of a satisfied constraint, so noise drives the iterates out of the feasible set.
+  The default is 0.95.
 - N is at most ``max_level``, since the expected number of rows is infinite for p0 < 1/2. The
   estimate is then the mean direction of batches of 2^(max_level + 1) units.
-- A unit is ``n_loss`` rows and ``n_per_cell`` per cell. Single rows, as printed, make a difference
-  of group means meaningless.
-- The whole batch needs no evaluation: its g, G and J are the means over its halves.
+- A unit is ``n_loss`` rows and ``n_per_cell`` rows per cell, where a cell is a group or a class
+  within a group. In the paper it is a single row, and then a difference of group means has no
+  meaning.
+- The whole batch is not evaluated, because its g, G and J are the means over its halves.
 
 alpha -> length of the step, alpha_hat -> its decrease, lam -> multipliers of (8).
 """
@@ -216,7 +218,7 @@ def _quadratic_model(problem: StochasticProblem, at: Evaluation) -> QuadraticMod
 
 
 def relaxation(model: QuadraticModel, rho: float, mixing: float) -> float:
-    """Return kappa: by how much the linear constraints are relaxed so that they can be met.
+    """Return kappa, by which the linear constraints are relaxed so that (8) is feasible.
 
     Parameters
     ----------
@@ -237,8 +239,9 @@ def relaxation(model: QuadraticModel, rho: float, mixing: float) -> float:
     worst = float(beyond.max(initial=0.0))
     if not worst:
         return 0.0
-    # Two ways down: the corner of the box that is best for one constraint, and the way to the
-    # nearest point where all hold (or the steepest one, if there is no such point).
+    # Two directions are scanned. One leads to the corner of the box where the violations, weighted
+    # by themselves, fall most. The other leads to the nearest point where all constraints hold, or
+    # along the steepest descent if there is no such point.
     steepest = jacobian.T @ beyond
     lam = _nearest_multipliers(jacobian, -values)
     way = steepest if lam is None else jacobian.T @ lam
@@ -257,8 +260,8 @@ def solve_quadratic(
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the quadratic problem (8), which must be feasible.
 
-    Without its box it is the search for the nearest point in a polyhedron. If the box turns out to
-    bind, which is rare, the dual function (whose minimiser over d is clipped) is maximised.
+    Without the box it is the search for the nearest point in a polyhedron. In the rare case that
+    this point is outside the box, the dual function is maximised, in which d is clipped to the box.
 
     Parameters
     ----------
@@ -280,7 +283,7 @@ def solve_quadratic(
     """
     gradient, values, jacobian = model
     with np.errstate(over="ignore", invalid="ignore"):
-        room = kappa - values + jacobian @ gradient / tau  # of the point -gradient / tau
+        room = kappa - values + jacobian @ gradient / tau  # slack at the point -gradient / tau
     if not np.isfinite(room).all():
         largest = max(float(np.abs(part).max(initial=0.0)) for part in (gradient, jacobian))
         raise ValueError(
@@ -310,18 +313,19 @@ def solve_quadratic(
 
 
 def _nearest_multipliers(jacobian: FloatArray, room: FloatArray) -> FloatArray | None:
-    """Return the multipliers of the point x nearest to 0 with jacobian @ x <= room, if any has it.
+    """Return the multipliers of the point x nearest to 0 with jacobian @ x <= room.
 
-    Rows of zeros are left out, as no x changes them. The dual is a nonnegative least-squares
-    problem with one more row than a triangular factor of the Jacobian (Lawson and Hanson's
-    least-distance programming); its residual is 0 if no point is.
+    The result is None if there is no such point. Rows of zeros are left out, because no x changes
+    them. The dual is a nonnegative least-squares problem with one more row than a triangular factor
+    of the Jacobian (Lawson and Hanson's least-distance programming). Its residual is 0 if no point
+    satisfies the constraints.
     """
     lam = np.zeros(room.size)
     lengths = np.sqrt((jacobian**2).sum(axis=1))
     rows = np.flatnonzero(lengths)
     if room[rows].min(initial=0.0) >= 0:
         return lam
-    scale = float((-room[rows] / lengths[rows]).max())  # no x is shorter
+    scale = float((-room[rows] / lengths[rows]).max())  # a lower bound of |x|
     factor: Any = np.linalg.qr(jacobian[rows].T, mode="r")
     matrix = np.vstack([-factor, -room[rows] / scale])
     target = np.zeros(matrix.shape[0])

@@ -3,11 +3,12 @@ r"""Stochastic gradient descent on a weighted sum of objective and violations.
 .. math:: F(\theta) + \text{weight} \sum_j \mathrm{dist}(c_j(\theta), [l_j, u_j])^q,
    \qquad q \in \{1, 2\}
 
-The regulariser that the paper on stochastic solvers compares with has this form. Nothing steers
-the weight, so how far the constraints are kept is for the user to find out by trial.
+The regulariser that the paper on stochastic solvers compares with has this form. The weight is
+fixed, so the user finds by trial how well a weight satisfies the constraints.
 
 Slopes of the penalty and gradients of the constraints come from two batches, as in equation (10) of
-the paper: in one batch the noise of both is the same, and its square would count as violation.
+the paper. In a single batch the noise of both would be the same, and its square would count as
+violation.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@ r"""Stochastic smoothed and linearised augmented Lagrangian (SSL-ALM).
 
 Algorithm 2 of the paper that compares stochastic solvers: the augmented Lagrangian of
 ``alm.py`` plus a smoothing term :math:`\frac{\mu}{2} |x - z|^2` whose anchor z
-follows the iterates x. As there, x holds the slack variables too, if there are any.
-The default differs from the paper as :class:`~skfair.solvers.ALM` does; ``SSLALM.paper()`` has
-the printed steps and values. Its batches differ from the printed ones: see ``ALM.paper``.
+follows the iterates x. As in ``alm.py``, x also holds the slack variables, if there are any.
+The default differs from the paper in the same way as :class:`~skfair.solvers.ALM`.
+``SSLALM.paper()`` has the printed steps and values. Its batches differ from the printed ones, as
+``ALM.paper`` explains.
 
 point -> x = (theta, slack variables), anchor -> z, mu -> weight of the term, beta -> step of z.
 """
@@ -81,8 +82,8 @@ class SSLALM(ALM):
         solver : SSLALM
             A solver with these parameters.
         """
-        # The defaults are the same numbers. They are written here, so that they stay those of the
-        # paper if a default changes.
+        # The defaults are the same numbers. They are repeated here, so that this method still
+        # returns the values of the paper if a default changes.
         return replace(super().paper(), mu=2.0, beta=0.5)
 
     def begin(
@@ -92,9 +93,9 @@ class SSLALM(ALM):
         return SSLALMState(**vars(state), anchor=state.point.copy())
 
     def _descend(self, state: Any, gradient: FloatArray) -> None:
-        """Descend by the gradient plus that of the smoothing term, ``mu (x - z)``.
+        """Make a step along the gradient plus ``mu (x - z)``, the gradient of the smoothing term.
 
-        The anchor moves towards the same x, before the step (line 10). ``ALM`` calls this in each
+        Before x moves, the anchor z moves towards it (line 10). ``ALM`` calls this method in each
         step of training.
         """
         away = state.point - state.anchor

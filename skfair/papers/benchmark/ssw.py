@@ -7,10 +7,10 @@ of the objective, and otherwise the gradient of this entry, each from a fresh ba
 Changed against the paper, which finds no values with which the method both satisfies the
 constraints and minimises:
 
-- The two rates are equal and fall like the root of the step. With the printed pair, 0.5 and 0.05,
-  the objective overruns the constraints.
-- The maximum of noisy estimates is above the maximum of their means, so the method sees violations
-  where there are none. A running mean of the estimates over the batches brings both closer.
+- The two rates are equal and fall like 1 / root of the number of steps. With the printed pair, 0.5
+  and 0.05, steps for the objective violate the constraints faster than the others repair them.
+- The maximum of noisy estimates is above the maximum of their means, so the method would see
+  violations that do not exist. A running mean of the estimates over the batches has less noise.
 - Iterates zigzag around the boundary, so their mean is returned, not a random one.
 
 eta_f, eta_c -> ``objective_rate``, ``constraint_rate``; k0 -> ``record_from``; tracked -> running
@@ -44,7 +44,7 @@ class SSwState(TrainingState):
     pulls: FloatArray
     pushes: float = 0.0  # sum of the rates of the steps along the objective
     chosen: FloatArray  # an iterate, drawn in proportion to the rates
-    chosen_from: float = 0.0  # sum of the rates of the iterates that it was drawn from
+    chosen_from: float = 0.0  # sum of the rates of the iterates from which ``chosen`` was drawn
 
 
 @documented

@@ -4,12 +4,12 @@ F. Tonin, A. Lambert, J. A. K. Suykens and V. Cevher, "Accelerating spectral clu
 fairness constraints".
 
 Fair spectral clustering looks for an orthonormal H of largest Tr(H'MH) with F'H = 0, where columns
-of F mark the members of a group minus its share. The exact solvers of the package do that by
-eigenvectors in the null space of F'. The rooms' algorithms do not.
+of F mark the members of a group minus its share. The exact solvers of the package compute
+eigenvectors in the null space of F'. The algorithms in this folder do not.
 
 - Algorithm 1, with the dual (14) and update (16): :class:`skfair.papers.DCADMM`: ADMM whose step in
-  H is the difference of convex functions. It is a reproduction that solves another problem, as it
-  says
+  H minimises a difference of convex functions. It is a reproduction, and it solves a different
+  problem, which its module explains
 - FFSC, table 4: :class:`skfair.papers.FFSC`: coordinate descent on labels, a reconstruction
   (Feng, Zhong and Pan, 2024)
 - UFSC, table 4: :class:`skfair.papers.UFSC`: graph, embedding and labels in turn, a

@@ -1,9 +1,9 @@
 """ADMM with a dual difference-of-convex step, Algorithm 1 of fair_spectral_dc: a reproduction.
 
 It is here to be studied, not to be used. It does not solve the problem of the other eigen-solvers:
-it maximises ``|M H|`` instead of ``Tr(H' M H)`` and asks for ``F'MH = 0`` instead of ``F'H = 0``,
-and where the groups dominate the spectrum its T = 10 iterations reach neither. ``constraint`` in
-the history is the distance from the true constraint, and the status says whether it is small.
+it maximises ``|M H|`` instead of ``Tr(H' M H)`` and requires ``F'MH = 0`` instead of ``F'H = 0``.
+If the groups dominate the spectrum, its T = 10 iterations satisfy neither. ``constraint`` in the
+history is the distance from the true constraint, and the status says whether it is small.
 
 Choices where the paper is silent. (1) V starts from N(0, 1) and is carried over from one ADMM
 iteration to the next. (2) M is ``D^-1/2 W D^-1/2`` plus 1.01 times the identity, "1 + omega" of
@@ -33,11 +33,13 @@ from skfair.solvers.parameters import Count, NonNegative, Positive
 
 Product = Callable[[FloatArray], FloatArray]
 
-# 1 + omega: what makes the weights of a graph positive definite (Remark 2.3).
+# The multiple of the identity that makes the weights of a graph positive definite: 1 + omega in
+# Remark 2.3.
 _GRAPH_SHIFT = 1.01
 # Proposition 3.2 needs alpha < 1.
 _LARGEST_ALPHA = 0.95
-# Below this ratio of lengths the Gram matrix has lost the digits of the shortest.
+# Below this ratio of the shortest to the longest length the Gram matrix, which holds their squares,
+# has lost the digits of the shortest, so a singular value decomposition is computed.
 _WELL_CONDITIONED = 1e-4
 
 
@@ -106,7 +108,8 @@ class DCADMM(EigenSolver):
             V = solved.x.reshape(shape)
             H = _polar(times(V))[0]  # second eq. (15)
             MH = times(H)
-            # P stays in the span of F, so that its part is zero up to rounding; kept as printed.
+            # P stays in the span of F, so ``project`` removes it and adding it changes nothing. It
+            # is written because the paper prints it.
             last, Y = Y, problem.project((MH + P / alpha).astype(problem.dtype)).astype(np.float64)
             P += alpha * (MH - Y)  # eq. (13)
             columns = {
@@ -120,7 +123,7 @@ class DCADMM(EigenSolver):
             alpha = self._next_alpha(alpha, columns["primal"], columns["dual"])
 
     def _next_alpha(self, alpha: float, primal: float, dual: float) -> float:
-        """Balance the two residuals, eq. (16)."""
+        """Return the next alpha, which balances the two residuals, eq. (16)."""
         if primal > self.mu * dual:
             return min(self.tau * alpha, _LARGEST_ALPHA)
         return alpha / self.tau if dual > self.mu * primal else alpha
@@ -132,7 +135,10 @@ def _shifted_product(problem: GroupCut, shift: float, columns: FloatArray) -> Fl
 
 
 def _pairs(H: FloatArray, MH: FloatArray, shift: float) -> Pairs:
-    """Rotate H to the eigenvectors of ``H' M H``."""
+    """Return H rotated to the eigenvectors of ``H' M H``, with the eigenvalues of M.
+
+    ``MH`` holds the product with M plus ``shift`` times the identity.
+    """
     values, rotation = np.linalg.eigh(H.T @ MH)
     return Pairs(values[::-1] - shift, H @ rotation[:, ::-1])
 

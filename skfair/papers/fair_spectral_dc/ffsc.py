@@ -1,9 +1,9 @@
 """FFSC, "fast fair spectral clustering" without eigenvectors: a reconstruction.
 
 Feng, Zhong and Pan (Symmetry 17, 2024) move rows between clusters, one at a time, and add a
-fairness term to the objective in place of a constraint. fair_spectral_dc does not print their
-objective. This is one that fits what it says of it. Over labels, with the indicator ``y_k`` of
-cluster k,
+fairness term to the objective in place of a constraint. The paper of this folder compares with
+their method but does not print their objective. The objective here agrees with its description.
+Over labels, with the indicator ``y_k`` of cluster k,
 
     minimise  sum over k of  (y_k' L y_k + weight |F' y_k|^2) / y_k' D y_k,
 
@@ -77,7 +77,10 @@ class FFSC(EigenSolver):
 
 
 def _indicators(problem: GroupCut, labels: IntArray, n_clusters: int) -> FloatArray:
-    """Return ``D^1/2`` times the membership of rows with edges, columns of length 1."""
+    """Return ``D^1/2`` times the membership of rows in clusters, with columns of length 1.
+
+    Rows without edges are 0.
+    """
     rows = np.flatnonzero(problem.scale > 0)
     H = np.zeros((problem.n_samples, n_clusters))
     H[rows, labels[rows]] = 1 / problem.scale[rows]
@@ -86,7 +89,10 @@ def _indicators(problem: GroupCut, labels: IntArray, n_clusters: int) -> FloatAr
 
 
 def _pairs(problem: GroupCut, H: FloatArray, labels: IntArray) -> Pairs:
-    """Return the share of each cluster's weights inside, the largest first, and its column."""
+    """Return labels as an embedding: a value and a column of H for each cluster.
+
+    The value is the share of the cluster's weights that lie inside it. The largest comes first.
+    """
     inside: FloatArray = (H * problem.multiply(H)).sum(axis=0)
     order = np.argsort(-inside, kind="stable")
     return Pairs(inside[order], H[:, order], labels=np.argsort(order)[labels])

@@ -10,10 +10,11 @@ in turn: w by an accelerated dual gradient method (FDPG), U by generalised power
 closest rotation, Q as the largest entry of each row. L is the Laplacian of W', F marks the members
 of each group minus the group's share.
 
-The authors learn from signals on the nodes. Where a graph is given there are none, so the terms
-with signals are dropped, and the distance of an edge is 1 minus its weight over the largest. Pairs
-without an edge stay without one, which keeps memory in proportion to the edges. The constants come
-from the authors' script. In place of their search along curves, U takes power steps.
+The authors learn from signals on the nodes. A given graph has no signals, so the terms with signals
+are dropped, and the distance of an edge is 1 minus its weight over the largest weight. Pairs
+without an edge stay without one, so that memory is proportional to the number of edges. The
+constants come from the authors' script. U is updated by power steps, not by their search along
+curves.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ _NO_WEIGHT = 1e-4
 _FDPG_TOL, _FDPG_STEPS = 1e-4, 1000
 # Power steps on U in a round.
 _POWER_STEPS = 10
-# What is added to the Laplacian before it is inverted, as a share of its largest degree; and the
-# share of pairs with an edge from which it is inverted as a dense matrix.
+# _SHIFT times the largest degree is added to the diagonal of the Laplacian, which is singular,
+# before it is inverted. If more than the share _DENSE of its entries is not zero, the matrix is
+# inverted as a dense one.
 _SHIFT, _DENSE = 1e-6, 0.1
 
 
@@ -143,7 +145,7 @@ class UFSC(EigenSolver):
         self, L: sparse.csr_array, F: FloatArray, U: FloatArray, target: FloatArray
     ) -> FloatArray:
         """Lower ``mu Tr(U' L U) - 2 gamma Tr(target' U)`` over orthonormal U with ``F'U = 0``."""
-        bound = 2 * L.diagonal().max()  # of the eigenvalues of L
+        bound = 2 * L.diagonal().max()  # an upper bound of the eigenvalues of L
         for _ in range(_POWER_STEPS):
             ahead = self.mu * (bound * U - L @ U) + self.gamma * target
             ahead -= F @ (F.T @ ahead)
@@ -153,7 +155,7 @@ class UFSC(EigenSolver):
 
 
 class _Edges:
-    """The edges of a graph, each once, and the group constraint on rows that have any."""
+    """The edges of a graph, each once, and the group constraint on the rows that have edges."""
 
     def __init__(self, problem: GroupCut) -> None:
         self.rows = np.flatnonzero(problem.scale > 0)
@@ -179,7 +181,7 @@ class _Edges:
     def squared_lengths(self, U: FloatArray) -> FloatArray:
         """Return the squared distance of the rows of U that each edge joins."""
         lengths = np.empty(self.first.size)
-        # All edges at once would need n_vectors times the memory of the graph.
+        # Blocks of edges save memory: all edges at once would need n_vectors times the graph's.
         for part in gen_batches(lengths.size, NUMBERS):
             lengths[part] = np.sum((U[self.first[part]] - U[self.second[part]]) ** 2, axis=1)
         return lengths
@@ -200,7 +202,7 @@ class _Edges:
 def _smallest(
     L: sparse.csr_array, F: FloatArray, n_vectors: int, rng: np.random.RandomState
 ) -> FloatArray:
-    """Return the eigenvectors of L with the least eigenvalues among columns with ``F'U = 0``."""
+    """Return the eigenvectors U of L with the smallest eigenvalues in the subspace ``F'U = 0``."""
     n = L.shape[0]
     shifted = L + _SHIFT * L.diagonal().max() * sparse.eye_array(n)
     solve: Callable[[FloatArray], FloatArray]
@@ -228,7 +230,10 @@ def _rotation(Q: FloatArray, U: FloatArray) -> FloatArray:
 
 
 def _pairs(problem: GroupCut, graph: _Edges, U: FloatArray, labels: IntArray) -> Pairs:
-    """Rotate U to the eigenvectors of ``U' M U``."""
+    """Return U rotated to the eigenvectors of ``U' M U``, with labels for all rows.
+
+    Rows without edges get the label 0.
+    """
     H = graph.embedded(U)
     values, rotation = np.linalg.eigh(H.T @ problem.multiply(H))
     whole = np.zeros(problem.n_samples, np.int64)

@@ -16,6 +16,7 @@ constraints are differences of convex functions, f_i = f_i^+ - f_i^-, problem (2
   (2017)
 - (114), (119), section G.3: :class:`skfair.papers.DCPenalty`, a baseline
 
-They are names of ``solver=`` of ``PartialParityClassifier``, run once as in the paper. The default
-solves smooth problems in rounds, until the measured disparity is within the limit.
+They are values of ``solver=`` of ``PartialParityClassifier``, and run once, as in the paper. The
+default of the package solves smooth problems in rounds, until the measured disparity is within the
+limit.
 """

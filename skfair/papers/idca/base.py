@@ -5,12 +5,13 @@ The paper's problem (27) has one-sided constraints, each a difference of convex 
 .. math:: \min f_0 \quad \text{subject to} \quad f_i = f_i^+ - f_i^- \le 0.
 
 With c = plus - minus the two sides of l <= c <= u are c - u = (plus - u) - minus and l - c = (minus
-+ l) - plus. Sides with infinite bounds are left out. :class:`Linearised` offers the convex g_i >=
-f_i of (31), which touch the f_i at one point. Algorithms 2 and 3 make the same step,
-:func:`switching_step`, on the g_i or on the f_i themselves.
++ l) - plus. So an upper bound has "plus" as its convex part and a lower bound has "minus". Sides
+with infinite bounds are left out. :class:`Linearised` has the convex functions g_i >= f_i of (31),
+which touch the f_i at one point. Algorithm 2 (``idca.py``) makes :func:`switching_step` on the g_i,
+and Algorithm 3 (``dc_ssg.py``) makes it on the f_i themselves.
 
 f_i -> functions of (27), g_i -> convex functions of (31), w -> centre of the linearisation, v ->
-where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 0 of the rows.
+point of evaluation, eps -> tolerance on the constraints, lam -> lambda >= 0 of the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from skfair.solvers.base import IterativeSolver, check_needs
 
 
 class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
-    """Base of the algorithms of the paper, which are run as there: once, from constant scores."""
+    """Base of the algorithms of the paper. As in the paper, they run once from constant scores."""
 
     default_tol: ClassVar[float] = 0.0
     needs: ClassVar[tuple[Any, ...]] = ("parts",)
@@ -44,7 +45,7 @@ class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
 
     @property
     def default_max_iter(self) -> int:  # type: ignore[override]
-        """Number of convex problems, or else of steps, where ``solve`` is not told otherwise."""
+        """Default of ``max_iter``: ``n_outer`` convex problems, or 10,000 steps without them."""
         return getattr(self, "n_outer", 10_000)
 
     def fit_within(
@@ -70,7 +71,7 @@ class DCSolver(IntervalSolver, IterativeSolver[DCProblem]):
         return promise
 
 
-# Rows from 0 on are one-sided constraints. This number stands for the objective.
+# Numbers of rows from 0 on are one-sided constraints. This number is the objective.
 OBJECTIVE = -1
 
 # The convex parts of a problem at a point, plus and minus.
@@ -79,12 +80,12 @@ Parts = tuple[PartialEvaluation, PartialEvaluation]
 
 @dataclass(eq=False)
 class Point:
-    """Objective and one-sided constraints of convex functions somewhere."""
+    """Values of the objective and of the one-sided constraints at a point."""
 
     theta: FloatArray
     objective: float
-    constraints: FloatArray  # (n,), kept where <= 0
-    parts: Parts  # what gradients are made of
+    constraints: FloatArray  # (n,), satisfied if <= 0
+    parts: Parts  # the convex parts at this point, for gradients
 
     @property
     def excess(self) -> float:
@@ -97,8 +98,9 @@ class Linearised:
 
     .. math:: g_i(v) = f_i^+(v) - f_i^-(w) - s_i^T (v - w) + \tfrac{\mu}{2} |v - w|^2
 
-    The last term is what is left of mu/2 |.|^2 in both parts, which Assumption 6.3A asks for. At w
-    the values, ``center``, are those of the problem.
+    Assumption 6.3A asks for strongly convex parts, so mu/2 |.|^2 is added to both. The last term
+    is what remains of it after the tangent is taken. At w, the point ``center``, the g_i equal the
+    f_i.
 
     Notes
     -----
@@ -117,7 +119,7 @@ class Linearised:
         self.n = self._rows.n
         plus, minus = parts
         value, slope = problem.objective_minus(plus)
-        # Values and gradients of the f_i^- at w, the objective first.
+        # Values and gradients at w of the minus parts f_i^-, with the objective first.
         self._values = np.append(value, self._rows.sides(minus.constraints, plus.constraints))
         slopes = (self._row_slope(row, minus, plus) for row in range(self.n))
         self._slopes = np.stack([slope, *slopes])
@@ -125,11 +127,11 @@ class Linearised:
         self.center = self._point(parts)
 
     def evaluate(self, theta: FloatArray) -> Point:
-        """Return the values at theta: one pass through the model."""
+        """Return the values at theta, by one pass through the model."""
         return self._point(self._problem.parts(theta))
 
     def gradient(self, at: Point, row: int) -> FloatArray:
-        """Return a subgradient of a constraint or of the objective: one pull-back."""
+        """Return a subgradient of a constraint or of the objective, by one backward pass."""
         plus, minus = at.parts
         of_plus = plus.gradient() if row == OBJECTIVE else self._row_slope(row, plus, minus)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
@@ -146,31 +148,36 @@ class Linearised:
     def _row_slope(
         self, row: int, of_upper: PartialEvaluation, of_lower: PartialEvaluation
     ) -> FloatArray:
-        """Return the gradient of one row, of what its side has: one pull-back."""
-        # Its only entry that is not 0 is 1 for an upper bound, and -1 for a lower one.
+        """Return the gradient of one row of G, by one backward pass.
+
+        A row of an upper bound takes its part from ``of_upper``, a row of a lower bound from
+        ``of_lower``.
+        """
+        # The unit has one entry that is not 0: 1 for an upper bound, and -1 for a lower one.
         unit = self._rows.unit(row)
         return (of_upper if unit.sum() > 0 else of_lower).gradient(np.abs(unit), objective=0.0)
 
 
 class StepLengths:
-    """How far steps went along each subgradient, which tells the multipliers.
+    """Total length of the steps along each subgradient, from which multipliers are estimated.
 
-    Steps add up to -(T_0 g_0 + sum T_i g_i), T_i the total of the lengths along g_i. Where they
-    lead nowhere any more, the T_i / T_0 are multipliers: of subgradients averaged over the steps.
+    The steps add up to -(T_0 g_0 + sum T_i g_i), where T_i is the total length along g_i. If the
+    iterate no longer moves, this sum is 0, so the T_i / T_0 are multipliers for the subgradients
+    averaged over the steps.
     """
 
     def __init__(self, n: int) -> None:
         self.of_objective, self.of_rows = 0.0, np.zeros(n)
 
     def add(self, row: int, length: float) -> None:
-        """Count one step."""
+        """Add the length of one step."""
         if row == OBJECTIVE:
             self.of_objective += length
         else:
             self.of_rows[row] += length
 
     def multipliers(self, problem: Problem) -> FloatArray:
-        """Return the estimate, signed; zeros if no step served the objective."""
+        """Return the signed multipliers; zeros if no step was for the objective."""
         if not self.of_objective:
             return np.zeros(problem.n_constraints)
         return OneSided(problem).signed(self.of_rows / self.of_objective)
@@ -181,12 +188,11 @@ def switching_step(
     gradient: Callable[[int], FloatArray],  # a subgradient of a row, or of ``OBJECTIVE``
     eps: float,
 ) -> tuple[int, float, FloatArray] | None:
-    """Return the row that a step of Algorithms 2 and 3 serves, its length, and the subgradient.
+    """Return (row, factor, subgradient) of a step of Algorithms 2 and 3.
 
-    If all constraints are at most ``eps``, the step has the length eps / |gradient| and goes
-    against the objective. Otherwise it goes against the worst constraint, to where its tangent
-    is 0. The number returned multiplies the subgradient. If the subgradient is zero, the result is
-    None.
+    The step is minus factor times subgradient. If all constraints are at most ``eps``, it lowers
+    the objective and has the length eps / |gradient|. Otherwise it lowers the worst constraint, as
+    far as its tangent becomes 0. The result is None if the subgradient is zero.
     """
     row, aim = OBJECTIVE, eps
     excess = float(constraints.max(initial=-np.inf))

@@ -4,9 +4,9 @@ A baseline of partial_fairness_idca, section G.3,
 
 .. math:: \min_\theta F(\theta) + \rho \max_j (c_j(\theta) - u_j, \; l_j - c_j(\theta))_+
 
-With tolerance 0 the violations are the distances of (114) from the percentiles p, in ranks, with
-:math:`\rho = 2 \lambda / (\beta - \alpha)`. In (119), which compares pairs of shares in place of
-shares and their centre, :math:`\rho = 2 \lambda`.
+Here l = u (the tolerance is 0), so every distance from parity counts. In (114) the violations are
+distances from the percentiles p, in ranks, and :math:`\rho = 2 \lambda / (\beta - \alpha)`. In
+(119) they are differences of two shares, and :math:`\rho = 2 \lambda`.
 
 lambda -> lam, eta -> length of a step.
 """
@@ -75,14 +75,14 @@ class DCPenalty(DCSolver):
     output: Literal["last", "best"] = "last"
 
     def _asked(self, promise: Promise) -> Promise:
-        # It pays for any distance from parity, whatever the limit is.
+        # The penalty counts any distance from parity, so the user's limit is replaced by 0.
         limit: Any = 0.0
         if isinstance(promise.limit, Mapping):
             limit = {name: None if own is None else 0.0 for name, own in promise.limit.items()}
         return replace(promise, limit=limit)
 
     def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
-        # Ends where the subgradient is at most ``tol`` long.
+        # The run ends if the length of the subgradient is at most ``tol``.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = best = problem.evaluate(run.start)
         lowest, lengths = np.inf, StepLengths(rows.n)
@@ -115,7 +115,7 @@ class DCPenalty(DCSolver):
 
 
 def _unit(moment: RankedMoment) -> float:
-    """Return what a penalty of weight 1 on the disparity amounts to for the worst row."""
+    """Return the factor from the violation of a row to the disparity."""
     shortest = float(moment.intervals.lengths.min())
     if isinstance(moment, StatisticalParityMoment):
         # A row is a distance in ranks from the middle, the disparity a difference in shares.

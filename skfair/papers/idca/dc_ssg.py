@@ -1,13 +1,14 @@
 r"""Switching subgradients on the DC problem itself: Algorithm 3 of partial_fairness_idca.
 
-A heuristic that the paper compares IDCA with: the step of Algorithm 2 on the functions as they are.
-Where the largest constraint f is at most eps_t, the step is eps_t / |grad f_0|^2 against the
-objective, otherwise f / |grad f|^2 against that constraint.
+This is a heuristic that the paper compares with IDCA: it makes the step of Algorithm 2 on the
+functions themselves. If the largest constraint f is at most eps_t, the step is -eps_t / |grad
+f_0|^2 times the gradient of the objective, otherwise -f / |grad f|^2 times the gradient of that
+constraint.
 
-Changed: the paper returns the best iterate within its own eps_t, which for diminishing tolerances
-may be an early one that violates by much. Here it must be within the last tolerance. For static
-tolerances this is the same. Without such an iterate the paper returns nothing; here the one of
-least violation.
+Changed: the paper returns the best iterate within its own eps_t. If the tolerances diminish, this
+may be an early iterate with a large violation. Here it must be within the last tolerance. For
+static tolerances this is the same. If there is no such iterate, the paper returns nothing, and this
+class returns the iterate of least violation.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class DCSSG(DCSolver):
     form: Literal["pairs", "centers"] = "pairs"
 
     def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
-        # There is no test of optimality: a run ends early only where a subgradient vanishes.
-        # The best iterate within the last tolerance is returned.
+        # There is no test of optimality. A run ends early only if a subgradient is 0. The best
+        # iterate within the last tolerance is returned.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at, lengths = problem.evaluate(run.start), StepLengths(rows.n)
         best = Best(self._tolerance(run.max_iter - 1))
@@ -90,7 +91,7 @@ class DCSSG(DCSolver):
         for n_iter in count():
             G = rows.values(at)
             excess = float(G.max(initial=-np.inf))
-            best.offer(at, max(excess, 0.0))  # nan stays nan
+            best.offer(at, max(excess, 0.0))  # in this order, NaN stays NaN
             eps, status = self._tolerance(n_iter), cast(Status | None, None)
             step = switching_step(G, gradient, eps) if n_iter < run.max_iter else None
             if step is None and n_iter < run.max_iter:

@@ -1,12 +1,13 @@
 r"""IDCA: Algorithm 1 of partial_fairness_idca, with Algorithm 2 for its convex problems.
 
 Objective and constraints are differences of convex functions, f_i = f_i^+ - f_i^-. At an iterate w
-the f_i^- are replaced by their tangents. The g_i >= f_i that come out are convex, (31). A fixed
-number of switching subgradient steps on them gives the next w: each step lowers the objective g_0
-if the largest constraint is at most eps, and that constraint otherwise.
+the f_i^- are replaced by their tangents. The resulting functions g_i >= f_i are convex, (31). A
+fixed number of switching subgradient steps on the g_i gives the next w. Each step lowers the
+objective g_0 if the largest constraint is at most eps, and otherwise it lowers that constraint.
 
-The paper leaves open what to do where no step was within eps, which cannot happen from a feasible
-start. The point of least violation is taken then, which repairs starts that are not far off.
+The paper does not say what to do if no step was within eps, which cannot happen from a feasible
+start. Here w is then the point of least violation, so the method works from starts that violate the
+constraints a little.
 
 Constraints on rates are solved as (21), (50) and (56) print them, with the convex parts of Example
 D.5 and eps in ranks. The reformulation with a centre, ``form="centers"``, cancels terms in these
@@ -93,7 +94,8 @@ class IDCA(DCSolver):
     form: Literal["pairs", "centers"] = "pairs"
 
     def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
-        # Yields the solutions of the convex problems; ends where one moves by at most ``tol``.
+        # Each yield is the solution of a convex problem. The run ends if w moves by at most
+        # ``tol``.
         convex = Linearised(problem, problem.parts(run.start), self.mu)
         lengths, moved = StepLengths(convex.n), np.inf
         for n_iter in count():
@@ -106,7 +108,7 @@ class IDCA(DCSolver):
             convex = Linearised(problem, point.parts, self.mu)
 
     def _minimise(self, convex: Linearised) -> tuple[Point, StepLengths]:
-        """Run Algorithm 2; where the last step leads is a candidate too."""
+        """Run Algorithm 2. The point after the last step is a candidate, too."""
         lengths = StepLengths(convex.n)
 
         def points() -> Iterator[Point]:
@@ -121,6 +123,6 @@ class IDCA(DCSolver):
                 at = convex.evaluate(at.theta - length * against)
                 yield at
 
-        # The lowest within the tolerance, or the one of least violation.
+        # The point of lowest objective within the tolerance, or the one of least violation.
         best = min(points(), key=lambda at: (max(at.excess - self.eps, 0.0), at.objective))
         return best, lengths

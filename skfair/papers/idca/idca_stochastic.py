@@ -7,20 +7,21 @@ primal-dual method of Yu, Neely and Wei (2017). Each step draws a batch and is
    w_{t+1} &= w_t - \frac{1}{2 \alpha} \Big( V \nabla g_0(w_t) + \sum_i Q_i \nabla g_i(w_t) \Big) \\
    Q_i &\leftarrow \max(Q_i + g_i(w_t) + \nabla g_i(w_t)^T (w_{t+1} - w_t), \; 0)
 
-with g_i the convex functions of (31), whose plus parts are means over the batch, and Q = 0 at
-first. The mean of w_1 ... w_T is the next centre of Algorithm 1. V is sqrt(T) and alpha is T unless
-said otherwise, as in the theory of that method.
+with the convex functions g_i of (31), whose plus parts are means over the batch, and Q = 0 at
+first. The mean of w_1 ... w_T is the next centre of Algorithm 1. V is sqrt(T) and alpha is T by
+default, as in the theory of that method.
 
-The paper does not say how a batch is drawn: here equally many rows of each group, so that the mean
-of each group is estimated without bias. Both parts of f_i are taken on the same batch. They are
-long sums that nearly cancel, so a tangent from other rows would leave their noise.
+The paper does not say how a batch is drawn. Here it has equally many rows of each group, so that
+the mean of each group is estimated without bias. Both parts of f_i are computed on the same batch.
+They are long sums that nearly cancel, so with a tangent from other rows their noise would remain.
 
 The tangents belong to the minus parts as functions of the scores. With linear scores this makes no
-difference. With networks, where neither part is convex in w, these tangents need one pull-back per
-step however many constraints there are.
+difference. With networks neither part is convex in w, and these tangents need one backward pass per
+step for any number of constraints.
 
-Changed: Q goes on from one convex problem to the next, for the multipliers of both are close, and
-what is returned is the best centre of the second half, on all rows, since single ones are noisy.
+Changed: Q is kept from one convex problem to the next, because the multipliers of both are close.
+The result is the best centre of the second half of the run, measured on all rows, because single
+centres are noisy.
 
 w -> iterate; center -> of the tangents; V -> objective_weight; alpha -> damping; Q -> queues.
 """
@@ -118,7 +119,7 @@ class IDCAStochastic(DCSolver):
         return V or math.sqrt(self.n_inner), alpha or float(self.n_inner)
 
     def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
-        # Yields the centres; there is no test of optimality.
+        # Each yield is a centre. There is no test of optimality.
         rows, strata = OneSided(problem), strata_of(problem)
         draw = CellSampler(strata, np.ones(strata.size), int(strata.max()) + 1)
         w, nu = run.start, np.zeros(problem.n_constraints)
@@ -168,7 +169,7 @@ class _ConvexBatch:
         self._at, self._at_center = problem.parts(w), problem.parts(center)
 
     def gradient(self, V: float, queues: FloatArray) -> FloatArray:
-        """Return V grad g_0 + sum of Q_i grad g_i: one pull-back."""
+        """Return V grad g_0 + sum of Q_i grad g_i, by one backward pass."""
         (plus, minus), (plus_tangent, minus_tangent) = self._at, self._at_center
         of_uppers, of_lowers = self._rows.both(queues)
         slopes, of_aux = V * plus.objective_slopes, np.zeros(self._problem.n_aux)
@@ -185,9 +186,10 @@ class _ConvexBatch:
         return np.concatenate([of_model, of_aux]) + pull
 
     def predicted(self, w: FloatArray) -> FloatArray:
-        """Return g_i + grad g_i' (w - the point) for the next iterate w: what Q grows by.
+        """Return g_i + grad g_i' (next - w) for the next iterate, the amount by which Q grows.
 
-        The change of the scores is that of a pass through the model at w, not its linearisation.
+        ``w`` is the next iterate. The scores change by a pass through the model, not by its
+        linearisation.
         """
         plus, step = self._at[0], w - self._at[0].theta
         change = self._problem.scores(w) - plus.scores
@@ -212,17 +214,18 @@ def standing_in(
 ) -> tuple[IntArray, FloatArray]:
     """Draw about ``n_rows`` rows, at least one of each cell; return them and their factors.
 
-    A factor is how many rows of its cell a drawn row stands for. Sums of rows times factors are
-    unbiased estimates of sums over all rows.
+    A cell is a code of :func:`strata_of`. The factor of a drawn row is the number of rows in its
+    cell divided by the number drawn from it. Sums of rows times factors are unbiased estimates of
+    sums over all rows.
     """
     n_each = max(1, n_rows // draw.sizes.size)
     return draw(rng, n_each), np.repeat(draw.sizes / n_each, n_each)
 
 
 def strata_of(problem: DCProblem) -> IntArray:
-    """Return the crossed groups of all constraints; a batch has rows of each."""
+    """Return a code for each row: the combination of its groups in all constraints."""
     codes = [np.zeros(problem.model.n_samples, np.int64), *(m.codes for m in problem.moments)]
-    # numpy 2.0.0 gives them two dimensions.
+    # numpy 2.0.0 returns the inverse with two dimensions.
     return np.asarray(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
 
 

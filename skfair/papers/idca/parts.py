@@ -1,12 +1,13 @@
 r"""The DC program (27) of partial_fairness_idca: functions and their convex parts, f = f+ - f-.
 
-*Steps.* Every step is S-shaped: convex below 0 and concave above. So one split serves all of them,
+*Steps.* Every smoothed step is convex below 0 and concave above. So one split holds for all of
+them,
 
 .. math:: \sigma = \sigma^+ - \sigma^-, \quad
    \sigma^+(x) = \sigma(x) \text{ for } x \le 0, \; \sigma(0) + \sigma'(0) x \text{ for } x > 0
 
-with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca.
-For the sigmoid they are tighter than the quadratic split of its Example D.4.
+and both parts are convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca.
+For the sigmoid they are tighter than the quadratic split of Example D.4 there.
 
 *Rates.* With the parts of the step, F = F+ - F-, and an interval [a, b],
 
@@ -26,19 +27,20 @@ interval, m = b - a, and u_i its full mass, 0 <= a <= b <= u. With the split of 
 
 .. math:: c^+ &= \sum_{ij} (a_i a_j + b_i (u_j - a_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
           - \tfrac12 \\
-          c^- &= \sum_{ij} (a_i b_j + b_i (u_j - b_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
+            c^- &= \sum_{ij} (a_i b_j + b_i (u_j - b_j)) \sigma_{ij} + u_i u_j \sigma^-_{ij}
 
 are convex and differ by the sum over pairs of :mod:`skfair.partial_parity.group_auc`. This is
-Example D.7 with two changes: its terms that are the same on both sides are gone, and the step's own
-sigma- stands for its quadratic (also for steps with corners). Why convex: the masses of the best
-ranks maximise the sum, over all masses between 0 and u of that total (the step rises, and what l
-loses by a row falls with its score). For each choice of masses the coefficient C of sigma lies
-between 0 and u_i u_j, and C sigma + u u sigma- is C sigma+ + (u u - C) sigma-.
+Example D.7 with two changes: terms that are the same in both parts are left out, and sigma- of the
+step replaces the quadratic (also for steps with corners). They are convex for this reason. The
+masses of the best ranks maximise the sum over all choices of masses between 0 and u with the same
+total, because the step rises. So the part is a maximum of functions, one for each choice. In each
+of them the coefficient C of sigma lies between 0 and u_i u_j, and C sigma + u_i u_j sigma- equals
+C sigma+ + (u_i u_j - C) sigma-, which is convex.
 
 *Losses of pairs.* A loss that falls with z_i - z_j rises with z_j, so its sums over the best ranks
-are maxima of convex functions: they are the convex parts of Example D.2. The quadratic loss rises
-again beyond 1; there the example fails, the sum over the *other* rows is the maximum, and the two
-halves of the loss are split each in its own way.
+are maxima of convex functions, which are the convex parts of Example D.2. The quadratic loss rises
+again beyond 1. There the example fails, because the sum over the *other* rows is the maximum, so
+the falling and the rising half of the loss are split separately.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ from skfair.partial_parity.surrogates import Surrogate
 
 Part = Literal["plus", "minus"]
 PARTS: tuple[Part, ...] = ("plus", "minus")
-# Values of all cells, and their slopes by the rate of each step.
+# Values of all cells (a cell is a group, or a class within a group), and their slopes by the rates.
 OfCells = tuple[FloatArray, tuple[FloatArray, ...]]
 
 
@@ -85,21 +87,24 @@ class ConvexStep(Surrogate):
 
     @property
     def codes(self) -> tuple[int, float, float, int]:
-        """The arguments of kernels. The last number is 1 for plus and 2 for minus."""
+        """The numbers by which kernels know the step. The last one is 1 for plus, 2 for minus."""
         kind, width, rounding, _ = super().codes
         return kind, width, rounding, 1 if self.part == "plus" else 2
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
         from skfair.partial_parity._kernels import soft_steps
 
-        if self.kind == "ramp" and not self.rounding:  # straight on both sides of a corner
+        if self.kind == "ramp" and not self.rounding:  # such a part is two lines with a corner
             how = 0.5 / float(self.width), 0.5 if self.part == "plus" else -0.5, np.inf, False
             return soft_steps.plain_rates, soft_steps.plain_slopes, how
         return soft_steps.soft_rates, soft_steps.soft_slopes, self.codes
 
 
 class MomentPart:
-    """Makes a moment the convex part of its functions; what it knows of the rows is shared."""
+    """A mixin with which a moment computes a convex part of its functions.
+
+    :meth:`of` makes such a moment from a plain one, and shares the plain one's arrays.
+    """
 
     part: Part
 
@@ -139,7 +144,10 @@ class RatePart(MomentPart, RateMoment):
         return total, self.slopes_of_centres(multipliers)
 
     def _larger(self, plus: FloatArray, minus: FloatArray, end: int) -> OfCells:
-        """Return max(F+, a + F-), a the lower or upper ends; as printed, F+ is added to it."""
+        """Return max(F+, a + F-) for the lower or upper ends a, and its slopes.
+
+        In the printed form, "pairs", F+ is added.
+        """
         value, by_plus, n_pieces = np.zeros((3, self.n_cells))
         for cell, g in enumerate(self.groups):
             ends = self.intervals.bounds[g][:, end]
@@ -171,7 +179,7 @@ class GroupAUCPart(MomentPart, GroupAUCMoment):
 
 
 class QuadraticPart(MomentPart, QuadraticMoment):
-    """The second part of functions that are convex: 0."""
+    """The minus part of functions that are convex already, which is 0."""
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
         return Values(np.zeros(self.n_constraints), scores.size)
@@ -221,7 +229,7 @@ class ObjectivePart:
             low, high, full = negatives.masses(whole.intervals)
             masses = (high, full - low) if self.part == "plus" else (low, full - high)
             return whole.total(positives, negatives, *masses)
-        if not isinstance(whole, Prepared):  # it is convex
+        if not isinstance(whole, Prepared):  # then it is convex, and its minus part is 0
             return whole.evaluate(scores) if self.part == "plus" else (0.0, np.zeros(scores.size))
         minus, by_minus = whole.of_user.minus(scores, whole.targets, whole.weights)
         if self.part == "minus":
@@ -241,7 +249,7 @@ class DCProblem(PartialParityProblem):
     def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
         """Evaluate the convex parts, plus and minus, in one pass through the model.
 
-        The second says nothing of the objective: ask :meth:`objective_minus`.
+        The objective of the minus part is not valid. :meth:`objective_minus` computes it.
         """
         plus, minus = self._part("plus"), self._part("minus")
         at = plus.evaluate(theta)
@@ -250,7 +258,7 @@ class DCProblem(PartialParityProblem):
         return at, replace(at, problem=minus, constraints=constraints, of_moments=of_moments)
 
     def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
-        """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
+        """Return value and gradient of the objective's minus part, by a backward pass if not 0."""
         value, slopes = ObjectivePart(self.objective, "minus").evaluate(at.scores)
         gradient = np.zeros(self.n_parameters)
         if slopes.any():
@@ -258,11 +266,11 @@ class DCProblem(PartialParityProblem):
         return value, gradient
 
     def scores(self, theta: FloatArray) -> FloatArray:
-        """Return the scores of the rows: one pass through the model."""
+        """Return the scores of the rows, by one pass through the model."""
         return self.model.forward(self.model_part(theta), self._rows)[0]
 
     def _part(self, part: Part) -> PartialParityProblem:
-        """Return the problem that has convex parts of all functions as its own."""
+        """Return the problem in which every function is replaced by its convex part."""
         other = copy(self)
         other.objective = cast(Any, ObjectivePart(self.objective, part))
         other.moments = [part_of_moment(moment, part) for moment in self.moments]

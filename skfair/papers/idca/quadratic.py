@@ -26,14 +26,17 @@ from skfair.constraints.base import CONSTRAINTS
 from skfair.partial_parity.ranked_moment import IntervalRows, RankedMoment, Values, WithinIntervals
 from skfair.partial_parity.surrogates import Surrogate
 
-# A cell: whether it is of the second of two groups, and its class (0 without classes).
+# (0 for the first of two groups or 1 for the second, class of the cell or 0 without classes).
 Cell = tuple[int, int]
 
 
 class QuadraticMoment(RankedMoment):
-    """Sums of comparisons of two cells, a row for each order of two groups."""
+    """Base of the constraints of this file: a row for each ordered pair of groups.
 
-    compared: ClassVar[tuple[tuple[Cell, Cell], ...]]  # the cells above, and those below them
+    A subclass lists in ``compared`` which cells of the two groups are compared and added up.
+    """
+
+    compared: ClassVar[tuple[tuple[Cell, Cell], ...]]  # pairs (cell above, cell below)
 
     def __init__(
         self, rows: IntervalRows, surrogate: Surrogate, classes: tuple[int, ...] = ()
@@ -49,12 +52,12 @@ class QuadraticMoment(RankedMoment):
         self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in pairs)
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return upper bounds only."""
+        """Return infinite lower bounds, and the tolerance as upper bounds."""
         m = self.n_constraints
         return np.full(m, -np.inf), np.full(m, float(tolerance))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
-        """Return the sums, O(n)."""
+        """Return the sums of comparisons, in O(n)."""
         mean = np.bincount(self._cells, self._shares * scores, self._n_cells)
         offset = scores - mean[self._cells]
         variance = np.bincount(self._cells, self._shares * offset**2, self._n_cells)
@@ -64,7 +67,7 @@ class QuadraticMoment(RankedMoment):
         return Values(values, (offset, gap))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes by the scores, O(n)."""
+        """Return the derivatives of the weighted sums by the scores, in O(n)."""
         offset, gap = at.tape
         of_gap = multipliers[:, None] * (1 + gap)
         of_mean, of_variance = np.zeros((2, self._n_cells))

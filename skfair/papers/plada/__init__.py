@@ -3,10 +3,11 @@
 "A modified proximal-perturbed Lagrangian for non-convex non-smooth representatives of fairness
 constraints", anonymous authors, under review.
 
-A loss F under one-sided constraints G(theta) <= 0 on smooth rates. Slacks u in [0, u_max] turn them
-into G(theta) + u = z, and the perturbation z is asked to vanish by a proximal term.
+The problem is to minimise a loss F under one-sided constraints G(theta) <= 0 on smooth rates.
+Slacks u in [0, u_max] turn the constraints into G(theta) + u = z, and a proximal term drives the
+perturbation z to 0.
 
-- the Lagrangian, (7): :mod:`~skfair.papers.plada.plada`, with z and its price eliminated
+- the Lagrangian, (7): :mod:`~skfair.papers.plada.plada`, with z and its multiplier eliminated
 - Algorithm 1, (9) to (12): :class:`skfair.papers.Plada`
 - the same on batches, appendix D.3, figure 7: :class:`skfair.papers.PladaStochastic`
 - SSG: :class:`skfair.papers.SSG`: switching subgradients

@@ -5,14 +5,15 @@ F and G are not convex, but become so with a quadratic around a centre :math:`\b
 .. math:: \min_\theta F(\theta) + q(\theta) \quad \text{subject to} \quad
    G(\theta) + q(\theta) \le 0, \qquad q(\theta) = \frac{\gamma}{2} |\theta - \bar\theta|^2
 
-Each such problem gets ``n_inner`` primal-dual steps, whose prices see the constraints extrapolated,
+Each such problem gets ``n_inner`` primal-dual steps. The multipliers lambda follow s, the
+constraints extrapolated from the last two iterates:
 
 .. math::
    s &= (1 + \vartheta) \, (G + q)(\theta_k) - \vartheta \, (G + q)(\theta_{k-1}) \\
    \lambda &\leftarrow [\lambda + \sigma s]_+ \\
    \theta &\leftarrow \theta - \eta \, (\nabla F + \nabla q + \lambda' (\nabla G + \nabla q))
 
-and the centre moves to where they ended. At a fixed point the quadratics vanish and the KKT
+Then the centre moves to the last iterate. At a fixed point the quadratics vanish and the KKT
 conditions of the problem remain.
 
 Differences from the paper:
@@ -23,11 +24,12 @@ Differences from the paper:
   with the largest M_G seen so far; eta is at most 1 / (L_F + gamma + sigma M_G^2) and is halved
   where the Lagrangian does not fall as a gradient step must, since the paper's bound on lambda
   times the curvature of G is not known beforehand.
-- Prices are kept from one centre to the next. The last iterate of each problem is used. The theorem
+- The multipliers are kept from one centre to the next. The last iterate of each problem is used.
+  The theorem
   is about averages.
-- theta has no box, so nothing is projected. The start need not keep the constraints.
+- theta has no box, so nothing is projected. The start may violate the constraints.
 
-lam -> lambda, prices; gamma -> weight of q; eta, sigma ->
+lam -> lambda, multipliers; gamma -> weight of q; eta, sigma ->
 steps of theta and lam; extrapolation -> vartheta; L_F -> largest curvature of F; M_G -> norm of
 the Jacobian of G, called steepness below.
 """
@@ -47,8 +49,9 @@ from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step, res
 from skfair.solvers.parameters import Count, NonNegative, Positive
 from skfair.utils.rounding import ROUNDING
 
-# Steps shorter than this, in units of max(1, |theta|), say nothing of M_G: values of G are rounded
-# in the 16th digit, so over a step of 1e-8 the slope is known to 1e-8. At 1e-16 it is noise.
+# Steps shorter than this, in units of max(1, |theta|), are not used to estimate M_G. Values of G
+# are rounded in the 16th digit, so the slope over a step of 1e-8 has an error of 1e-8. Over a step
+# of 1e-16 it would be noise.
 _SHORTEST = 1e-8
 
 
@@ -125,7 +128,7 @@ class IPPConEx(IterativeSolver[Problem]):
         center, previous = at.theta, constraints.values(at)
 
         def quadratic(point: Evaluation) -> float:
-            """Return q."""
+            """Return q, the quadratic around the centre."""
             away = point.theta - center
             return 0.5 * gamma * float(away @ away)
 
@@ -133,7 +136,7 @@ class IPPConEx(IterativeSolver[Problem]):
             return Answer(at, constraints.signed(lam))
 
         def lagrangian(point: Evaluation) -> float:
-            """Return the Lagrangian of the problem around the centre, for the prices of now."""
+            """Return the Lagrangian of the problem around the centre at the current multipliers."""
             extended = constraints.values(point) + quadratic(point)
             return float(point.objective + quadratic(point) + lam @ extended)
 

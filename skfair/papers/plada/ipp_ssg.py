@@ -6,12 +6,12 @@ F and G are not convex, but become so with a quadratic around a centre. Around t
 .. math:: \min_\theta F(\theta) + \frac{\gamma}{2} |\theta - \bar\theta|^2 \quad \text{subject to}
    \quad G(\theta) + \frac{\gamma}{2} |\theta - \bar\theta|^2 \le 0
 
-by ``n_inner`` steps of ``ssg.py``, puts the centre where they ended, and repeats.
+by ``n_inner`` steps of ``ssg.py``, moves the centre to the last iterate, and repeats.
 At a fixed point the quadratics vanish and the KKT conditions of the problem remain.
 
 The differences from the paper in ``ssg.py`` apply here, too. Steps and tolerances fall over the
 whole run, not within each problem. gamma is small, because the functions here are mildly non-convex
-and a large gamma makes the centre crawl. The start need not keep the constraints.
+and a large gamma makes the centre crawl. The start may violate the constraints.
 
 gamma -> weight of the quadratics, center -> theta bar, otherwise as in ``ssg.py``.
 """

@@ -11,8 +11,9 @@ so similar constraints learn from each other. A step draws ONE constraint g and 
    \theta: \; F(\theta) + \lambda_g(\psi) \, G_g(\theta) \to \min, \qquad
    \psi: \; \lambda_g(\psi) \, G_g(\theta) \to \max
 
-each player moves by Adagrad along the gradient of its own function. Constraints are one-sided,
-G(theta) <= 0. As g is drawn evenly, theta feels the multipliers lambda_g / number of constraints.
+Each player moves by Adagrad along the gradient of its own function. Constraints are one-sided,
+G(theta) <= 0. Every g is drawn with the same probability, so on average theta moves as if the
+multipliers were lambda_g / number of constraints, and these are reported.
 
 Differences from the authors' code:
 
@@ -41,7 +42,7 @@ from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.solvers.parameters import Positive
 from skfair.utils.validation import check_layers
 
-# Sum of squares that Adagrad starts from, as in the library of the authors' code.
+# Adagrad starts from this sum of squares, as in the library that the authors' code uses.
 _FIRST_SQUARES = 0.1
 
 
@@ -105,7 +106,7 @@ class MultiplierNetwork:
         weights, intercepts = layers[-1]
         output = float(inputs[-1] @ weights[:, 0] + intercepts[0])
         gradient = np.zeros(self.psi.size)
-        slopes = np.array([np.sign(output)])  # by the units of each layer, from the last on
+        slopes = np.array([np.sign(output)])  # derivatives by the outputs of the last layer
         backwards = zip(layers, self._layers(gradient), inputs, strict=True)
         for (weights, _), (of_weights, of_intercepts), values in reversed(list(backwards)):
             of_weights[:] = values[:, None] * slopes
@@ -122,7 +123,10 @@ class MultiplierNetwork:
 
 
 class _Rival:
-    """The player that sets the multipliers."""
+    """The player that sets the multipliers.
+
+    ``seen`` holds the last multiplier of each one-sided constraint that was drawn, 0 before.
+    """
 
     def __init__(
         self, described: FloatArray, hidden: Sequence[int], rng: np.random.RandomState
@@ -219,7 +223,8 @@ class MultiplierModel(StochasticSolver[GameState]):
     def begin(
         self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> GameState:
-        state = self._first_state(problem, theta0, None)  # multipliers are those of the network
+        # The network gives the multipliers, so those of the caller are not used.
+        state = self._first_state(problem, theta0, None)
         return GameState(**vars(state), mover=Adagrad(state.point.size))
 
     def _step(
@@ -238,7 +243,7 @@ class MultiplierModel(StochasticSolver[GameState]):
             layers = check_layers(self.hidden_layer_sizes, "hidden_layer_sizes")
             state.rival = _Rival(self._described(problem), layers, rng)
         row = rng.randint(constraints.n)
-        unit = constraints.unit(row)  # 1 or -1 for the constraint that is drawn
+        unit = constraints.unit(row)  # 1 (upper bound) or -1 (lower bound) at the drawn constraint
         drawn = int(np.flatnonzero(unit)[0])
         batch = problem.draw(rng, self.n_loss, self.n_per_cell, drawn)
         at = problem.evaluate(state.theta, batch)
@@ -248,7 +253,7 @@ class MultiplierModel(StochasticSolver[GameState]):
         state.mover.step(state.point, at.gradient(lam * unit), self.learning_rate)
         ascent = -self.dual_scale * value * slopes
         rival.mover.step(rival.network.psi, ascent, self.learning_rate)
-        # What was last seen of each multiplier, of both sides of a constraint together.
+        # ``signed`` joins the last multipliers of the upper and lower bound of each constraint.
         rival.seen[row] = lam
         state.multipliers[:] = constraints.signed(rival.seen[: constraints.n] / constraints.n)
 

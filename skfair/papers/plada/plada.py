@@ -1,7 +1,8 @@
 r"""PLADA: alternating steps on the proximal-perturbed Lagrangian (algorithm 1 of its paper).
 
 One-sided constraints G(theta) <= 0 become G(theta) + u = z with slacks u in [0, u_max] and a
-perturbation z, which is then asked to vanish. With z and its price eliminated the Lagrangian is
+perturbation z that a proximal term drives to 0. With z and its multiplier eliminated the Lagrangian
+is
 
 .. math:: L(\theta, u, \lambda, \mu) = F(\theta) + \lambda'(G(\theta) + u)
    - \frac{1}{2\rho} |\lambda - \mu|^2, \qquad \rho = \frac{\alpha}{1 + \alpha\beta}  \quad (7)
@@ -16,23 +17,24 @@ and an iteration is (equations 9 to 12)
    \delta_k = \kappa / (k + 1) \\
    \lambda &\leftarrow \mu + \rho \, (G(\theta) + u)
 
-so lambda is the price of an augmented Lagrangian whose multipliers mu creep after it.
+so lambda is the multiplier estimate of an augmented Lagrangian, and mu follows lambda slowly.
 
 Differences from the paper:
 
-- The theta step of the paper minimises over G itself, which has no closed form; G is smooth here
-  and enters by its gradient. |c| <= eps is two smooth rows.
+- The theta step of the paper minimises over G itself, which has no closed form. G is smooth here,
+  so the step uses its gradient. |c| <= eps becomes two smooth constraints.
 - The step eta starts from the paper's limit 1 / (L_F + 3 rho M_G^2), estimated at the start, and
-  is halved where L does not fall as a gradient step must and raised a little where it does: the
-  estimate may be too small or too large elsewhere. A given eta is kept.
-- kappa is not printed and decides everything: late in the run mu moves by kappa / k times the
+  is halved if L does not fall as a gradient step must, and raised a little if it does, because
+  the estimate may be too small or too large elsewhere. An eta that the user gives is fixed.
+- kappa is not printed and matters most: late in the run mu moves by kappa / k times the
   violation, so the violation falls like a power of k that grows with kappa. All defaults are
   within the ranges of the paper's theory, and among the fastest of those that were tried.
 - u_max is not printed. Without a limit the iteration is the same, as u cannot run away.
 - The theorem is about averages over the iterates. The last iterate is better and is returned.
-- z is lambda - mu over alpha and steers nothing, so it is not kept. theta has no box.
+- z is (lambda - mu) / alpha, and no step uses it, so it is not stored. theta has no box.
 
-lam -> lambda, prices of G + u = z; mu -> prices of z = 0; u -> slacks; rho -> penalty weight; eta,
+lam -> lambda, multipliers of G + u = z; mu -> multipliers of z = 0; u -> slacks; rho -> penalty
+weight; eta,
 tau -> steps of theta and u; gamma -> step of mu; delta -> its limit.
 """
 
@@ -53,7 +55,7 @@ from skfair.problems.protocol import Evaluation, Problem
 from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step, residual
 from skfair.solvers.parameters import Positive, PositiveOrInf, Share
 
-# A check of all KKT conditions costs a pull-back, so it is made this often at most.
+# A check of all KKT conditions costs a gradient, so it is made at most once in this many steps.
 _CHECK_EVERY = 10
 
 
@@ -144,7 +146,8 @@ class Plada(IterativeSolver[Problem]):
         at = problem.evaluate(run.start)
         step = self._first_step(problem, at, rho)
         mu = constraints.split(run.multipliers)
-        u = np.clip(-constraints.values(at), 0.0, self.u_max)  # lam is mu where G <= 0
+        # With this u, G + u is 0 where -u_max <= G <= 0, so lam starts at mu there.
+        u = np.clip(-constraints.values(at), 0.0, self.u_max)
         lam = mu + rho * (constraints.values(at) + u)
 
         def prices(lam: FloatArray) -> FloatArray:
@@ -163,7 +166,8 @@ class Plada(IterativeSolver[Problem]):
             stationarity = float(np.abs(gradient).max(initial=0.0))
             is_due = self.output == "last" and (k % _CHECK_EVERY == 0 or k == run.max_iter)
             is_near = is_due and max(stationarity, problem.violation(at)) <= run.tol
-            # What is left of negative prices counts as stationarity.
+            # lam may be negative on the way, and multipliers may not. ``prices`` cuts the negative
+            # part off, and ``residual`` counts the gradient that then remains.
             is_solved = is_near and residual(problem, at, prices(lam)) <= run.tol
             yield Step(
                 at,

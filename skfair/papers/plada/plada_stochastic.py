@@ -1,7 +1,8 @@
 r"""PLADA on batches: algorithm 1 of its paper with means over a few rows (its appendix D.3).
 
-As in ``plada.py``, with constraints G(theta) <= 0, slacks u and prices lambda and mu. A step draws
-a batch and is
+The problem is that of ``plada.py``, with constraints G(theta) <= 0, slacks u and multipliers lambda
+and mu. Each constraint bounds means over *cells*, which are groups, or classes within groups. A
+step draws a batch and is
 
 .. math::
    \lambda &= \mu + \rho \, (G(\theta) + u) \\
@@ -11,20 +12,26 @@ a batch and is
    \gamma = \min(\gamma_0, \rho \, \delta_k / (|\lambda - \mu|^2 + 1)), \quad
    \delta_k = \kappa / (k + 1)
 
-where F, G and the derivatives are means over the batch.
+where F, G and the derivatives are means over the batch. k counts from 0, and ``state.n_steps``
+counts from 1, so in the code k + 1 is ``state.n_steps``.
 
-Differences from the paper, which prints no more about this setting than its figure 7, neither batch
-sizes nor which rows a batch has:
+The base class (``skfair/solvers/erm/stochastic.py``) calls ``begin`` once and ``_step`` for each
+batch, and averages the iterates.
+
+The paper shows this setting only in figure 7. It states neither batch sizes nor which rows are
+drawn. Differences from the paper:
 
 - The product of the Jacobian and the values of G of one batch is a biased estimate, badly so with
   few rows per cell. With ``batches="two"`` lambda comes from a batch of its own, as in equation
   (10) of the paper that compares stochastic solvers.
 - Steps of theta are Adam's, and the averaged iterate is returned; ``PladaStochastic.paper()`` has
   plain steps of the printed length, one batch and the last iterate.
-- Where the cells of the constraints contain all rows, the loss gets no rows of its own.
+- If the cells of the constraints contain all rows, as with demographic parity, the rows drawn for
+  the cells also estimate the loss. ``problem.draw`` decides this
+  (``skfair/problems/erm/batches.py``).
 
-lam -> lambda, prices of G + u = z; mu -> prices of z = 0; u -> slacks; rho -> penalty weight; tau
--> step of u; gamma -> step of mu.
+lam -> lambda, multipliers of G + u = z; mu -> multipliers of z = 0; nu -> lam as one signed number
+per two-sided constraint; u -> slacks; rho -> penalty weight; tau -> step of u; gamma -> step of mu.
 """
 
 from __future__ import annotations
@@ -162,15 +169,15 @@ class PladaStochastic(GradientSolver[PladaState]):
 
     @property
     def rho(self) -> float:
-        """Weight of the penalty that is left once the perturbation is eliminated."""
+        """The penalty weight rho of the Lagrangian without the perturbation z."""
         return self.alpha / (1 + self.alpha * self.beta)
 
     def begin(
         self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> PladaState:
-        constraints = OneSided(problem)
+        constraints = OneSided(problem)  # the two-sided constraints as rows G <= 0
         values = constraints.values(problem.evaluate(np.asarray(theta0, dtype=np.float64)))
-        mu = constraints.split(multipliers0)
+        mu = constraints.split(multipliers0)  # from signed multipliers to those of G, >= 0
         u = np.clip(-values - mu / self.rho, 0.0, self.u_max)  # minimises L for this mu
         state = self._first_state(problem, theta0, multipliers0, u)
         return PladaState(**vars(state), mu=mu)
@@ -187,6 +194,9 @@ class PladaStochastic(GradientSolver[PladaState]):
         other = at
         if self.batches == "two":
             other = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
+        # The point is theta followed by u. u is a view of it: _descend moves theta in place and
+        # leaves u alone (its gradient entries are 0), and np.clip then writes the new u into the
+        # point.
         u = state.point[state.theta.size :]
         lam = state.mu + self.rho * (constraints.values(other) + u)
         nu = constraints.signed(lam)

@@ -6,8 +6,8 @@ With G(theta) <= 0 the one-sided constraints and g their maximum, an iteration i
    \begin{cases} \eta_k \nabla F(\theta_k) & \text{if } g(\theta_k) \le \epsilon_k \\
                  \eta^c_k \nabla G_j(\theta_k), \; G_j = g & \text{otherwise} \end{cases}
 
-a step for the objective where the constraints are nearly kept, a step for the worst constraint
-where they are not. There are no multipliers and no penalties.
+It is a step for the objective if the constraints are nearly satisfied, and otherwise a step for the
+worst constraint. There are no multipliers and no penalties.
 
 Differences from the paper, each switched off by :meth:`SSG.paper`:
 
@@ -15,9 +15,9 @@ Differences from the paper, each switched off by :meth:`SSG.paper`:
   1 / sqrt(k + 1). Both are large while the iterate is far away, so that the method does not crawl
   along the boundary, and small in the end, where an objective step of length eta leaves an error
   of the order of eta.
-- Constraint steps are Polyak's, :math:`\eta^c_k = (G_j + \epsilon_k / 2) / |\nabla G_j|^2`, which
-  land a little inside, so that a few of them are enough with many constraints. Steps as long as
-  those for the objective take many iterations to return.
+- Constraint steps are Polyak's, :math:`\eta^c_k = (G_j + \epsilon_k / 2) / |\nabla G_j|^2`. They
+  end a little inside the limit, so a few of them are enough with many constraints. If constraint
+  steps were as long as objective steps, many iterations would be needed to satisfy the constraints.
 - The first step is 1 / L_F, estimated at the start.
 - The best of the last tenth of the iterates is returned. The theorem is about a random one among
   those that got an objective step, drawn in proportion to eta; "average" is its expectation.
@@ -42,9 +42,10 @@ from skfair.problems.protocol import Problem
 from skfair.solvers.base import SOLVERS, Answer, IterativeSolver, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
-# Part of the iterations in which steps and tolerances fall; the best of the others is returned.
+# Steps and tolerances fall in this part of the iterations. The best iterate of the rest is
+# returned.
 _FALLING = 0.9
-# How far inside a constraint step aims, in units of the tolerance.
+# A constraint step aims at G = -_INSIDE * tolerance.
 _INSIDE = 0.5
 
 
@@ -105,7 +106,8 @@ class SSG(IterativeSolver[Problem]):
     constraint_step: Literal["polyak", "equal"] = "polyak"
     output: Literal["best", "average"] = "best"
 
-    # What :class:`IPPSSG` adds: a pull to a centre, and the steps for each of them.
+    # :class:`IPPSSG` makes fields of these two: the weight of the pull to a centre, and the steps
+    # per centre. Here there is no pull.
     proximal: ClassVar[float] = 0.0
     n_inner: ClassVar[float] = np.inf
     default_max_iter: ClassVar[int] = 3000
@@ -172,7 +174,7 @@ class SSG(IterativeSolver[Problem]):
             at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
 
     def _lengths(self, first: float, n_iter: int, max_iter: int) -> tuple[float, float]:
-        """Return length and tolerance of a step."""
+        """Return the length of an objective step and the tolerance on g in iteration ``n_iter``."""
         if self.schedule == "root":
             root = np.sqrt(n_iter % self.n_inner + 1)
             return first / root, self.eps / root

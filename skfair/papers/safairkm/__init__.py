@@ -4,8 +4,8 @@ S. Liu and L. N. Vicente, "A stochastic alternating balance k-means algorithm fo
 
 The problem, (2) there, has two objectives over labellings: the mean squared distance of the rows to
 the centres of their clusters, and the balance, the smallest ratio of two groups' counts in one
-cluster. K-means steps lower the first, swaps of rows between clusters raise the second. How many of
-each an iteration makes, n_a and n_b, says where on the front of the two it ends.
+cluster. K-means steps lower the first, and swaps of rows between clusters raise the second. The
+numbers of both in an iteration, n_a and n_b, determine the point of the front that is reached.
 
 - the objectives, (2): :mod:`~skfair.papers.safairkm.swap_sample`, in counts and sums that a move
   changes in O(d)
@@ -16,7 +16,8 @@ each an iteration makes, n_a and n_b, says where on the front of the two it ends
   for each pair of group and cluster; cost and balance in
   :mod:`~skfair.papers.safairkm.soft_objectives`
 
-The class lists what is changed and why; ``Swap.paper()`` undoes what can be undone. The default
+``swap.py`` lists the changes and their reasons. ``Swap.paper()`` undoes what can be undone. The
+default
 solver of the package, :class:`skfair.solvers.Prices`, solves another problem: least cost within a
 limit on the balance.
 """

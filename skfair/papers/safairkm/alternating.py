@@ -2,14 +2,14 @@ r"""Stochastic alternating gradient descent for two smooth objectives (SA2GD).
 
 Algorithm 4 and Theorem 5.1 of the paper on stochastic alternating balance k-means (safairkm): each
 iteration makes ``n_a`` stochastic gradient steps on the first objective and then ``n_b`` on the
-second, all of one length. With the step of the theorem the iterates approach the minimiser of the
-weighted sum whose weights are the shares of the steps: two integers walk through the whole
-trade-off, and no weight ever multiplies an objective.
+second, all of one length. With the step length of the theorem the iterates approach the minimiser
+of the weighted sum whose weights are the shares of the steps. So the two integers select a point of
+the trade-off, and no objective is multiplied by a weight.
 
-Changed against the paper: the step may be capped (the first steps of the theorem, up to
-``2 / (c (n_a + n_b))``, diverge when the objectives are much more curved in some directions than
-in others), a constant step or a function of the iteration may take its place, the run may end early
-at a tolerance, and the weighted average of the iterates may be returned instead of the last one.
+Changed against the paper: the step may be capped, because the first steps of the theorem, up to
+``2 / (c (n_a + n_b))``, diverge if the objectives are much more curved in some directions than in
+others. The step may also be constant or a function of the iteration. The run may end early at a
+tolerance, and the weighted average of the iterates may be returned instead of the last one.
 
 Glossary: c -> ``strong_convexity``, L -> ``lipschitz``, T -> ``max_iter``, g^a and g^b ->
 ``grad_a`` and ``grad_b``, xi -> the generator that the gradients receive.
@@ -165,7 +165,7 @@ def alternating_gradient(
         for gradient, n_steps in ((grad_a, n_a), (grad_b, n_b)):
             for _ in range(n_steps):
                 g = np.asarray(gradient(x, rng), dtype=np.float64)
-                x = x - alpha * g  # a new array: nobody's copy of x changes
+                x = x - alpha * g  # a new array, because a callback may have kept the old one
                 total += g
         n_iter = t + 1
         mean += 2 / (t + 2) * (x - mean)  # weight of iterate t: proportional to t + 1

@@ -1,9 +1,10 @@
 r"""Smooth fair k-means: alternating gradient steps on cost and balance over centres and offsets.
 
 Section 5 of the paper on stochastic alternating balance k-means (safairkm) proves what alternating
-gradient steps (Algorithm 4) do for two smooth objectives and remarks that fair k-means becomes one
-if its minima are smoothed. It does not say how. This file smooths them, over the centres C and an
-offset :math:`w_{kj}` that a member of group j pays for cluster k:
+gradient steps (Algorithm 4) do for two smooth objectives. It remarks that the objectives of fair
+k-means become smooth if their minima are smoothed, but not how. This file smooths them as functions
+of the centres C and of offsets :math:`w_{kj}`. An offset is added to the squared distance of the
+members of group j from the centre of cluster k:
 
 .. math:: s_{ik} &\propto \exp(-(\|x_i - c_k\|^2 + w_{k j_i}) / \tau), \qquad
     n_{kj} = \sum_{i \in j} m_i s_{ik} \\
@@ -15,17 +16,18 @@ f_1, to be made small, tends to the k-means cost, and f_2, to be made large, to 
 smallest balance. An iteration makes ``n_kmeans_steps`` steps on f_1 and ``n_swap_steps`` on -f_2,
 so their shares are the weights of the two in the sum that is minimised.
 
-Choices that the paper leaves open. (1) All units are parts of the data's total variance. (2)
+Choices that the paper leaves open. (1) All squared distances are shares of the total variance. (2)
 Assignments and counts are kept as logarithms. On well separated data a soft assignment is 0 or 1 in
 floating point and its derivative is 0, so nothing would move. The logarithm of a count still has a
-slope, by the group's nearest member. (3) The temperature :math:`\tau` falls from a large value:
-from a cold start those slopes are so steep that the offsets overshoot and empty a cluster (measured
-on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches are drawn group by group, in
+slope, by the group's nearest member. (3) The temperature :math:`\tau` falls from a large value. If
+it were low from the start, those slopes would be so steep that the offsets overshoot and empty a
+cluster (measured on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches are drawn
+group by group, in
 proportion, so that no count is empty. (5) Offsets are measured in a unit of their own, a fixed
-preconditioner of both objectives. (6) The gradient of f_2 by the centres is cut to a length: at low
-temperature it is so steep that clusters are thrown out of the data (measured on Bank, K=10). That
-of f_1 is cut only where centres lie far from all data. The theorem asks for bounded second moments,
-too, but its limit, the minimiser of the weighted sum, holds only where nothing is cut.
+preconditioner of both objectives. (6) The gradient of f_2 by the centres is cut to a maximal
+length, because at low temperature it is so steep that centres leave the data (measured on Bank,
+K=10). The gradient of f_1 is cut only if centres lie far from all data. The theorem assumes bounded
+second moments, too, but its limit, the minimiser of the weighted sum, holds only if nothing is cut.
 
 Glossary: tau -> ``temperature``, gamma -> ``sharpness``, m -> shares of the rows in all weight,
 n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
@@ -55,15 +57,15 @@ from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.soft_objectives import SoftRows, soft_balance, soft_cost
 from skfair.utils.pieces import NUMBERS
 
-# Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
-# the least one, which is sharp enough for every purpose, in total variances.
+# The first temperature is _HOTTEST total variances. The last one is _COLDEST times the mean squared
+# distance to the nearest centre, but at least _LEAST total variances.
 _HOTTEST, _COLDEST, _LEAST = 0.3, 0.05, 1e-3
 # After this share of the iterations the temperature stays at its last value.
 _ANNEALED = 0.7
 # The unit in which the optimiser sees offsets, in total variances: the root of 0.1 (0.03, 0.1, 0.3
 # and 1 were tried).
 _OFFSET_UNIT = 0.1**0.5
-# The longest gradient of f_2 by the centres that is not cut, per standard deviation.
+# The gradient of f_2 by the centres is cut to this length, per standard deviation.
 _LONGEST = 0.3
 # Whether a run has converged is judged by the movement in this last share of the iterations.
 _TAIL = 0.1
@@ -179,8 +181,8 @@ class Smooth(ClusteringSolver):
             np.hstack((start, np.zeros((problem.n_clusters, groups.n_present)))),
             n_a=int(self.n_kmeans_steps),
             n_b=int(self.n_swap_steps),
-            # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
-            # the soft assignments bend it further, hence twice that as the Lipschitz constant.
+            # At fixed assignments f_1 is 2 n_k-strongly convex in centre k, and n_k is about 1 / K.
+            # The soft assignments add curvature, so the Lipschitz constant is twice as large.
             strong_convexity=2 / problem.n_clusters,
             lipschitz=4 / problem.n_clusters,
             max_iter=max_iter,
@@ -205,7 +207,7 @@ class Smooth(ClusteringSolver):
         return clustering._replace(objective=self._objective(problem, clustering))
 
     def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
-        """Return the weighted sum of the two objectives at labels, where nothing is soft."""
+        """Return the weighted sum of the two objectives for the hard labels of a clustering."""
         counts = problem.counts(clustering.labels) @ problem.membership.T
         counts = counts[:, counts.sum(axis=0) > 0]
         lowest, highest = counts.min(axis=1), counts.max(axis=1)
@@ -235,7 +237,7 @@ class _Relaxed:
     """The two objectives as functions of one array x, for ``alternating_gradient``.
 
     x (n_clusters, n_features + n_present) holds the centres and then the offsets of the groups that
-    have rows, in ``_OFFSET_UNIT``. ``n_iter`` counts iterations, which have their temperatures.
+    have rows, in ``_OFFSET_UNIT``. ``n_iter`` is the iteration, which determines the temperature.
     """
 
     def __init__(
@@ -251,14 +253,15 @@ class _Relaxed:
         self.n_iter = 0
 
     def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return centres and offsets in total variances."""
+        """Return the centres, and the offsets in units of the total variance."""
         n_features = x.shape[1] - self.groups.n_present
         return x[:, :n_features], _OFFSET_UNIT * x[:, n_features:]
 
     def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of f_1 on a batch."""
         _, by_centers, by_offsets = soft_cost(self._drawn(x, rng))
-        # At fixed assignments it is about this long at most; centres far off would overshoot.
+        # At fixed assignments the gradient has about this length at most. It is cut there, because
+        # centres far from the data would overshoot.
         farthest = float(np.linalg.norm(self.split(x)[0], axis=1).max())
         return _join(by_centers, by_offsets, 2 * (1 + farthest))
 
@@ -275,19 +278,22 @@ class _Relaxed:
 
 
 def _join(by_centers: FloatArray, by_offsets: FloatArray, longest: float) -> FloatArray:
-    """Return one gradient; the part of the centres is cut to a length."""
+    """Return the gradient by x, whose part for the centres has at most the length ``longest``."""
     length = float(np.linalg.norm(by_centers))
     return np.hstack((by_centers * (longest / max(length, longest)), _OFFSET_UNIT * by_offsets))
 
 
 class _Groups:
-    """Draws rows group by group. Groups are numbered by their first row, so names do not matter."""
+    """Draws rows group by group.
+
+    Groups are numbered in the order of their first rows, so results do not depend on names.
+    """
 
     def __init__(self, problem: RepresentationProblem) -> None:
         codes, masses = problem.codes, problem.masses
         counted = np.flatnonzero(masses)
         levels, first = np.unique(codes[counted], return_index=True)
-        self.levels = levels[np.argsort(first)]  # of the groups with rows, in order
+        self.levels = levels[np.argsort(first)]  # codes of the groups with rows, by first row
         self.n_present = self.levels.size
         self.rows = [counted[codes[counted] == level] for level in self.levels]
         self.totals = [np.cumsum(masses[rows]) for rows in self.rows]
@@ -306,13 +312,13 @@ class _Groups:
         places = []
         for rows, totals, size in zip(self.rows, self.totals, sizes, strict=True):
             drawn = np.searchsorted(totals, totals[-1] * rng.uniform(size=size), side="right")
-            places.append(rows[np.minimum(drawn, rows.size - 1)])  # u * total can round up
+            places.append(rows[np.minimum(drawn, rows.size - 1)])  # u * total can round up to total
         codes = np.repeat(np.arange(self.n_present), sizes)
         return np.concatenate(places), codes, (self.shares / sizes)[codes]
 
 
 def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatArray) -> IntArray:
-    """Return the cluster where squared distance plus offset is least."""
+    """Return for each row the cluster where squared distance plus offset is smallest."""
     codes = problem.codes
     labels = np.empty(codes.size, dtype=np.int64)
     for rows in _chunks(problem):
@@ -328,7 +334,7 @@ def _chunks(problem: RepresentationProblem) -> Iterator[slice]:
 
 
 def _checked_temperatures(temperature: float | tuple[float, ...]) -> tuple[float, float]:
-    """Return the first and the last temperature; raise for what is no pair of them."""
+    """Return the first and the last temperature; raise if the parameter is not valid."""
     values = np.asarray(temperature, dtype=np.float64)
     if values.shape not in ((), (2,)) or not ((values > 0) & (values < np.inf)).all():
         raise ValueError(

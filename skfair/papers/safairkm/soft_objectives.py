@@ -1,7 +1,8 @@
 """A soft k-means cost and a soft balance of soft assignments, with their gradients.
 
-The formulas are explained in ``smooth.py``: f_1, the cost, and f_2, the logarithm of the balance,
-as functions of the centres and of the offsets that the groups pay for the clusters.
+``smooth.py`` calls these functions and explains the formulas: f_1, the cost, and f_2, the logarithm
+of the balance, as functions of the centres and of the offsets. An offset is added to the squared
+distances of a group from a centre.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from skfair.cluster.assignment.points import squared_distances
 
 
 class SoftRows(NamedTuple):
-    """Rows, and what decides how they are assigned."""
+    """Rows with the centres, offsets and temperature that determine their soft assignments."""
 
     rows: FloatArray  # (n, n_features)
     codes: IntArray  # (n,): group of each row
-    masses: FloatArray  # (n,): its share in the total weight
+    masses: FloatArray  # (n,): share of each row in the total weight
     centers: FloatArray  # (n_clusters, n_features)
     offsets: FloatArray  # (n_clusters, n_groups)
     temperature: float
@@ -36,7 +37,11 @@ class SoftRows(NamedTuple):
     def gradients(
         self, by_distances: FloatArray, by_prices: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Turn derivatives by squared distances and by offsets paid into those by parameters."""
+        """Return the gradients by centres and offsets, from the derivatives by row and cluster.
+
+        ``by_distances`` are derivatives by the squared distances, ``by_prices`` by the offsets that
+        are added to them.
+        """
         by_centers = by_distances.sum(axis=0)[:, None] * self.centers - by_distances.T @ self.rows
         groups = range(self.offsets.shape[1])
         paid = [by_prices[self.codes == j].sum(axis=0) for j in groups]
@@ -54,15 +59,15 @@ def soft_cost(soft: SoftRows) -> tuple[float, FloatArray, FloatArray]:
 
 
 def soft_balance(soft: SoftRows, sharpness: float) -> tuple[float, FloatArray, FloatArray]:
-    """Return f_2 and its gradients by the centres and by the offsets; every group needs a row.
+    """Return f_2 and its gradients by the centres and by the offsets.
 
-    With a single group there are no pairs: the value is 0.
+    Every group needs a row. With a single group there are no pairs, and the value is 0.
     """
     codes, n_groups = soft.codes, soft.offsets.shape[1]
     if n_groups < 2:
         return 0.0, np.zeros_like(soft.centers), np.zeros_like(soft.offsets)
     _, logs = soft.assigned()
-    parts = logs + np.log(soft.masses)[:, None]  # logarithms of what each row adds to its count
+    parts = logs + np.log(soft.masses)[:, None]  # log of each row's part of its group's counts
     log_counts = np.array([logsumexp(parts[codes == j], axis=0) for j in range(n_groups)])
     exponents = -sharpness * (log_counts[:, None] - log_counts[None])  # j, h, k
     exponents[np.arange(n_groups), np.arange(n_groups)] = -np.inf

@@ -7,7 +7,7 @@ counts in one cluster.
 
 The idea: counts per cluster and group, sums of the rows of each cluster and the sum of all squares
 give both objectives, so a move of one row changes them in O(d) and an iteration costs the same for
-a thousand rows and for a million. The steps are in :mod:`skfair._kernels.swaps`.
+a thousand rows and for a million. The steps are in :mod:`skfair.papers._kernels.swaps`.
 
 Changed against the paper:
 
@@ -24,8 +24,8 @@ Changed against the paper:
   the bottleneck (J > 2), other pairs of groups are tried. If there is none, no swap is made.
 - The global target (4) maximises only the ratio of the group which the bottleneck needs to the
   group it has in excess. With both ratios (4) may name the bottleneck itself.
-- A bottleneck that is as balanced as its size allows (an empty cluster, or counts 3 and 2) wins one
-  row of a group it has least of, without exchange. All other swaps keep the sizes of the clusters.
+- A bottleneck may be as balanced as its size allows (an empty cluster, or counts 3 and 2). It then
+  receives one row of its smallest group without exchange. All other swaps keep the cluster sizes.
 - Candidates are compared by the exact difference of their squared distances to the two centres.
 - A descent starts with the labels of the closest starting centres, not with random labels.
 
@@ -83,11 +83,11 @@ from skfair.utils.pieces import NUMBERS
 
 # The four pairs (n_a, n_b) of the paper's experiments on real data.
 PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
-# On a front, candidates per row of a swap grow by one in this many iterations.
+# On a front, the number of candidates for each row of a swap grows by one in this many iterations.
 _ITERATIONS_PER_CANDIDATE = 16
-# Candidates per row when a labelling is repaired.
+# Number of candidates for each row of a swap in a repair, which swaps until the limit is satisfied.
 _REPAIR_CANDIDATES = 32
-# Swaps planned at a time in a repair: 20 microseconds of random numbers.
+# A repair draws random numbers for this many swaps at a time, which takes 20 microseconds.
 _PLANNED_SWAPS = 2048
 
 
@@ -458,7 +458,11 @@ class _Descent:
         return self._sample.cost(self._state), balance
 
     def visit_rows(self, n_pass: int) -> None:
-        """Make a pass: each row once in a k-means step (or as many drawn rows), and the swaps."""
+        """Make one pass of k-means steps and swaps.
+
+        Each row is in one k-means step. With ``updates="row"`` the same number of rows is drawn
+        with replacement instead.
+        """
         from skfair.papers._kernels import swaps
 
         n = self._n_samples
@@ -503,16 +507,20 @@ class _Descent:
                 self._log,
             )
             n_swaps += int(n_made)
-            # This ends, because every swap raises the smallest balance, or fewer clusters have it.
+            # The loop ends, because every swap raises the smallest balance or leaves fewer clusters
+            # with it.
             if is_stuck or n_made < _PLANNED_SWAPS:
                 return n_swaps
 
 
 def _rows_and_sizes(problem: RepresentationProblem) -> tuple[NDArray[Any], IntArray, int, int]:
-    """Return the first arguments of ``descend`` and ``search``."""
+    """Return X, codes, n_clusters and n_groups, the arguments of ``descend`` and ``search``."""
     return problem.X, problem.codes, problem.n_clusters, problem.n_groups
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:
-    """Return the candidates in a pass of a descent, which count from 1; "auto" doubles them."""
+    """Return the number of candidates in pass ``n_pass`` (counted from 1) of a descent.
+
+    If "auto", it doubles with each pass.
+    """
     return min(2**n_pass, MAX_CANDIDATES) if isinstance(n_candidates, str) else n_candidates

@@ -1,15 +1,22 @@
 """The front of cost against balance by a list of labellings (Algorithm 3 of safairkm).
 
-Each labelling of the list has a child per pair (n_a, n_b), one iteration of Algorithm 2
-(``swap.py``). The list keeps what no other labelling dominates. Changed against the paper: one half
-of the first labellings comes from k-means++ seeds instead of random labels (unless ``starts`` says
-otherwise). Dominance is strict in one objective only and equal points count once, so the front has
-no weakly dominated points. A list that grows too long loses the points of least hypervolume, where
-the paper stops. A child is always one iteration (q = 1, as in the experiments of the paper). A
-batch is assigned to the centres held before (unless ``updates="row"``). The children of a labelling
-draw candidates for their swaps from the same places (fronts are as good, and at 100,000 rows a
-child takes a seventh less time). If they shared the rows of their k-means steps, too, the fairest
-end would need more iterations.
+``Swap.search`` in ``swap.py`` makes a :class:`SwapArchive`, the list, and calls ``breed`` for each
+iteration. Every labelling of the list has a child per pair (n_a, n_b), made by one iteration of
+Algorithm 2. The list keeps the labellings that no other one dominates.
+
+Changed against the paper:
+
+- One half of the first labellings comes from k-means++ seeds instead of random labels, unless
+  ``starts`` says otherwise.
+- A point is dominated if another one is at least as good in both objectives and better in one.
+  Equal points count once.
+- If the list grows too long, the points of least hypervolume are dropped. The paper stops there.
+- A child is always one iteration (q = 1, as in the experiments of the paper).
+- The rows of a batch are assigned to the centres held before the batch, unless
+  ``updates="row"``.
+- The children of a labelling draw candidates for their swaps from the same places. Fronts are as
+  good, and at 100,000 rows a child takes a seventh less time. They do not share the rows of their
+  k-means steps, because the fairest end would then need more iterations.
 """
 
 from __future__ import annotations
@@ -25,11 +32,11 @@ from skfair.papers.safairkm.swap_sample import CANCELLATION, SwapSample, new_log
 from skfair.utils.history import History
 from skfair.utils.threads import over_blocks
 
-# k-means++ looks for the first seeds of a front among this many rows per cluster.
+# k-means++ chooses the seeds of a first labelling among this many random rows per cluster.
 _SEED_ROWS = 100
-# Rows whose closest seeds are found at a time.
+# The closest seeds are found for this many rows at a time.
 _BLOCK = 256
-# Labellings whose children one thread makes at a time.
+# A thread makes the children of this many labellings at a time.
 _PARENTS = 4
 
 
@@ -52,8 +59,9 @@ class SwapFront(NamedTuple):
 class SwapArchive:
     """The list of Algorithm 3: labellings of which none dominates another, cheapest first.
 
-    Labels, counts and sums of all of them lie in slots of three large arrays. Children are made in
-    the slot of their parent and undone; what enters the list is written from the log of its moves.
+    Labels, counts and sums of the labellings lie in three large arrays. The place of a labelling in
+    them is its slot. A child is made in the slot of its parent, its moves are logged, and then they
+    are undone. If the child enters the list, its moves are repeated in a slot of its own.
     """
 
     def __init__(
@@ -91,7 +99,7 @@ class SwapArchive:
     def breed(
         self, pairs: IntArray, rule: int, n_candidates: int, rng: np.random.Generator
     ) -> None:
-        """Run one iteration: all children, the filter, and the slots of the survivors."""
+        """Run one iteration: make all children, drop dominated labellings, and assign slots."""
         from skfair.papers._kernels import swaps
 
         n_parents, n_pairs = self._slots.size, len(pairs)
@@ -169,14 +177,19 @@ class SwapArchive:
     def _settle(
         self, keep: IntArray, n_parents: int, n_pairs: int, log: Any, lengths: IntArray
     ) -> None:
-        """Give every survivor a slot: parents keep their slot, children get a free one."""
+        """Give a slot to each labelling that stays.
+
+        ``keep`` numbers the parents first, then their children. Parents keep their slot. The last
+        child of a dropped parent takes the slot of the parent, other children get free slots.
+        """
         from skfair.papers._kernels import swaps
 
         new = keep >= n_parents
         parents = np.column_stack(np.divmod(keep[new] - n_parents, n_pairs))
         is_dead = np.ones(n_parents, np.bool_)
         is_dead[keep[~new]] = False
-        # The last child of a dead parent takes its slot; the others are copied before that.
+        # A child in the slot of its dropped parent overwrites it, so it is written after the
+        # parent's other children.
         heirs, last = np.unique(parents[::-1, 0], return_index=True)
         last = last[is_dead[heirs]]
         inherits = np.zeros(len(parents), np.bool_)
@@ -205,7 +218,10 @@ class SwapArchive:
         self._slots = survivors
 
     def _hypervolume(self) -> float:
-        """Return the share of the box (0 to total variance, 0 to balance of data) dominated."""
+        """Return the share of a box that the list dominates.
+
+        The box is 0 to the total variance in cost, and 0 to the balance of the data in balance.
+        """
         sizes = self._sample.sizes
         worst = self._sample.total / self._rows.size
         best = sizes.min() / sizes.max()
@@ -221,7 +237,10 @@ def start_labels(
     seeds: np.random.RandomState,
     rng: np.random.Generator,
 ) -> NDArray[Any]:
-    """Return some starts by k-means++ seeds, and the others by uneven probabilities."""
+    """Return first labellings: ``n_seeded`` by k-means++ seeds, and the others at random.
+
+    A random labelling draws labels with unequal probabilities, so its clusters differ in size.
+    """
     from skfair.papers._kernels import swap_rows
 
     X = sample.data[0]
@@ -241,7 +260,7 @@ def start_labels(
 
 
 def _front_order(costs: FloatArray, balances: FloatArray) -> IntArray:
-    """Return the nondominated points in ascending order of cost; of equal ones the first."""
+    """Return the nondominated points in ascending order of cost, equal points only once."""
     order = np.lexsort((-balances, costs))
     ranked = balances[order]
     is_better = np.ones(order.size, np.bool_)

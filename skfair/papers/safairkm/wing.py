@@ -1,7 +1,7 @@
 """The paper on SAfairKM as a wing, read by ``skfair.utils.wings``.
 
-``NAMES`` are the names that it adds to ``skfair.papers``, with the module of this folder that has
-each.
+``NAMES`` maps each public name of this folder to the module that defines it. The names are offered
+by ``skfair.papers``.
 """
 
 NAMES = {

@@ -3,8 +3,9 @@
 I. M. Ziko, J. Yuan, E. Granger and I. Ben Ayed, "Variational fair clustering"; the problem is (7)
 in appendix C of the paper on SAfairKM.
 
-The k-means cost plus a multiple mu of the Kullback-Leibler divergence of a target U from the
-groups' shares P_k in each cluster. It trades cost against shares and keeps no limit.
+The method minimises the k-means cost plus a multiple mu of the Kullback-Leibler divergence of a
+target U from the groups' shares P_k in each cluster. It trades cost against shares and enforces no
+limit.
 
 - problem (7): :class:`skfair.papers.Variational`; mu is its weight
 - bound updates: :class:`~skfair.papers.vfairkm.soft_assignment.SoftAssignment`

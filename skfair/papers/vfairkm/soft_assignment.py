@@ -2,7 +2,8 @@
 
 ``Variational.run`` makes a :class:`SoftAssignment` and calls ``measure`` and ``start`` for the
 first centres. In each iteration it calls ``update`` for the assignments s_ik, then ``means`` and
-``measure`` for the centres. ``slopes`` are the prices of the fit. The symbols m, n_kj, u_j and L_j
+``measure`` for the centres. At the end ``slopes`` are the multipliers of the fit. The symbols m,
+n_kj, u_j and L_j
 and the derivation of the bound are in ``variational.py``.
 """
 
@@ -20,16 +21,17 @@ from skfair.cluster.assignment.points import RepresentationProblem, squared_dist
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.rounding import LAST_DIGITS, TINY
 
-# Logarithm of the smallest assignment; a cluster comes back from it in at most 100 updates.
+# Logarithm of the smallest assignment. A cluster that was left by all rows can grow again from it
+# in at most 100 updates.
 _FLOOR = -100.0
-# Counts below this are raised to it, so that groups without rows and tiny weights divide safely.
+# Counts below this are raised to it, because they are divisors, and a group may have no rows.
 _SMALLEST = 1e-150
 # After an update whose bound held, the factors of the constants L_j are multiplied by this. Without
 # it Adult (K=10, weight 0.5) needs 1050 updates instead of 230, and ends in a worse minimum.
 _RELAX = 0.8
-# A cluster of less mass is empty: its centre stays where it is.
+# A cluster of less mass counts as empty, and its centre stays.
 _EMPTY = 1e-30
-# Weights beyond it leave nothing of the cost, and would overflow.
+# With larger weights the cost would not matter any more, and numbers would overflow.
 _LARGEST_WEIGHT = 1e50
 
 
@@ -46,13 +48,13 @@ class SoftAssignment:
         self.problem, self.codes, self.masses = problem, problem.codes, problem.masses
         shares = np.bincount(self.codes, weights=self.masses, minlength=n_groups)
         target = _target(target_shares, shares.astype(np.float64))
-        is_one_group = np.count_nonzero(shares) == 1  # the divergence is 0 whatever the clusters
+        is_one_group = np.count_nonzero(shares) == 1  # then the divergence is always 0
         self.weight = 0.0 if is_one_group else min(float(weight), _LARGEST_WEIGHT)
         self.target = target[:, None]
         self.logs = np.zeros((n, n_clusters))  # logarithms of the assignments
         self.next_logs = np.empty((n, n_clusters))
         self.distances = np.empty((n, n_clusters))
-        self.factors = np.full(target.size, float(lipschitz))  # of the constants L_j
+        self.factors = np.full(target.size, float(lipschitz))  # each multiplies its constant L_j
         self.chunks = [
             (rows, _members(self.codes[rows], self.masses[rows], target.size))
             for rows in gen_batches(n, max(1, NUMBERS // n_clusters))
@@ -63,10 +65,10 @@ class SoftAssignment:
         self.counts = self.next_counts = np.zeros((n_groups, n_clusters))
         # How far the update moves the rows of each group: the sum of m_i KL(s'_i | s_i).
         self.divergences = np.zeros(n_groups)
-        self.cost = self.next_cost = 0.0  # of k-means at the assignments
+        self.cost = self.next_cost = 0.0  # the k-means cost of the assignments
 
     def measure(self, centers: FloatArray) -> None:
-        """Compute the distances to the centres and the cost that they make."""
+        """Compute the distances to the centres, and the cost of the current assignments."""
         self.cost = 0.0
         for rows, _ in self.chunks:
             self.distances[rows] = squared_distances(self.problem.in_full_precision(rows), centers)
@@ -79,11 +81,11 @@ class SoftAssignment:
         self._accept()
 
     def update(self, n_updates: int, tol: float) -> int:
-        """Update the assignments until the relative gain is at most ``tol``; return how often.
+        """Update the assignments until the relative gain is at most ``tol``.
 
-        Each one minimises the bound with the present factors of L_j. If the bound does not hold at
-        its minimum, ``is_low``, factors are doubled and it is minimised again. With weight 0 there
-        is nothing to bound, and one update is exact.
+        It returns the number of updates. An update minimises the bound with the current factors of
+        L_j. For groups where the bound does not hold at its minimum, ``is_low``, the factor is
+        doubled, and the bound is minimised again. With weight 0 one update is exact.
         """
         if not self.weight:
             self._step(np.zeros((self.target.size, 1)), 0.0)
@@ -138,15 +140,17 @@ class SoftAssignment:
         return np.asarray(self.target / self.counts)
 
     def _step(self, slopes: FloatArray, softness: Any) -> None:
-        """Write the minimiser of the bound, its counts, cost and divergences from the current one.
+        """Write the minimiser of the bound, with its counts, its cost and its divergences.
 
-        Where the softness is 0 the bound is linear and a row goes to its cheapest clusters.
+        The divergences are from the current assignments. If the softness is 0, the bound is linear,
+        and a row goes to its cheapest clusters.
         """
         n_groups, n_clusters = self.target.size, self.logs.shape[1]
         self.next_counts = np.zeros((n_groups, n_clusters))
         self.divergences = np.zeros(n_groups)
         self.next_cost = 0.0
-        # At the least softness rows go to their cheapest clusters alone.
+        # A softness of 0 would be divided by. At TINY rows still go to their cheapest clusters
+        # only.
         softness = np.maximum(np.broadcast_to(softness, n_groups), TINY)[:, None]
         for rows, members in self.chunks:
             codes = self.codes[rows]
@@ -180,7 +184,7 @@ class SoftAssignment:
 
 
 def _target(target_shares: Any, shares: FloatArray) -> FloatArray:
-    """Return the wanted shares; raise where they are not shares or ask for an absent group."""
+    """Return the target shares; raise if they are not valid or ask for a group without rows."""
     if target_shares is None:
         return shares
     target = np.asarray(target_shares, dtype=np.float64)

@@ -24,8 +24,9 @@ and the right-hand side is least at :math:`s'_{ik} \propto s_{ik} \exp(-(\|x_i -
 n_k - \mu u_j / n_{kj}) / (\mu L_j))`. These are the bound updates. The centres are then the
 weighted means.
 
-Differences from the usual description are these. (1) It takes one constant L for all groups and
-times, although the logarithm has none: where :math:`n_{kj}` is small the bound then fails, which
+Differences from the usual description are these. (1) It uses one constant L for all groups and
+iterations, although no constant holds for the logarithm. If :math:`n_{kj}` is small, the bound then
+fails, which
 may be the numerical instability that the safairkm paper reports for large weights. Here L_j is
 computed in every update and the bound is checked, group by group, through the counts alone: it
 holds if :math:`\sum_k u_j (t_k - 1 - \log t_k) \le L_j \sum_{i \in j} m_i \mathrm{KL}(s'_i \| s_i)`
@@ -35,8 +36,8 @@ Hence E never increases. (2) Only the penalty needs the entropy, so the cost is 
 constant of its own. With weight 0, or a single group, the updates equal the updates of Lloyd's
 algorithm. (3) The cost is measured in units of the total variance V, so that a weight means the
 same in all units and for all numbers of rows. These are the units of the problem. (4) Assignments
-are kept as logarithms: none becomes exactly 0, so no count does, and a cluster that is left by
-everybody can fill again.
+are kept as logarithms. So no assignment and no count becomes exactly 0, and a cluster that all rows
+have left can grow again.
 
 Glossary: mu -> ``fairness_weight``, U -> ``target_shares``, S -> ``assignment``, L -> ``lipschitz``
 times the constant above, V -> total variance, t -> ratio of a count to the one before.
@@ -71,9 +72,11 @@ from skfair.solvers.base import Status
 from skfair.utils.history import History, go_on
 from skfair.utils.validation import check_numbers
 
-# Objectives settle before centres do: the share of ``tol`` that an iteration has to gain.
+# A run has converged if an iteration lowers the objective by less than this share of ``tol``. It is
+# less than 1 because objectives converge before centres do.
 _SHARE_OF_TOL = 0.1
-# From plain k-means to where the penalty is nearly all: what the authors' script tries, and 0.
+# The weights that the authors' script tries, and 0. They range from plain k-means to a penalty that
+# is nearly the whole objective.
 FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 
 
@@ -170,7 +173,7 @@ class Variational(ClusteringSolver):
         starts: Starts,
         settings: RunSettings,
     ) -> Front:
-        # It keeps no balance that could be asked for: weights lead it.
+        # The method cannot enforce a balance, so weights replace the targets.
         weights = check_numbers(self.front_weights, "front_weights")
         if not (weights.size and (weights >= 0).all()):
             raise ValueError(
