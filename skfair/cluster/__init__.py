@@ -1,4 +1,4 @@
-"""Fair clustering estimators. The names of the wings kmeans and spectral load on first use."""
+"""Fair clustering estimators. The names in the folders kmeans and spectral load on first use."""
 
 from typing import TYPE_CHECKING
 

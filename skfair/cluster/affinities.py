@@ -1,6 +1,6 @@
 """Public names of the affinities of spectral clustering, as objects for ``affinity=``.
 
-They are in ``cluster/spectral/affinities``, and load on first use.
+The classes are in ``cluster/spectral/affinities``, and load on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -27,7 +27,7 @@ def read_batch(
     sample_weight: ColumnLike | None,
     **check_params: Any,  # options of ``read_features``
 ) -> TrainingData:
-    """Return a batch, checked. Its groups are encoded anew, so some of the fit may be absent."""
+    """Return a batch, checked. Its groups are encoded anew, so groups of the fit may be absent."""
     if is_lazy(X, sensitive_features, sample_weight):
         raise TypeError(
             "assign decides on a whole batch in memory, got a Dask collection. Pass batches "

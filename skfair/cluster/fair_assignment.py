@@ -1,8 +1,8 @@
 """Post-processing for any clusterer: the clusters stay, and rows join them within limits.
 
-``fit`` takes the steps of the method: fit the clusterer, ask what each row pays in each cluster
-(:func:`cost_table`), turn the limits into constraints (``limits.py``), assign by prices
-(``assignment/by_prices.py``).
+``fit`` has the steps of the method: fit the clusterer, compute the costs of all rows in all
+clusters (:func:`cost_table`), turn the limits into constraints (``limits.py``), and assign the rows
+by prices (``assignment/by_prices.py``).
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     True
     """
 
-    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    # Prices differ by group, so ``predict`` takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
@@ -240,7 +240,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         problem = self._problem(data, costs.shape[1])
         placement = assign(problem, costs)
         if placement.is_feasible:
-            # If rows are few or heavy, single moves leave cost that several at once can gain.
+            # If rows are few or heavy, several moves at once may lower the cost further.
             placement.settle()
         self.labels_ = np.asarray(placement.labels, dtype=np.int32)
         own = costs[np.arange(len(costs)), self.labels_]
@@ -254,7 +254,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         return self
 
     def _checks(self) -> dict[str, Any]:
-        """Return how rows are checked: not at all if a function of the user reads them."""
+        """Return options for the check of rows, which is left out if ``costs`` reads them."""
         if self.costs is not None:
             return {"skip_check_array": True}
         return {**ROW_CHECKS, "accept_sparse": get_tags(self).input_tags.sparse and "csr"}
@@ -389,7 +389,7 @@ def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
     """Return squared distances to the centres, (n_samples, n_clusters).
 
     The middle of the centres is subtracted first, because far from 0 squares would leave no digits
-    for the distances. Sparse rows would lose their zeros, so they stay as they are.
+    for the distances. It is not subtracted from sparse rows, because their zeros would be lost.
     """
     is_sparse = sparse.issparse(X)
     X = X if is_sparse else np.asarray(X)
@@ -413,8 +413,7 @@ def negative_log_chances(clusterer: Any, X: MatrixLike) -> FloatArray:
     return np.asarray(-np.log(np.maximum(chances, TINY)))
 
 
-# Attributes that a clusterer may have, and the cost that goes with each; the first that it has
-# decides.
+# The attributes from which costs can be computed. The first that a clusterer has is used.
 COSTS: dict[str, CostFunction] = {
     "predict_proba": negative_log_chances,
     "cluster_centers_": distances_to_centers,
@@ -423,9 +422,9 @@ COSTS: dict[str, CostFunction] = {
 
 
 def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
-    """Return what rows pay in each cluster, (n_samples, n_clusters), and check it.
+    """Return the costs of rows in each cluster, (n_samples, n_clusters), checked.
 
-    ``function`` is the parameter ``costs``. If it is None, the attributes of the clusterer decide.
+    ``function`` is the parameter ``costs``. If it is None, it is chosen by ``COSTS``.
     """
     name = type(clusterer).__name__
     if function is None:

@@ -2,10 +2,11 @@
 
 FairKMeans, FairAssignment and FairSpectralClustering call :func:`representation_constraints`, which
 reads ``share_bounds`` or ``min_balance`` (:func:`proportion_constraints`) and ``size_bounds``
-(``sizes.py``), and raises if no clustering can meet them. ``assignment/counts.py`` builds the
-constraints. ParetoFairKMeans calls the parts, since it asks for many balances.
+(``sizes.py``), and raises if no clustering can satisfy them. ``assignment/counts.py`` builds the
+constraints. ParetoFairKMeans needs constraints for many balances, so it calls the parts itself.
 
-A *balance* is the size of the smallest group over that of the largest group of an attribute.
+A *balance* is the size of the smallest group divided by the size of the largest group of an
+attribute.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ MIN_BALANCE = 0.8
 def compare_groups(limits: Limits) -> bool:
     """Return whether a fit with these limits needs groups.
 
-    It does not if only sizes are limited. The default of ``min_balance`` beside ``size_bounds`` is
-    not taken as a wish for balance.
+    It does not if only sizes are limited. With ``size_bounds``, the default of ``min_balance`` does
+    not count as a limit that the user asked for.
     """
     min_balance, _, share_bounds, size_bounds = limits
     is_asked = share_bounds is not None or min_balance not in (None, 0, MIN_BALANCE)
@@ -50,7 +51,8 @@ def compare_groups(limits: Limits) -> bool:
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
     """Return the balance of the whole sample for each attribute; ``sums`` are weights of groups.
 
-    A group without any weight is an error, since a balance of 0 would silently switch limits off.
+    A group without any weight is an error, because the balance of the sample would be 0, and limits
+    relative to it would have no effect.
     """
     absent = np.flatnonzero(sums <= 0)
     if absent.size:
@@ -81,9 +83,9 @@ def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
 def warn_of_crossing(
     counts: FloatArray, groups: GroupEncoding, min_balance: float, relative_balance: bool
 ) -> None:
-    """Warn if crossed groups satisfy ``min_balance`` and an attribute by itself does not.
+    """Warn if intersections of groups satisfy ``min_balance`` and a single attribute does not.
 
-    ``counts`` (n_clusters, n_groups) are those of the crossed groups, such as (female, old).
+    ``counts`` (n_clusters, n_groups) are for the intersections, such as (female, old).
     """
     levels = groups.levels
     if levels.combinations is None:
@@ -91,7 +93,7 @@ def warn_of_crossing(
     below = []
     for name, codes in zip(levels.attributes, levels.combinations.T, strict=True):
         by_level = counts @ np.eye(codes.max() + 1)[codes]
-        sizes = np.append(by_level, by_level.sum(axis=0)[None], axis=0)  # the last: of the data
+        sizes = np.append(by_level, by_level.sum(axis=0)[None], axis=0)  # last row: the whole data
         smallest = sizes.min(axis=1) / np.maximum(sizes.max(axis=1), TINY)
         reached = smallest[:-1].min() / (smallest[-1] if relative_balance else 1.0)
         if reached < min_balance - SUM_ROUNDING:
@@ -114,7 +116,7 @@ def representation_constraints(
 ) -> Constraints:
     """Check the limits against the data and return them as constraints.
 
-    Limits that no clustering can meet are errors that name what can be met.
+    Limits that no clustering can satisfy are errors that name limits which can be satisfied.
     """
     constraints = proportion_constraints(groups, n_clusters, limits, weights, held)
     sizes = size_limits(limits[-1], n_clusters, groups, constraints, weights, held)
@@ -182,10 +184,11 @@ def check_group_sizes(groups: GroupEncoding, n_clusters: int, members: IntArray)
 
 
 def members_known(held: FloatArray, groups: GroupEncoding, sums: FloatArray) -> IntArray:
-    """Return how many members each group has at least, held by clusters or new.
+    """Return the smallest possible number of members of each group, in clusters or new.
 
-    Only the weight of the rows that clusters hold is known, not their number. It is taken to be the
-    weight, as for rows of weight 1, and at least one for each cluster that holds any weight.
+    The number of rows that clusters hold is not known, only their weight ``held``. The number is
+    taken to be the weight, as for rows of weight 1, but at least one for each cluster that holds
+    any weight.
     """
     surely = (held > 0).sum(axis=0) + groups.counts
     return np.asarray(np.maximum(np.rint(sums).astype(np.int64), surely))
@@ -225,7 +228,7 @@ def _read_share_bounds(
             f"The share bounds of group {groups.names[g]!r} must satisfy 0 <= lower <= upper <= 1, "
             f"got ({lower[g]}, {upper[g]})."
         )
-    # The sample itself is a mixture of its clusters, so its share must be allowed.
+    # The share in the sample is a mean of the shares in the clusters, so it must be allowed.
     outside = np.flatnonzero((shares < lower - ROUNDING) | (shares > upper + ROUNDING))
     if outside.size:
         g = int(outside[0])

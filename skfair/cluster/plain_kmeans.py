@@ -1,7 +1,7 @@
 """Plain k-means by scikit-learn, for starting centres and for the labels of an embedding.
 
-``kmeans/starts.py`` and ``spectral/rounding.py`` call :func:`best_runs`. :func:`spread_rows` is its
-k-means++, faster than scikit-learn's.
+``kmeans/starts.py`` and ``spectral/rounding.py`` call :func:`best_runs`, which draws its first
+centres by :func:`spread_rows`, a k-means++ that is faster than scikit-learn's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from skfair.cluster.assignment.points import squared_norms
 from skfair.utils.threads import one_thread, over_blocks
 from skfair.utils.warn import hidden
 
-# Python's threads make the runs. OpenMP would start threads of its own in each of them.
+# Threads of Python make the runs in parallel, so OpenMP must not start more threads in each run.
 _fit = one_thread(KMeans.fit)
 
 
 def best_runs(
-    seen: list[NDArray[Any]],  # versions of the same points, each clustered by itself
+    seen: list[NDArray[Any]],  # versions of the same points; each version is clustered separately
     weights: FloatArray,
     n_clusters: int,
     init: str,  # "k-means++" or "random"
@@ -34,7 +34,7 @@ def best_runs(
 ) -> list[KMeans]:
     """Return, for each version of the points, the best of ``n_trials`` runs of plain k-means.
 
-    Threads share the versions. All runs on one of them are one call of ``KMeans.fit``, since its
+    Each thread takes a version. All runs on a version are one call of ``KMeans.fit``, because its
     checks take longer than a run on few points.
     """
     seeds = rng.randint(np.iinfo(np.int32).max, size=len(seen))
@@ -48,11 +48,11 @@ def best_runs(
         kmeans = KMeans(
             n_clusters, init=first, n_init=n_trials, max_iter=max_iter, random_state=seed
         )
-        # The rows are checked already.
+        # The rows were checked by the caller.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             return _fit(kmeans, seen[i], sample_weight=weights)
 
-    # That there are fewer distinct points than clusters is no reason to warn here.
+    # The estimators report empty clusters themselves, so scikit-learn's warning is hidden.
     with hidden("Number of distinct clusters", ConvergenceWarning):
         return over_blocks(runs, len(seen), 1)
 
@@ -62,9 +62,9 @@ def spread_rows(
 ) -> IntArray:
     """Draw rows that are far apart, by k-means++ with several candidates for each.
 
-    Candidates are drawn with a probability in proportion to weight times squared distance to the
-    nearest row so far. The one after which the sum of these products is smallest is taken. This is
-    what scikit-learn's ``kmeans_plusplus`` does, whose checks of every product take two thirds of
+    Candidates are drawn with probabilities in proportion to weight times squared distance to the
+    nearest row so far. The candidate that makes the sum of these products smallest is chosen.
+    scikit-learn's ``kmeans_plusplus`` does the same, but checks of every product take two thirds of
     its time.
     """
     points = points.astype(np.float32, copy=False)  # single precision is enough to draw

@@ -1,7 +1,7 @@
-"""What clusterers report of their labels: counts by group, limits, and violations.
+"""Fitted attributes about the labels of clusterers: counts by group, limits, and violations.
 
 FairKMeans, FairAssignment and FairSpectralClustering call :func:`count_attributes` at the end of
-``fit``. :func:`limits_in_force` makes the part of it that reports and monitors read, ``_limits``.
+``fit``. One attribute, ``_limits``, is for reports and monitors (:func:`limits_in_force`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skfair.utils.warn import warn_user
 
 
 class FairClusterMixin(ClusterMixin):
-    """Clusterers that have labels within limits."""
+    """Mixin of the clusterers whose labels satisfy limits."""
 
     fit: Callable[..., Any]
 
@@ -59,7 +59,7 @@ class FairClusterMixin(ClusterMixin):
 
 
 def missed_by(problem: GroupedRows, labels: NDArray[Any]) -> float:
-    """Return the sum of what constraints are missed by, if that is a whole row or more, or 0."""
+    """Return the sum of the violations of a whole row or more, see ``violation_beyond``."""
     counts = problem.counts(labels)
     return problem.constraints.violation_beyond(counts, problem.largest_weight)
 
@@ -90,8 +90,8 @@ def count_attributes(
 def limits_in_force(counts: FloatArray, groups: GroupEncoding, constraints: Constraints) -> InForce:
     """Return each limit by name, with the value that the counts (n_clusters, n_groups) reach.
 
-    With a limit on the balance, absolute balances and balances relative to the data are both named.
-    Without any limit on groups, the balance is reported alone.
+    If the balance is limited, both absolute balances and balances relative to the data are listed.
+    Without any limit on groups, only the balance is listed.
     """
     if constraints.sizes is not None:
         sizes = counts[:, groups.attribute_of_group == 0].sum(axis=1)

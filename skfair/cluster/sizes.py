@@ -1,7 +1,7 @@
-"""The parameter ``size_bounds``: from what the user gives to weights that each cluster may hold.
+"""The parameter ``size_bounds``: bounds of the user become weights that each cluster may hold.
 
-``limits.py`` and ``ParetoFairKMeans`` call :func:`size_limits`, after the constraints on groups are
-made.
+``limits.py`` and ``ParetoFairKMeans`` call :func:`size_limits` after they have made the constraints
+on groups.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def size_limits(
     """Return the smallest and the largest weight of each cluster, (2, n_clusters), or None.
 
     Without sample weights, bounds are rounded inwards to whole rows. Bounds that no clustering can
-    meet are errors that name what contradicts what.
+    satisfy are errors that name the contradiction.
     """
     if size_bounds is None:
         return None
@@ -38,8 +38,8 @@ def size_limits(
     if held is not None:
         total += float(held[:, groups.attribute_of_group == 0].sum())
     low, high = _as_weights(size_bounds, n_clusters, total)
-    # If few rows join many, a bound as a share of all lies between whole rows: it is rounded
-    # outwards. Otherwise it is rounded inwards, if all rows have the same weight.
+    # If rows join others (``held``), a bound as a share of all lies between whole rows, so it is
+    # rounded outwards. Otherwise it is rounded inwards, if all rows have the same weight.
     if held is not None:
         low, high = row * np.floor(low / row), row * np.ceil(high / row)
     elif smallest_weight == row:
@@ -86,7 +86,7 @@ def size_limits(
 
 
 def _as_weights(size_bounds: Any, n_clusters: int, total: float) -> list[FloatArray]:
-    """Return both bounds of each cluster as weights: integers are weights, floats are shares."""
+    """Return both bounds of each cluster as weights. Integers are weights, floats are shares."""
     try:
         low, high = (np.asarray(end) for end in size_bounds)
     except (TypeError, ValueError):

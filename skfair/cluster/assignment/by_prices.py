@@ -8,7 +8,9 @@ linear programme, whose dual has one multiplier lam[k, r] for each cluster and c
     max over lam >= 0 of  sum_i w_i min_k (D_ik + price[cell_i, k]) - lam . slack,
     price[s, k] = - sum_r lam[k, r] matrix[r, s]
 
-So a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
+So a row pays its distance plus a price that depends on its cell and the cluster only. Multipliers
+(one per cluster and constraint) and prices (one per cell and cluster) are thus two forms of the
+same thing, and ``Constraints.prices`` turns the former into the latter. The minimum
 over k is smoothed: at a temperature T > 0 it is ``-T log sum_k exp(-(D_ik + price) / T)``. One
 evaluation of the dual is one pass over the rows, O(n K), which the table of costs makes (only over
 rows near a tie, if there are many: ``near_ties.py``). The dual without smoothing is a lower bound
@@ -21,7 +23,8 @@ Each function adds a step to the one before:
   no more.
 - :func:`place` then moves the few rows near a tie until whole rows meet the constraints, and lowers
   the cost. Later rounds call it with the prices of the round before, as streams do.
-- :func:`assign` starts from no prices, and finds them on a sample first if there are many rows.
+- :func:`assign` starts with all prices 0. If there are many rows, it finds prices on a sample
+  first.
   :class:`FairAssignment`, batches of k-means and the rounding of spectral clustering call it.
 """
 
@@ -41,19 +44,19 @@ from skfair.cluster.assignment.placement import Placement
 from skfair.cluster.assignment.whole_rows import nearest_feasible_counts
 from skfair.utils.threads import one_blas_thread
 
-# Temperatures are in units of the mean distance to the nearest centre. Without good prices the
-# search goes through both of these, and otherwise callers ask for one.
+# Temperatures are in units of the mean distance to the nearest centre. A search without good prices
+# to start from uses both in turn. With good prices, callers pass a single temperature.
 TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than LARGE first find their prices on a sample of SAMPLE rows.
 LARGE, SAMPLE = 20_000, 10_000
 # Steps over all rows of a large problem, from the prices of its sample, which are close.
 _STEPS_AFTER_SAMPLE = 4
-# The temperature of steps on a sample that stands for many more rows (``part``). It is low, because
-# even then some of all these rows are near a tie.
+# The temperature of steps on a sample of many more rows (``part``). It may be low, because among
+# that many rows some are near a tie even at a low temperature.
 _COLD = 3e-4
-# Multipliers above this, in units of the mean distance to the nearest centre, are taken to rise
-# without end, because no labels are within the limits. The search ends there: at a lower
-# temperature rounding would decide.
+# If no labels satisfy the limits, multipliers rise without end. The search ends once one is above
+# this, in units of the mean distance to the nearest centre, because at a lower temperature
+# rounding errors would determine the result.
 _ENDLESS = 1_000.0
 
 
@@ -95,8 +98,8 @@ def place(
     multipliers: FloatArray,
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
-    # Whether to search for whole counts, or for labels if weights differ, where moves of single
-    # rows do not meet the constraints
+    # Whether to search for whole counts (for labels if weights differ) if moves of single rows
+    # do not satisfy the constraints
     search_counts: bool = True,
     part: CostedRows | None = None,
     # Whether that search for labels may be short, because further rounds follow
@@ -130,8 +133,8 @@ def at_best_prices(
 ) -> Placement:
     """Improve the prices, and give each row its cheapest cluster at them.
 
-    With ``part``, a sample of the rows, the steps look at the sample only. They have a temperature
-    of their own then, and ``temperatures`` are ignored.
+    With ``part``, a sample of the rows, the steps use only the sample. Their temperature is
+    ``_COLD``, and ``temperatures`` is ignored.
     """
     table = problem.distances(target)
     if part is None or not multipliers.size:
@@ -176,8 +179,8 @@ def maximise_dual(
 ) -> FloatArray:
     """Improve the multipliers on the smoothed dual, one temperature after the other.
 
-    They are returned as they are if there are no constraints, or if every row costs 0 in its
-    cheapest cluster, so that prices have no unit.
+    They are returned unchanged if there are no constraints, or if every row costs 0 in its cheapest
+    cluster, because the mean of these costs is the unit of prices.
     """
     if not multipliers.size:
         return multipliers

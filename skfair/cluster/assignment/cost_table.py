@@ -1,6 +1,6 @@
 """Costs of rows in clusters, and the sums over rows that the price method needs.
 
-``by_prices.py`` and ``placement.py`` never see a row. They ask a :class:`CostTable` for sums at
+``by_prices.py`` and ``placement.py`` do not read rows. They ask a :class:`CostTable` for sums at
 given prices (``soft_counts`` in the search for prices, ``assigned`` at its end) and for short lists
 of the cheapest moves between clusters (``near_moves``, ``cheapest_moves``: :class:`Moves`). Rows
 are visited in blocks that fit into the cache. If points are in partitions, the same methods run
@@ -8,8 +8,8 @@ there (``kmeans/points_in_partitions.py``).
 
 A problem (:class:`CostedRows`) makes its table: ``distances(target)``. For points the target is
 centres (``points.py``). For :class:`CostProblem` it is the costs themselves, from
-:class:`FairAssignment` and spectral clustering. A price is an array (n_cells, n_clusters): what the
-rows of a cell pay in a cluster on top of their cost.
+:class:`FairAssignment` and spectral clustering. A price is an array (n_cells, n_clusters) that is
+added to the costs of the rows of a cell, which are the rows of the same groups.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ R = TypeVar("R")
 # What ``CostTable.soft_counts`` returns: value, counts and curvature.
 SoftCounts = tuple[float, FloatArray, FloatArray]
 
-# How many entries a list of cheapest moves has at most. With 8 the costs are the same (140 fits of
-# 2 to 40 groups), but labels that are far from their limits are not repaired.
+# The largest number of entries of a list of cheapest moves. With 8 the costs are the same (140 fits
+# of 2 to 40 groups), but labels that are far from their limits are not repaired.
 _LONGEST_LIST = 24
-# How many times longer these lists are than the lists that are tried first (``near_moves``): only
-# a tenth of the entries is used. With short lists first, 20,000 rows of 16 groups take 0.74 of the
+# The lists that are tried first (``near_moves``) are shorter by this factor, because only a tenth
+# of the entries is used. With short lists first, 20,000 rows of 16 groups take 0.74 of the
 # time, at the same labels, and 200,000 lists of one move (100 clusters, 20 groups) take 0.7 of the
 # time of lists of five.
 _LONGER = 6
@@ -46,8 +46,8 @@ _LONGER = 6
 class Moves:
     """The cheapest moves of rows, in order of cost: a list for each (cluster, target, cell).
 
-    Each list holds at most ``n_kept`` rows of the cell that are in the cluster, and what they cost
-    more in the target.
+    Each list holds at most ``n_kept`` rows of the cell that are in the cluster, and by how much
+    their cost is higher in the target.
     """
 
     def __init__(self, rows: GroupedRows, n_kept: int) -> None:
@@ -90,7 +90,7 @@ class CostTable(ABC):
 
     step: int  # rows per block, which one thread computes at a time
     unit = 1.0  # typical cost of a row, in which gains are compared
-    surplus = 0.0  # mean cost minus the true mean cost, if a table shifts costs (``Costs``)
+    surplus = 0.0  # mean cost minus true mean cost; not 0 in a table that shifts costs (``Costs``)
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
@@ -101,7 +101,10 @@ class CostTable(ABC):
         """Return what some rows pay in all clusters."""
 
     def each(self, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
-        """Return ``function(rows, costs)`` for each block, by threads; for one block if n = 0."""
+        """Return ``function(rows, costs)`` for each block, computed by threads.
+
+        Without rows there is one empty block.
+        """
 
         def of_block(start: int, stop: int) -> R:
             rows = slice(start, stop)
@@ -138,7 +141,7 @@ class CostTable(ABC):
         return CostTable.assigned(self, no_price)[2] / self.rows.total_weight
 
     def own_costs(self, labels: IntArray) -> NDArray[Any]:
-        """Return what each row pays in its cluster."""
+        """Return the cost of each row in its cluster."""
         return np.concatenate(
             self.each(lambda part, costs: costs[np.arange(len(costs)), labels[part]])
         )
@@ -149,7 +152,7 @@ class CostTable(ABC):
 
     def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        labels, _, _, counts, paid = self.told_apart(price, -np.inf)  # gives all rows labels
+        labels, _, _, counts, paid = self.told_apart(price, -np.inf)  # -inf: all rows get labels
         return labels, counts, paid + float((counts.T * price).sum())
 
     def told_apart(
@@ -157,10 +160,10 @@ class CostTable(ABC):
     ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
         """Give labels to the rows that are cheaper in one cluster than in all others by ``reach``.
 
-        Returns ``(labels, number, costs, counts, paid)``: the labels (n_samples,), which are not
-        set for the other rows, the numbers (n_near,) and costs (n_near, n_clusters) of the others,
-        and the counts by cluster and cell and the sum of costs, without prices, of the rows that
-        have labels.
+        All other rows are near a tie. Returns ``(labels, number, costs, counts, paid)``. ``labels``
+        (n_samples,) are not set for rows near a tie. ``number`` (n_near,) and ``costs`` (n_near,
+        n_clusters) are the numbers and costs of these. ``counts`` by cluster and cell and ``paid``,
+        the sum of costs without prices, are for the rows with labels.
         """
         from skfair.cluster.assignment._kernels.prices import tell_apart
 
@@ -179,25 +182,25 @@ class CostTable(ABC):
         return labels, *near, np.sum(counts, axis=0), sum(paid)
 
     def cheapest_moves(self, labels: IntArray, n_kept: int | None = None) -> Moves:
-        """List the cheapest moves of all rows; if ``n_kept`` is None, ``list_length`` of them."""
+        """List the cheapest moves of all rows; if ``n_kept`` is None, it is ``list_length``."""
         moves = Moves(self.rows, n_kept or self.list_length())
         self.list_moves(labels, moves)
         return moves
 
     def near_moves(self, labels: IntArray) -> Moves:
-        """List fewer moves, which take less time to find and are tried first.
+        """List the moves that are tried first, because they take less time to find.
 
-        Here they are short lists. A ``LargeTable`` looks at the rows near a tie only.
+        Here the lists are shorter. In a ``LargeTable`` they contain only rows near a tie.
         """
         return self.cheapest_moves(labels, self.short_length())
 
     def list_length(self, longest: int = _LONGEST_LIST) -> int:
-        """Return how many moves a list may keep so that all lists together stay small."""
+        """Return how many moves a list may keep so that all lists together need little memory."""
         n_lists = self.rows.n_clusters**2 * self.rows.n_cells
         return int(np.clip(4 * NUMBERS // n_lists, 1, longest))
 
     def short_length(self) -> int:
-        """Return how many moves lists keep that are filled again before they run out."""
+        """Return how many moves the lists of ``near_moves`` keep."""
         return max(1, self.list_length() // _LONGER)
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
@@ -231,7 +234,7 @@ class CostTable(ABC):
                 moves.take(other)
 
     def cost(self, labels: IntArray) -> float:
-        """Return the mean of what the rows pay in their clusters."""
+        """Return the mean cost of the rows in their clusters."""
         weights = self.rows.weights
 
         def of_block(part: slice, costs: NDArray[Any]) -> float:
@@ -241,11 +244,11 @@ class CostTable(ABC):
 
 
 class CostedRows(GroupedRows, ABC):
-    """Grouped rows that pay a cost to join a cluster, which a ``target`` such as centres sets."""
+    """Grouped rows with a cost in each cluster, which depends on a ``target`` such as centres."""
 
     @abstractmethod
     def distances(self, target: NDArray[Any]) -> CostTable:
-        """Return the table of what each row pays in each cluster."""
+        """Return the table of the costs of each row in each cluster."""
 
     def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
         """Return the target for the problem on some of the rows; centres stay the same."""
@@ -253,7 +256,7 @@ class CostedRows(GroupedRows, ABC):
 
 
 class CostProblem(CostedRows):
-    """Rows that pay a given cost to join a cluster. The target is (n_samples, n_clusters)."""
+    """Rows whose costs are given. The target holds them, (n_samples, n_clusters)."""
 
     def distances(self, target: NDArray[Any]) -> Costs:
         """Return the table of these costs."""
@@ -264,23 +267,24 @@ class CostProblem(CostedRows):
 
 
 class GivenCosts(CostTable):
-    """A table of costs that are kept as they are, for the few rows of ``NearTies``."""
+    """A table of given costs without a shift, for the few rows of ``NearTies``."""
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
         super().__init__(rows)
         self._costs = costs
 
     def costs(self, rows: slice) -> NDArray[Any]:
-        """Return what some rows pay in all clusters."""
+        """Return the costs of some rows in all clusters, (n_rows, n_clusters)."""
         return self._costs[rows]
 
 
 class Costs(GivenCosts):
     """A table of costs of any sign, shifted so that they can be treated like distances.
 
-    The search for prices takes the mean cost of the cheapest clusters as its unit, so that must be
-    positive. Each row is shifted by a constant, which changes no labels, so that its cheapest
-    cluster costs ``unit``: the mean, over rows and clusters, of the costs above the cheapest.
+    The unit of the search for prices is the mean cost of the cheapest clusters, so this mean must
+    be positive. A constant is added to the costs of each row, which changes no labels. After that
+    the cheapest cluster of every row costs ``unit``, the mean over rows and clusters of the cost
+    minus the row's lowest cost.
     """
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
@@ -296,6 +300,6 @@ class Costs(GivenCosts):
 
         total, paid = added(of_block, len(above), np.zeros(2)).tolist()
         self.unit = total / above.size or 1.0
-        # If the true mean cost is negative, it does not tell how much there is to gain: 0 is taken.
+        # A negative true mean cost does not say how much can be gained, so 0 replaces it.
         self.surplus = self.unit - max(paid / rows.total_weight, 0.0)
         over_blocks(lift, len(above))

@@ -6,18 +6,18 @@ weight) of the rows of each cell in cluster k, every cluster has to satisfy
 
     matrix @ counts[k] >= -slack[k]
 
-so ``slack`` is what a constraint may be missed by. There are three families, with n the weight of
-the rows of a cluster and n_g that of its members of group g:
+so ``slack`` is the amount by which ``matrix @ counts[k]`` may be negative. There are three
+families. n is the weight of the rows of a cluster, and n_g the weight of its members of group g:
 
 - balance: each group is at least ``beta`` times as large as any other of the same attribute,
   ``n_g - beta n_g' >= 0`` (:func:`balance_constraints`),
 - shares: the share of each group lies within its limits, up to one row, ``n_g - lower n > -1`` and
   ``upper n - n_g > -1`` (:func:`share_constraints`),
-- sizes, beside one of these: ``low <= n <= high`` (:meth:`Constraints.with_sizes`).
+- sizes, added to one of these: ``low <= n <= high`` (:meth:`Constraints.with_sizes`).
 
-``cluster/limits.py`` calls them with what the user asks for. They are in terms of groups. A
-:class:`GroupedRows` holds rows, and translates them to its cells. It is the base of the problems
-that solvers see (``cost_table.py``, ``points.py``).
+``cluster/limits.py`` calls these functions with the limits of the user. Their constraints are in
+terms of groups. A :class:`GroupedRows` holds rows, and translates constraints to its cells. It is
+the base of the problems that solvers see (``cost_table.py``, ``points.py``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from skfair.utils.validation import weight_range
 
 # A balance with more constraints per cluster than this is refused.
 _MAX_CONSTRAINTS = 100_000
-# Rows are whole, so a share may be missed by less than one row: by this many rows at most.
+# Rows are whole, so a limit on a share may be missed by less than one row, at most by this part of
+# a row.
 _ALMOST_ONE = 1 - 1e-8
 # A row of a sample of m rows stands for a weight of total / m. Rows that weigh this many times as
 # much are in every sample.
@@ -50,13 +51,14 @@ _HEAVY = 10.0
 class Constraints(NamedTuple):
     """Linear constraints on the counts of each cluster: ``matrix @ counts >= -slack``.
 
-    The last three fields say what the constraints were made of, for reports and solvers.
+    The last three fields are the limits from which the constraints were made, for reports and
+    solvers.
     """
 
     # (n_constraints, n_groups): coefficients of the counts; (n_constraints, n_cells) in
     # ``GroupedRows.constraints``
     matrix: FloatArray
-    # (n_constraints,) or, by cluster, (n_clusters, n_constraints): what each may be missed by
+    # (n_constraints,) or, by cluster, (n_clusters, n_constraints): see above
     slack: FloatArray
     # (n_attributes,): the smallest balance for each attribute; None if there is no limit on it
     min_balances: FloatArray | None = None
@@ -73,11 +75,11 @@ class Constraints(NamedTuple):
 
     @classmethod
     def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
-        """Return no constraints; a ``min_balances`` that asks for nothing is kept for reports."""
+        """Return no constraints. ``min_balances`` (all 0) may be given for reports."""
         return cls(np.zeros((0, n_groups)), np.zeros(0), min_balances)
 
     def violation(self, counts: FloatArray) -> FloatArray:
-        """Return the sum of what each cluster misses its constraints by, (n_clusters,).
+        """Return the sum of the violations of all constraints in each cluster, (n_clusters,).
 
         ``counts`` has a row for each cluster and the columns of ``matrix``.
         """
@@ -85,10 +87,10 @@ class Constraints(NamedTuple):
         return np.asarray(np.maximum(0.0, -values).sum(axis=1))
 
     def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
-        """Return the sum of what constraints are missed by, if that is a whole row or more.
+        """Return the sum of those violations that amount to a whole row or more.
 
-        Estimators call it to report whether the limits are met, as whole rows may be unable to meet
-        them exactly. What counts as a row depends on the constraint:
+        Estimators call it to report whether the limits are satisfied, because whole rows may be
+        unable to satisfy them exactly. The allowance depends on the constraint:
 
         - Bounds on sizes may not be missed at all, except by rounding.
         - The slack of shares is nearly a row already, so any further violation counts.
@@ -122,7 +124,7 @@ class Constraints(NamedTuple):
         )
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
-        """Return what a row of each cell pays in each cluster, (n_cells, n_clusters).
+        """Return the price of each cluster for the rows of each cell, (n_cells, n_clusters).
 
         ``multipliers`` has the shape (n_clusters, n_constraints).
         """
@@ -134,9 +136,9 @@ def balance_constraints(
 ) -> Constraints:
     """Return the constraints of a minimal balance ``betas[a]`` for each attribute a.
 
-    An empty cluster would meet all ratios, so a positive balance also asks for the presence of
-    every group in every cluster: ``n_g >= smallest_weight``, the smallest positive weight of a row.
-    More than that would forbid clusters within the limits.
+    An empty cluster would satisfy all ratios, so a positive balance also requires members of every
+    group in every cluster: ``n_g >= smallest_weight``, the smallest positive weight of a row. A
+    larger bound would forbid clusters that satisfy the limits.
     """
     sizes = np.diff(groups.offsets)
     n_constraints = int((sizes * (sizes - 1)).sum())
@@ -168,7 +170,7 @@ def share_constraints(
     rows = []
     same = groups.attribute_of_group[:, None] == groups.attribute_of_group
     for g in range(groups.n_groups):
-        size = same[g].astype(np.float64)  # sums the groups of the attribute: the cluster's size
+        size = same[g].astype(np.float64)  # size @ counts is the size of the cluster
         unit = np.eye(groups.n_groups)[g]
         if lower[g] > 0:
             rows.append(unit - lower[g] * size)
@@ -209,8 +211,8 @@ class GroupedRows:
         self.n_clusters, self.n_attributes = int(n_clusters), groups.n_attributes
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
-        # Cells and constraints are put into an order that does not depend on names of groups, so
-        # that the result does not, either. Shares that differ by rounding only are equal.
+        # Cells and constraints are sorted so that their order, and thus the result, does not depend
+        # on the names of groups. Shares that differ by rounding only count as equal.
         shares = np.round(cells.weights / cells.weights.sum(), 12)
         order = np.lexsort((first_rows(cells.codes), shares))
         if before is not None:  # a stream keeps the order of its first part
@@ -223,9 +225,10 @@ class GroupedRows:
 
     @cached_property
     def constraint_entries(self) -> tuple[NDArray[Any], ...]:
-        """The matrix of the constraints, and which of them count each cell (``move_points``).
+        """``(matrix, starts, which)`` for the kernel ``move_points``.
 
-        They are ``which[starts[s] : starts[s + 1]]`` for cell s, from a matrix in CSC form.
+        ``which[starts[s] : starts[s + 1]]`` are the constraints with a coefficient for cell s. They
+        are read from the matrix in CSC form.
         """
         by_cell = sparse.csc_array(self.constraints.matrix)
         return self.constraints.matrix, by_cell.indptr, by_cell.indices
@@ -261,7 +264,7 @@ class GroupedRows:
     def row_weight(self) -> float:
         """The weight that all rows have (apart from 0); 0 if weights differ.
 
-        Divided by it, counts are whole numbers.
+        Counts divided by it are whole numbers.
         """
         lightest, heaviest = weight_range(self.weights)
         return heaviest if lightest == heaviest else 0.0
@@ -282,18 +285,18 @@ class GroupedRows:
         return added(of_block, self.cells.size, self.no_counts())
 
     def violation(self, counts: FloatArray) -> float:
-        """Return the sum of what all clusters miss the constraints by, apart from rounding."""
+        """Return the sum of the violations in all clusters, without those by rounding."""
         missed = -(counts @ self.constraints.matrix.T + self.constraints.slack)
         total = float(missed[missed > self.rounding].sum())
         # Labels are compared by this number, and differences by rounding must not decide.
         return float(f"{total:.9g}")
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
-        """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""
+        """Return the price of each cluster for members of each group, (n_clusters, n_groups)."""
         return np.asarray(-(multipliers @ self.group_constraints))
 
     def size_prices(self, multipliers: FloatArray) -> FloatArray:
-        """Return what any row pays in each cluster for its size, (n_clusters, 1)."""
+        """Return the price of each cluster for its size, which all rows pay, (n_clusters, 1)."""
         n = self.constraints.n_proportions
         return np.asarray(-(multipliers[:, n:] @ self.constraints.matrix[n:, :1]))
 
@@ -308,7 +311,7 @@ class GroupedRows:
         return other
 
     def with_sizes_only(self) -> Self:
-        """Return the same rows with no constraints but the bounds on sizes."""
+        """Return the same rows with only the bounds on sizes as constraints."""
         other = copy.copy(self)
         other.__dict__.pop("constraint_entries", None)
         known, n = self.constraints, self.constraints.n_proportions
@@ -323,7 +326,7 @@ class GroupedRows:
         return part
 
     def sample_rows(self, n_rows: int, random_state: Seed) -> IntArray:
-        """Draw rows at random, in rising order; all of them if there are no more."""
+        """Draw ``n_rows`` row numbers at random, in rising order, or all if there are fewer."""
         if self.n_samples <= n_rows:
             return np.arange(self.n_samples)
         # The generator takes time in proportion to the rows that are drawn. scikit-learn's sampling
@@ -334,9 +337,9 @@ class GroupedRows:
     def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
         """Draw rows at random; return their numbers and the problem on them.
 
-        The weights of the drawn rows are scaled cell by cell, so that cells keep their shares. A
-        sample with too little of a group could not satisfy the constraints. Heavy rows (``_HEAVY``)
-        are always in the sample, and keep their own weight.
+        The weights of the drawn rows are scaled cell by cell, so that cells keep their shares,
+        because a sample with too few members of a group could not satisfy the constraints. Heavy
+        rows (``_HEAVY``) are always in the sample, and keep their own weight.
         """
         rows, limit = self.sample_rows(n_rows, random_state), _HEAVY * self.total_weight / n_rows
         heavy = np.flatnonzero(self.weights > limit)
@@ -377,7 +380,7 @@ class GroupedRows:
         )
 
     def _share_slack(self, whole: GroupedRows) -> None:
-        """Scale the slack down from that of the whole problem to the weight of this part."""
+        """Take the constraints of the whole problem, with slack in proportion to the weight."""
         self.total_weight = float(self.weights.sum())
         # A row of the sample stands for many rows, so a slack of one whole row would be too much.
         share = self.total_weight / whole.total_weight

@@ -5,8 +5,9 @@ minimises the negative of the dual, a convex function of multipliers lam >= 0, (
 n_constraints), one for each cluster k and constraint r. The function comes as a callable that
 returns ``(value, slope, curvature)``:
 
-- ``slope[k, r]`` is the derivative by lam[k, r]. It equals what cluster k has beyond constraint r,
-  as a share of all weight, and is negative if the constraint is violated.
+- ``slope[k, r]`` is the derivative by lam[k, r]. It equals the left side plus the slack of
+  constraint r in cluster k, as a share of all weight, so it is negative if the constraint is
+  violated.
 - ``curvature[s]`` (n_clusters, n_clusters) holds, for cell s, minus the derivatives of the counts
   of the clusters by the prices of the clusters. The second derivative by lam[k, r] and lam[j, q] is
 
@@ -31,8 +32,8 @@ from skfair.cluster.assignment.cost_table import SoftCounts
 # weight, and below ``temperature * _OF_MEAN`` in units of the mean count of a cell in a cluster.
 # The second rule is for many counts: each of 2,000 is a small share of all weight.
 _SLIGHT, _OF_MEAN = 1 / 30, 6.0
-# It also ends after _MOST_SLOW steps in a row of which each lowers the value by less than
-# ``temperature * _SLOW`` of it. With this rule, 108 fits of 600 to 3,000 rows make 0.74 of the
+# It also ends after _MOST_SLOW steps in a row that each lower the value by less than ``temperature
+# * _SLOW`` times the value. With this rule, 108 fits of 600 to 3,000 rows make 0.74 of the
 # evaluations, at costs 0.002 (+- 0.006) % higher. With 3 steps they make 0.86 of the evaluations,
 # at costs 0.016 (+- 0.007) % lower, in 0.1 more time.
 _MOST_SLOW, _SLOW = 2, 3e-3
@@ -78,7 +79,7 @@ def lowered(
         other = lam.copy()
         other[free] += change
         reached = dual(other)
-        gained = reached[0] - value  # negative if the value falls, as the prediction
+        gained = reached[0] - value  # like ``predicted``, negative if the value falls
         predicted = change @ (slope_of_free + second @ change / 2)
         share = gained / predicted if predicted < 0 else 0.0
         reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)

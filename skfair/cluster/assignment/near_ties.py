@@ -4,9 +4,9 @@
 (``maximise_dual``) asks it for sums at one price after the other, and these differ little. A row
 that is cheaper in one cluster than in every other by more than the prices change stays in that
 cluster. So one pass over all rows finds the rows *near a tie*, and :class:`NearTies` keeps their
-costs, and the counts and the cost of all others. Sums at new prices then only visit the few, and
-are the same up to rounding. Once ``cover`` says that prices have moved too far, all rows are
-visited again.
+costs, and the counts and the cost of all others. Sums at new prices then only visit the rows near a
+tie, and are the same up to rounding. Once ``cover`` says that prices have moved too far, all rows
+are visited again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from skfair._typing import FloatArray, IntArray
 from skfair.cluster.assignment.cost_table import CostTable, GivenCosts, Moves, SoftCounts
 from skfair.cluster.assignment.counts import GroupedRows
 
-# Both in temperatures. A cluster that is _NEAR or more above the cheapest one has no share of a row
-# in soft counts (less than 1e-13), as in the kernel ``soft_assign``. Prices may move by _ROOM from
-# those of the pass over all rows before a new pass is needed.
+# Both are multiples of the temperature. A cluster that is _NEAR or more above the cheapest one has
+# no share of a row in soft counts (less than 1e-13), as in the kernel ``soft_assign``. Prices may
+# differ by _ROOM from the prices of the last pass over all rows before a new pass is needed.
 _NEAR, _ROOM = 30.0, 250.0
 # Tables of more rows than this use the rows near a tie. Without them, fits of 1 to 2 million rows
 # take 1.2 to 1.4 times as long, and fits of 30 to 100 thousand rows as long as with them.
@@ -36,8 +36,8 @@ class NearTies:
     def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
         rows, self.price = table.rows, price
         self._reach = (_NEAR + _ROOM) * temperature
-        # ``number`` (n_near,) are the rows near a tie, in rising order. ``labels`` (n_samples,) are
-        # set for all others, whose counts and sum of costs follow.
+        # ``number`` (n_near,) are the rows near a tie, in rising order. ``labels`` (n_samples,),
+        # ``_counts`` and ``_paid`` (sum of costs) are for all other rows.
         self.labels, self.number, costs, self._counts, self._paid = table.told_apart(
             price, self._reach
         )
@@ -59,7 +59,8 @@ class NearTies:
 
     def assigned(self, price: FloatArray) -> tuple[NDArray[np.int32], FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        # The caller may change the labels, so they are given away: empty ones say so.
+        # The caller may change the labels, so they can be used once. Empty labels show that they
+        # are gone.
         labels, self.labels = self.labels, np.zeros(0, np.int32)
         labels[self.number], counts, value = self._few.assigned(price)
         value, counts = self._with_others(price, value, counts)
@@ -81,7 +82,7 @@ class NearTies:
 class LargeTable(CostTable):
     """A table that uses the rows near a tie if it has more than ``_MANY`` rows."""
 
-    # Those of the last search for prices; None before ``soft_counts`` was called, and for few rows
+    # From the last search for prices; None before ``soft_counts`` is called, and for few rows
     _near: NearTies | None = None
 
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
@@ -100,7 +101,7 @@ class LargeTable(CostTable):
         return near.assigned(price)
 
     def near_moves(self, labels: IntArray) -> Moves:
-        """List the cheapest moves of rows near a tie, or of all rows if these are not known."""
+        """List the cheapest moves of rows near a tie, or of all rows before any search."""
         if self._near is None:
             return super().near_moves(labels)
         moves = Moves(self.rows, self.short_length())

@@ -1,18 +1,18 @@
 """Labels with their counts and costs, and the ways to improve them.
 
 A :class:`Placement` starts from the cheapest clusters at some prices (``at_prices``), where whole
-rows miss the constraints by little. ``place`` and ``assign`` in ``by_prices.py`` then call, in this
-order,
+rows violate the constraints by little. ``place`` and ``assign`` in ``by_prices.py`` then call, in
+this order,
 
 - ``repair``, which moves single rows, the cheapest per unit of repair first,
-- ``move_to`` if single moves get stuck, with whole counts that meet the constraints, or ``search``
-  if rows have different weights,
-- ``repair_sizes`` if constraints are still missed, for the bounds on sizes alone,
-- ``improve``, which lowers the cost by single moves and swaps that break no constraint,
+- ``move_to`` if single moves get stuck, with whole counts that satisfy the constraints, or
+  ``search`` if rows have different weights,
+- ``repair_sizes`` if constraints are still violated, for the bounds on sizes alone,
+- ``improve``, which lowers the cost by single moves and swaps that violate no constraint,
 - ``settle``, for small problems, which lowers it by several moves at once.
 
 All of them change ``labels``, ``counts`` and ``violation`` in place. A *move* takes a row from one
-cluster, the giver, to another one, the taker.
+cluster, the giver, to another one, the taker. A *cell* is the rows of the same groups.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from skfair.cluster.assignment.whole_rows import (
     search_moves,
 )
 
-# Both in units of mean weight times mean cost. A move has to lower the cost by more than
+# Both are in units of mean weight times mean cost. A move has to lower the cost by more than
 # _LEAST_GAIN, and a round of moves by more than _WORTH_A_ROUND per row to be followed by another.
 _LEAST_GAIN, _WORTH_A_ROUND = 1e-12, 1e-9
 # How often the lists of moves are renewed before a repair, or an improvement, is given up.
@@ -65,7 +65,7 @@ class Placement:
         self.multipliers = problem.no_multipliers() if multipliers is None else multipliers
         self.counts = problem.counts(labels) if counts is None else counts
         self.lower_bound = lower_bound
-        # Sum over clusters and constraints of how much each is missed by, in weight
+        # Sum of the violations over clusters and constraints, in weight
         self.violation = problem.violation(self.counts)
 
     @classmethod
@@ -79,7 +79,7 @@ class Placement:
 
     @property
     def cost(self) -> float:
-        """The mean of what the rows pay in their clusters."""
+        """The mean cost of the rows in their clusters."""
         return self.table.cost(self.labels)
 
     @property
@@ -101,7 +101,7 @@ class Placement:
                     break
 
     def repair_sizes(self) -> None:
-        """Move rows until the bounds on sizes hold, whatever that does to other constraints."""
+        """Move rows until the bounds on sizes hold, even if this violates other constraints."""
         Placement(self.problem.with_sizes_only(), self.table, self.labels, self.counts).repair()
         self.violation = self.problem.violation(self.counts)
 
@@ -136,8 +136,9 @@ class Placement:
     def search(self, is_short: bool) -> None:
         """Look for labels within the constraints, for few rows of different weights.
 
-        Nothing is searched if no constraint is missed by a whole row: then labels that meet all of
-        them hardly ever exist. ``is_short`` limits the search to few linear programmes.
+        It returns at once if no constraint is violated by a whole row, because labels that satisfy
+        all constraints exactly hardly ever exist then. ``is_short`` limits the search to few linear
+        programmes.
         """
         problem = self.problem
         n_unknowns = problem.n_samples * problem.n_clusters
@@ -156,17 +157,18 @@ class Placement:
         """Lower the cost of a small problem, by several moves at once that break no constraint.
 
         The ``gap`` between cost and lower bound is the most that can be gained. At the prices of
-        the bound, a move that costs more than the gap is part of no cheaper labels. So only the
-        other moves are combined. If there are at most ``most`` of them, the best combination is the
-        cheapest of all. If there are more, those nearest to a tie are tried, unless little can be
-        gained.
+        the bound, a move that costs more than the gap is part of no cheaper labels. So only moves
+        that cost less are combined. If there are at most ``most`` of them, the best combination is
+        the cheapest of all. If there are more, the moves nearest to a tie are tried, unless little
+        can be gained.
         """
         problem = self.problem
         gap = (self.cost - self.lower_bound) * problem.total_weight
         total = (self.cost - self.table.surplus) * problem.total_weight
         if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
             return
-        # Heavy rows fit together in few ways, which take more moves to find.
+        # Few combinations of heavy rows satisfy the constraints, and it takes more moves to find
+        # one.
         most = MAX_MOVES * (1 if problem.row_weight else 2)
         moves = self.table.cheapest_moves(self.labels, self.table.list_length(most + 1))
         listed = np.nonzero(moves.is_listed)
@@ -184,18 +186,18 @@ class Placement:
         self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen], False)
 
     def _take_moves(self, places: IntArray, change: FloatArray, is_short: bool) -> None:
-        """Take the cheapest labels within the constraints that combinations of moves lead to.
+        """Make the combination of moves with the lowest cost that satisfies the constraints.
 
         ``places`` (4, n_moves) are the row, giver, taker and cell of each move, and ``change`` is
-        what it adds to the cost. If the labels are not within the constraints yet, the first that
-        are will do.
+        what it adds to the cost. If the current labels violate the constraints, the first
+        combination that satisfies them is made.
         """
         problem, row, taker = self.problem, places[0], places[2]
         cost, takes_any = self.cost, not self.is_feasible
         best = None if takes_any else self
 
         def enough() -> float:
-            """Return what moves must add less than to the cost, to be better than the best."""
+            """Return the cost that moves may add at most if they are to beat the best labels."""
             if best is None:
                 return np.inf
             return (best.cost * (1 - _CLOSE) - cost) * problem.total_weight

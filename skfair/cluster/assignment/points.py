@@ -50,26 +50,26 @@ class Units(NamedTuple):
         return min(float(self.scale) * float(self.scale), _LARGEST)
 
     def inwards(self, points: NDArray[Any]) -> FloatArray:
-        """Turn points in units of the data into scaled ones, in double precision."""
+        """Return points of the data in scaled coordinates, in double precision."""
         with np.errstate(over="ignore"):
             own = (points.astype(np.float64) - self.mean) / self.scale
         return np.clip(own, -_FARTHEST, _FARTHEST)
 
     def outwards(self, points: NDArray[Any]) -> FloatArray:
-        """Turn scaled points into units of the data."""
+        """Return scaled points in units of the data."""
         return np.asarray(points, dtype=np.float64) * self.scale + self.mean
 
     def squared_outwards(self, values: FloatArray) -> FloatArray:
-        """Turn squared lengths into units of the data, cut off at the range of floats."""
+        """Return squared scaled lengths in units of the data, cut off at the range of floats."""
         with np.errstate(over="ignore"):
             return np.clip(values * self.squared, -_LARGEST, _LARGEST)
 
 
 class Spread(NamedTuple):
-    """Mean and sum of squared deviations of some rows: what ``units_of`` puts together.
+    """Mean and sum of squared deviations of a part of the rows. ``units_of`` combines the parts.
 
-    Squares of 1e200 overflow and squares of 1e-200 vanish, so both are in units of the largest
-    magnitude. Rows without weight do not count.
+    Both are in units of the largest magnitude, because squares of 1e200 overflow and squares of
+    1e-200 vanish. Rows without weight do not count.
     """
 
     unit: float  # largest absolute number of the rows; 1 if all are 0
@@ -153,7 +153,7 @@ class RepresentationProblem(CostedRows):
 
     @property
     def step(self) -> int:
-        """Number of rows per block that stays in the cache; zeros of sparse rows do not count."""
+        """Number of rows in a block that fits into the cache; zeros of sparse rows do not count."""
         n_rows, n_columns = self.X.shape
         width = getattr(self.X, "nnz", n_rows * n_columns) / max(n_rows, 1)
         return piece_rows(n_rows, max(self.n_clusters, width))
@@ -185,7 +185,7 @@ class RepresentationProblem(CostedRows):
         return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
-        """Return the points that plain k-means starts on; ``SparsePoints`` draws with ``rng``."""
+        """Return the points for the first plain k-means; only ``SparsePoints`` needs ``rng``."""
         return self.scaled(slice(None))
 
     def in_full_precision(self, rows: Any) -> FloatArray:
@@ -246,9 +246,9 @@ class RepresentationProblem(CostedRows):
     def farthest_points(
         self, labels: IntArray, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest squared distances of rows to their centres, and these scaled rows.
+        """Return the ``n_points`` largest squared distances to own centres, and these scaled rows.
 
-        Rows without weight are not taken.
+        Rows without weight are left out.
         """
         cost = self.distances(centers).own_costs(labels)
         cost *= self.weights > 0
@@ -269,7 +269,7 @@ class Distances(LargeTable):
         # ``soft_counts`` allocates n_cells * n_clusters^2 numbers of curvature for each block. A
         # block has at least five times as many distances.
         self.step = max(problem.step, 5 * problem.n_cells * problem.n_clusters)
-        self._kept: dict[int, NDArray[Any]] = {}  # by first row: blocks are always the same
+        self._kept: dict[int, NDArray[Any]] = {}  # distances of each block, by its first row
         self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 
     def costs(self, rows: slice) -> NDArray[Any]:
@@ -309,7 +309,7 @@ def squared_norms(points: NDArray[Any]) -> NDArray[Any]:
 
 
 def largest(values: NDArray[Any], n_wanted: int) -> IntArray:
-    """Return the positions of the largest values, in falling order; equal ones as they come."""
+    """Return the positions of the largest values, in falling order; ties keep their order."""
     places = np.arange(values.size)
     if values.size > n_wanted:
         places = np.sort(np.argpartition(values, -n_wanted)[-n_wanted:])

@@ -1,19 +1,19 @@
 """Two searches for whole rows that moves of single rows do not find.
 
-:func:`nearest_feasible_counts`, for ``place`` in ``by_prices.py``. Close to exact proportion every
-move of a row breaks one constraint to mend another. The counts alone are a small linear programme
-of clusters times cells variables, however many rows there are. Once whole counts are found,
-``Placement.move_to`` moves rows to match them.
+``place`` in ``by_prices.py`` calls :func:`nearest_feasible_counts`. Close to exact proportion every
+move of a row that repairs one constraint violates another one. The counts alone form a small linear
+programme with clusters times cells variables (a cell is the rows of the same groups), for any
+number of rows. Once whole counts are found, ``Placement.move_to`` moves rows to match them.
 
-:func:`search_moves`, for ``settle`` and ``search`` of a ``Placement``. In small clusters whole rows
-cost noticeably more than the lower bound, and cheaper labels take several moves at once. Few rows
-are undecided, though: at optimal prices all others would pay more in another cluster than there is
-to gain. Which moves of these few to make is a small programme, too.
+``settle`` and ``search`` of a ``Placement`` call :func:`search_moves`. In small clusters whole rows
+cost noticeably more than the lower bound, and cheaper labels take several moves at once. Only few
+rows can move, though, because at optimal prices all others would pay more in another cluster than
+could be gained. So the choice of moves is a small programme, too.
 
-Both solve linear programmes by branch and bound (:func:`_answers`). Only certain sums of variables
-have to be whole: the sums over rows that constraints do not tell apart. The rest is a transport
-problem, whose cheapest solutions are whole anyway. A search ends after a number of programmes and
-not after a time, so that equal problems have equal solutions on any machine.
+Both solve linear programmes by branch and bound (:func:`_answers`). Only sums of variables over
+rows of a cell have to be whole. The rest is a transport problem, whose cheapest solutions are
+whole. A search ends after a number of programmes and not after a time, so that equal problems have
+equal solutions on any machine.
 """
 
 from __future__ import annotations
@@ -36,26 +36,27 @@ from skfair.utils.rounding import SUM_ROUNDING
 # takes a second. Labels of rows of different weights are searched for up to MAX_PLACES rows times
 # clusters.
 MAX_COUNTS, MAX_PLACES = 500, 2000
-# By how many rows a constraint may be missed if whole rows cannot meet it.
+# A constraint may be violated by less than this many rows if whole rows cannot satisfy it.
 _LESS_THAN_ONE = 0.999
-# Undecided moves that ``settle`` combines, at most; twice as many if rows have different weights.
+# ``settle`` combines at most this many moves, and twice as many if rows have different weights.
 MAX_MOVES = 200
-# Linear programmes of a search, at most, of 1 to 7 ms each. Compared with integer programmes, 8
-# assignments of 80 weighted rows cost at most 0.07% more. With half as many programmes they cost
-# 1.3% more, and with 60 that follow one branch to its end 22%. Fits of k-means to 60 weighted rows
-# take 0.05 to 0.13 s.
+# A search solves at most this many linear programmes, of 1 to 7 ms each. Compared with integer
+# programmes, 8 assignments of 80 weighted rows cost at most 0.07% more. With half as many
+# programmes they cost 1.3% more, and with 60 that follow one branch to its end 22%. Fits of k-means
+# to 60 weighted rows take 0.05 to 0.13 s.
 MOST_PROGRAMMES = 200
-# The same if further rounds follow and any labels within the limits will do (``is_short``). In 170
-# fits of 30 to 80 rows of very uneven weights, 14 searches found some after at most 13 programmes
-# and one after 37. Fits that find none take 0.3 s, and 0.5 s with twice as many.
+# The largest number if further rounds follow and any labels within the limits suffice
+# (``is_short``). In 170 fits of 30 to 80 rows of very uneven weights, 14 searches found labels
+# after at most 13 programmes and one after 37. Fits that find no labels take 0.3 s, and 0.5 s with
+# twice as many programmes.
 FEW_PROGRAMMES = 25
 # A sum that is farther than this from a whole number is a fraction.
 _FRACTION = 1e-6
-# ``settle`` is for problems of at most this many rows times clusters. Larger ones have too many
-# undecided moves.
+# ``settle`` is for problems of at most this many rows times clusters. In larger problems too many
+# rows can move.
 SMALL = 20_000
-# If there are more than MAX_MOVES undecided moves, ``settle`` only tries some of them if more than
-# this share of the cost can be gained.
+# If more than MAX_MOVES moves are possible, ``settle`` tries some of them only if more than this
+# share of the cost can be gained.
 WORTH = 5e-3
 # ``_among_all`` lists at most _MAX_LISTED counts of a cluster, and compares at most _MAX_CHOICES
 # choices of the next cluster. 60 rows in four groups have 15^4 counts. Fits with a balance of 0.95
@@ -65,17 +66,18 @@ _MAX_LISTED, _MAX_CHOICES = 100_000, 1_000_000
 # At most _MAX_EXCHANGES exchanges mend rounded counts. Each compares clusters times steps times
 # constraints, at most _MAX_VALUES.
 _MAX_EXCHANGES, _MAX_VALUES = 200, 1_000_000
-# Steps that keep the ratio of two groups have up to this many rows of one of them.
+# Exchanges that keep the ratio of two groups have up to this many rows of one group.
 _LONGEST_STEP = 400
 
 
 def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
     """Return whole counts that meet every constraint, close to the given ones.
 
-    They are numbers of rows, (n_clusters, n_cells). If none are found and the given counts miss a
-    constraint by a whole row or more, counts that miss each by less than one row will do, except
-    for bounds on sizes. Returns None if nothing is found, if rows have different weights, so that
-    there are no whole counts, or if there are too many counts to search.
+    They are numbers of rows, (n_clusters, n_cells). If there are none and the given counts violate
+    a constraint by a whole row or more, counts are searched that violate each constraint by less
+    than one row, except for bounds on sizes. Returns None if nothing is found, if there are too
+    many counts to search, or if rows have different weights, because there are no whole counts
+    then.
     """
     unit = problem.row_weight
     if counts.size > MAX_COUNTS or not unit:
@@ -94,7 +96,7 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
 
 
 class _NearestCounts:
-    """The search for whole counts within constraints, few rows away from the present ones.
+    """The search for whole counts within constraints that differ little from the given ones.
 
     The unknowns are ``numbers`` (n_clusters, n_blocks) of *blocks*. A block is the smallest set of
     rows that can move as a whole, mostly one row of a cell (see ``_blocks``). The counts of the
@@ -102,10 +104,10 @@ class _NearestCounts:
     """
 
     def __init__(self, constraints: Constraints, counts: FloatArray) -> None:
-        self._counts = counts  # (n_clusters, n_cells): the present ones, whole
+        self._counts = counts  # (n_clusters, n_cells): the given whole counts
         totals = counts.sum(axis=0)
         self._blocks = _blocks(constraints, totals)  # (n_blocks, n_cells)
-        # (n_blocks,): how many there are of each block
+        # (n_blocks,): number of blocks of each kind
         self._totals = (totals / np.where(self._blocks > 0, self._blocks, np.inf)).max(axis=1)
         matrix = constraints.matrix @ self._blocks.T
         matrix[np.abs(matrix) < SUM_ROUNDING] = 0.0
@@ -131,11 +133,11 @@ class _NearestCounts:
     def _among_all(self) -> tuple[bool, FloatArray | None]:
         """Return whether all choices could be compared, and the nearest (None if there is none).
 
-        This is dynamic programming over the clusters. The state after clusters 0 to k - 1 is what
-        they left of each block, a position in the list of all possible numbers. ``least[k]`` holds,
-        by that position, the fewest rows that these clusters have to change. Cluster k takes its
-        own numbers from what is left, if they meet its constraints, and if the rest meets the sum
-        of the constraints of all clusters after it.
+        This is dynamic programming over the clusters. The state after clusters 0 to k - 1 is the
+        number of blocks of each kind that they left, a position in the list of all possible
+        numbers. ``least[k]`` holds, by position, the fewest rows that these clusters have to
+        change. Cluster k takes numbers from what is left. They must satisfy its constraints, and
+        what remains must satisfy the sum of the constraints of all later clusters.
         """
         shape = self._totals.astype(np.int64) + 1
         if shape.prod(dtype=float) > _MAX_LISTED:
@@ -158,7 +160,7 @@ class _NearestCounts:
             total = np.where(is_open, least[-1][left][:, None] + far, np.inf)
             least.append(far_away.copy())
             np.minimum.at(least[-1], rest, total)
-        # Back from the position where nothing is left, to the choice of each cluster.
+        # The choices are read backwards, from the position where nothing is left.
         place, numbers = 0, np.zeros((len(choices), shape.size))
         for k in reversed(range(len(choices) if least[-1][0] < np.inf else 0)):
             own, far = choices[k]
@@ -204,9 +206,9 @@ class _Solved(NamedTuple):
     """A linear programme that has been solved. Tuples are sorted by their cost."""
 
     cost: float
-    number: int  # of the programme, so that no comparison of tuples gets as far as the arrays
+    number: int  # of the programme; it is unique, so comparisons of tuples never reach the arrays
     numbers: FloatArray  # the solution
-    surplus: FloatArray  # what the programme costs more if the number is 1: its reduced cost
+    surplus: FloatArray  # reduced costs: how much the cost rises if a number is raised by 1
     left: Any  # ``left @ numbers <= right``, with the branches that led here
     right: FloatArray
     most: FloatArray  # the upper bound of each number
@@ -219,7 +221,7 @@ def _answers(
     most: float,
     sums: Any,
     importance: FloatArray,
-    # Programmes that cost no less than this are not followed. It may fall while answers are used
+    # Programmes that cost at least this are dropped. The value may fall as the caller finds answers
     enough: Callable[[], float] = lambda: np.inf,
     is_short: bool = False,
 ) -> Iterator[FloatArray]:
@@ -237,7 +239,7 @@ def _answers(
         if (number := next(numbered)) >= most_programmes:
             return None
         ends: Any = np.stack([np.zeros_like(most), most], axis=1)
-        # Presolving so small a programme takes as long as solving it.
+        # For such a small programme, presolving takes as long as solving.
         answer: Any = linprog(cost, left, right, bounds=ends, options={"presolve": False})
         if answer.status != 0 or answer.fun >= enough():
             return None
@@ -257,7 +259,7 @@ def _answers(
         distance[distance < _FRACTION] = 0.0
         which, branches = int((distance * importance).argmax()), []
         if distance[which] > 0 and at.cost < enough():
-            # Numbers whose reduced cost is more than there is to gain are 0 from here on.
+            # If the reduced cost of a number is more than can be gained, the number stays 0.
             most_here = np.where(at.surplus > enough() - at.cost, 0.0, at.most)
             for sign, limit in ((1.0, np.floor(totals[which])), (-1.0, -np.ceil(totals[which]))):
                 both = sparse.vstack([at.left, sign * sums[[which]]], format="csr")
@@ -267,9 +269,9 @@ def _answers(
 def _blocks(constraints: Constraints, totals: FloatArray) -> FloatArray:
     """Return the smallest sets of rows that can move as a whole, (n_blocks, n_cells).
 
-    Mostly each is one row of a cell. If a constraint on two cells has no room, every cluster must
-    hold the two in the ratio of their totals. They are then one block in this ratio, in the
-    smallest whole numbers.
+    Mostly a block is one row of a cell. If a constraint on two cells has no room, every cluster
+    must hold the two cells in the ratio of their totals. A block then has rows of both, in the
+    smallest whole numbers with this ratio.
     """
     room = constraints.matrix @ totals + constraints.slack.sum(axis=0)
     signs = np.sign(constraints.matrix)
@@ -295,11 +297,11 @@ def _rounded(counts: FloatArray, totals: FloatArray) -> FloatArray:
 
 
 def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
-    """Return exchanges between two clusters, (n_steps, n_cells): what one gets from the other.
+    """Return exchanges between two clusters, (n_steps, n_cells): the rows that one of them gets.
 
-    A step is one row, or one row in return for a row of another cell, or rows of two cells that a
-    constraint compares, in numbers close to the ratio that it asks for. Near exact proportion only
-    the last kind breaks no constraint. All steps are there in both directions.
+    There are three kinds: one row, one row in return for a row of another cell, and rows of two
+    cells that a constraint compares, in numbers close to the required ratio. Near exact proportion
+    only the last kind violates no constraint. Every step is listed in both directions.
     """
     n_cells, near = totals.size, [*np.eye(totals.size)]
     near += [row - other for row in np.eye(n_cells) for other in np.eye(n_cells)]
@@ -318,7 +320,9 @@ def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
 def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
     """Return pairs of whole numbers (m, n) up to ``most`` whose fraction is close to a ratio."""
     below, fractions = int(min(most[1], _LONGEST_STEP)), list[Fraction]()
-    while below > 0:  # the closest one stays the closest down to its own denominator
+    # The closest fraction for one limit on the denominator is the closest one for all smaller
+    # limits, too, down to its own denominator. So the next limit is just below that.
+    while below > 0:
         fractions.append(Fraction(ratio).limit_denominator(below))
         below = fractions[-1].denominator - 1
     return {
@@ -331,15 +335,15 @@ def _with_constraints(
 ) -> FloatArray | None:
     """Exchange rows between clusters until the constraints hold; None if no exchange helps.
 
-    Each exchange is the best of all ``steps`` between all pairs of clusters. If they are too many
-    to compare, only steps of one row are used. If these are too many, nothing is exchanged.
+    Each exchange is the best of all ``steps`` between all pairs of clusters. If there are too many
+    steps to compare, only those of one row are used. If these are too many, nothing is exchanged.
     """
     n_clusters = len(counts)
     if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         steps = steps[np.abs(steps).sum(axis=1) == 1]
     if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         return counts if _missed(constraints, counts).sum() == 0 else None
-    # The step that the other cluster takes, the opposite of each one.
+    # For each step the number of the opposite one, which the other cluster takes.
     back = (steps[:, None] == -steps).all(axis=2).argmax(axis=1)
     for _ in range(_MAX_EXCHANGES):
         missed = _missed(constraints, counts)
@@ -358,7 +362,7 @@ def _with_constraints(
 
 
 def _missed(constraints: Constraints, counts: FloatArray) -> FloatArray:
-    """Return the sum of what each cluster misses its constraints by, apart from rounding."""
+    """Return the sum of the violations in each cluster, without those by rounding."""
     values = counts @ constraints.matrix.T + constraints.slack
     return np.asarray(np.where(values < -SUM_ROUNDING, -values, 0.0).sum(axis=-1))
 
@@ -370,18 +374,18 @@ def search_moves(
     # (n_moves,): weight that each move carries, and what it adds to the cost
     weight: FloatArray,
     change: FloatArray,
-    enough: Callable[[], float],  # moves that add as much as this to the cost are no use
+    enough: Callable[[], float],  # moves that add at least this to the cost are dropped
     is_short: bool,  # whether the search ends after FEW_PROGRAMMES
 ) -> Iterator[BoolArray]:
     """Yield which of the moves to make, (n_moves,), so that the cost is low.
 
-    The programme has a share of 0 to 1 for each move, and at most 1 for each row. Rounded, they
-    meet the constraints nearly, so the caller repairs them.
+    The programme has a share of 0 to 1 for each move, and at most 1 in total for each row. After
+    rounding, the constraints may be violated a little, so the caller repairs them.
     """
     row, giver, taker, cell = places
     constraints, unit = problem.constraints, problem.mean_weight
     size, number = change.size, np.arange(change.size)
-    # Weight that each move takes from and brings to each count.
+    # flow[count, move] is the weight that a move brings to a count, negative if it takes it away.
     place = np.concatenate([giver, taker]) * counts.shape[1] + np.tile(cell, 2)
     carried = np.concatenate([-weight, weight])
     flow = sparse.csr_array((carried, (place, np.tile(number, 2))), (counts.size, size))

@@ -1,7 +1,7 @@
 """k-means whose clusters keep the groups in proportion.
 
-``fit`` takes the steps of the method: read the data and groups, bind the limits to the rows
-(:func:`bind`), solve from starts of plain k-means (:func:`solve`), report (``results.py``).
+``fit`` has the steps of the method: read the data and groups, bind the limits to the rows
+(:func:`bind`), solve from starts by plain k-means (:func:`solve`), and report (``results.py``).
 ``partial_fit`` continues with the next part of a stream (``stream.py``), and ``predict``,
 ``transform``, ``score`` and ``assign`` are for new rows (``prediction.py``).
 
@@ -218,7 +218,7 @@ class FairKMeans(
 
     _takes_partitions = True
 
-    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    # Prices differ by group, so ``predict`` takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
     cluster_centers_: NDArray[Any]
@@ -364,7 +364,7 @@ class FairKMeans(
         so_far = self._scaled_centers, self._multipliers, self.cluster_sizes_
         part = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
         found = clustering_attributes(problem, groups, part, held)
-        self.__dict__.update(found | {"status_": self.status_})  # as ``history_``, that of ``fit``
+        self.__dict__.update(found | {"status_": self.status_})  # like ``history_``, from ``fit``
         return self
 
     @by_block(dtype=np.int32)
@@ -395,7 +395,7 @@ class FairKMeans(
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
         rows, prices = read_features(self, X, **ROW_CHECKS), self._scaled_prices
-        # Without groups, all rows pay the price for the size of the cluster, as one group.
+        # Without groups, all rows count as one group and pay the price for the cluster's size.
         if codes is None and self._size_prices.any():
             codes, prices = np.zeros((1, rows.shape[0]), np.int32), self._size_prices
         return labels_at_prices(rows, codes, self._scaled_centers, prices, self._units)
@@ -513,7 +513,8 @@ class FairKMeans(
         limits: Limits,
         # (n_clusters, n_groups): weight that the clusters hold already, which limits include
         held: FloatArray | None,
-        **units: Any,  # ``units=None``: those of the new rows. Without it, those of the fit
+        # ``units=None`` computes units from the new rows. Without it, the units of the fit are used
+        **units: Any,
     ) -> RepresentationProblem:
         """Return the problem of new rows that join the clusters of the fit."""
         constraints = representation_constraints(
@@ -555,10 +556,10 @@ class FairKMeans(
 
 
 def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
-    """Return the limits as constraints on the rows; raise if the solver cannot keep them.
+    """Return the limits as constraints on the rows; raise if the solver cannot enforce them.
 
-    The default ``min_balance`` is not taken as a wish: a solver that keeps no limit ignores it with
-    a warning, and raises for any other value.
+    The default of ``min_balance`` is not an explicit wish of the user. So a solver that enforces no
+    limit ignores it with a warning, whereas it raises for any other value.
     """
     groups, min_balance = data.groups, model.min_balance
     if min_balance == MIN_BALANCE and not solver.keeps_balance:

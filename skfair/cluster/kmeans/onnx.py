@@ -1,4 +1,4 @@
-"""The converter of k-means to ONNX, which ``wing.py`` names."""
+"""The converter of k-means to ONNX. ``wing.py`` names it, and ``skfair/export.py`` calls it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The trade-off between the cost of k-means and the balance of its clusters, as a whole.
 
 One fit gives the front: from plain k-means to clusters that hold the groups in the proportion of
-the sample. Its steps are: read the rows, choose the balances to ask for (:func:`bind`), solve for
-all of them (:func:`solve`, with the constraints of :func:`limits_at`), and report the points that
-no other dominates (:func:`front_attributes`). ``select`` returns one of these as a fitted
-:class:`FairKMeans`.
+the sample. ``fit`` reads the rows, chooses the targets (:func:`bind`), solves for each target
+(:func:`solve`, with the constraints of :func:`limits_at`), and reports the points that no other
+dominates (:func:`front_attributes`). A target is a balance to ask for, as a share of the balance of
+the sample. ``select`` returns a point of the front as a fitted :class:`FairKMeans`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
 
-# Each point of the front is a model that reads new rows as the training data were read. So it gets
-# these attributes.
+# Each point of the front is a fitted model. These attributes are copied to it, because with them a
+# model reads new rows in the same way as the training data.
 _READING = (
     *("n_features_in_", "feature_names_in_", "groups_", "model_features_"),
     *("_group_levels", "_n_rows", "_model_positions"),
 )
-# The largest balance that is asked for, as a share of that of the data. Exact proportion is seldom
-# possible for whole people; just below it usually is.
+# The largest target. Exactly the balance of the sample is seldom possible, because people are not
+# divisible, but a value just below usually is.
 _NEARLY_ONE = 0.9995
 
 
@@ -316,9 +316,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 def bind(
     model: ParetoFairKMeans, data: TrainingData, solver: ClusteringSolver
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the targets, and the balance of the sample for each attribute, ``attained``.
+    """Return the targets, and the balance of the sample for each attribute.
 
-    A target is a balance to ask for, as a share of ``attained``.
+    Other functions of this file call the second one ``attained``, because the whole sample, as a
+    single cluster, attains it. A target is a share of it, the same one for each attribute.
     """
     check_suits(solver, data, size_bounds=model.size_bounds)
     targets = target_shares(model.balances)
@@ -343,7 +344,10 @@ def target_shares(balances: Any) -> FloatArray:
 def limits_at(
     data: TrainingData, attained: FloatArray, size_bounds: Any, n_clusters: int, target: float
 ) -> Constraints:
-    """Return the constraints for one target."""
+    """Return the limits for one target: each balance is at least ``target * attained``.
+
+    The limits on sizes, if there are any, are the same for all targets.
+    """
     betas = min(target, _NEARLY_ONE) * attained
     balances = balance_constraints(data.groups, betas, data.weight_range[0])
     sizes = size_limits(size_bounds, n_clusters, data.groups, balances, data.sample_weight)
@@ -358,7 +362,7 @@ def solve(
     targets: FloatArray,
     callback: Callback,
 ) -> Front:
-    """Return the points that the solver found for all targets; ``n_init`` sets the starts."""
+    """Return the points that the solver found for all targets, from ``n_init`` starts."""
     rng = check_random_state(model.random_state)
 
     def starts(rng: np.random.RandomState) -> list[FloatArray]:
@@ -378,8 +382,8 @@ def front_attributes(
 ) -> dict[str, Any]:
     """Return the attributes of the front: the points that no other dominates.
 
-    Each of them is a fitted model. Labels are kept once, as rows of a small array, and ``select``
-    gives them back.
+    Each point is a fitted model. The labels of all models are rows of one array of small integers,
+    ``labels_``, from which ``select`` copies those of a model.
     """
     costs = np.array([point.clustering.cost for point in points])
 
@@ -407,7 +411,7 @@ def front_attributes(
     small = np.min_scalar_type(max(model.n_clusters - 1, 1))
     labels = np.stack([own.labels_ for own in models]).astype(small)
     for own in models:
-        del own.labels_  # kept once, in the small array
+        del own.labels_  # ``labels_`` of the front has them
     costs, relative = np.array([own.inertia_ for own in models]), relative[kept]
     return {
         "labels_": labels,

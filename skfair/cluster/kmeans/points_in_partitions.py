@@ -46,7 +46,7 @@ class PointsInPartitions(RepresentationProblem):
         weights: FloatArray | None = None,
     ) -> None:
         super().__init__(X, groups, constraints, n_clusters, weights)  # type: ignore[arg-type]
-        # A partition has to know these of the whole. The rest are arrays of its own rows (_Points).
+        # Partitions get these attributes of the whole problem. Their own arrays are in _Points.
         names = "n_clusters", "membership", "total_weight", "units", "is_large"
         self._whole = {name: getattr(self, name) for name in names}
         self._whole |= {"n_whole": self.n_samples, "step_of_whole": self.step, "_scaled": None}
@@ -67,10 +67,11 @@ class PointsInPartitions(RepresentationProblem):
         centers: FloatArray | None = None,
         **arguments: Any,
     ) -> list[Any]:
-        """Return the results of a method in all partitions, a list in their order.
+        """Return the results of a method in all partitions, in their order.
 
-        With ``centers`` it is a method of the table of distances to them, otherwise of the problem.
-        ``columns`` have a number per row, and each partition gets its part.
+        With ``centers`` it is a method of :class:`Distances`, the table of distances to them, and
+        otherwise of the problem. ``columns`` have a number per row, and each partition gets its
+        part.
         """
         question = {"method": method, "centers": centers, "arguments": arguments}
         return self._points.each(_answer, *columns, whole=self._whole, **question)
@@ -83,7 +84,7 @@ class PointsInPartitions(RepresentationProblem):
         return part
 
     def scaled(self, rows: Any) -> NDArray[Any]:
-        """Fetch rows and return them scaled; they have to be few."""
+        """Fetch rows and return them scaled. Only a few rows should be asked for."""
         return self.subset(np.arange(self.n_samples)[rows]).scaled(slice(None))
 
     def sums(self, labels: IntArray) -> tuple[FloatArray, FloatArray, float]:
@@ -117,7 +118,7 @@ class DistancesInPartitions(Distances):
     def told_apart(
         self, price: FloatArray, reach: float
     ) -> tuple[NDArray[np.int32], IntArray, FloatArray, FloatArray, float]:
-        """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
+        """Give labels to the rows that are cheaper in one cluster than in all others by ``reach``.
 
         See :meth:`CostTable.told_apart`.
         """
@@ -139,7 +140,7 @@ class DistancesInPartitions(Distances):
 class _DistancesOfPart(Distances):
     """Distances of the points of a partition, bit for bit the same as for points in memory."""
 
-    rows: Any  # a problem made by ``_Points.problem``, with attributes of the whole
+    rows: Any  # a problem from ``_Points.problem``, which has attributes of the whole problem
 
     def __init__(self, part: Any, centers: NDArray[Any]) -> None:
         super().__init__(part, centers)
@@ -162,7 +163,7 @@ class _DistancesOfPart(Distances):
 
 
 class _Points(NamedTuple):
-    """The arrays that are kept of a partition, where it is."""
+    """The arrays of a partition. They stay in the process that holds the partition."""
 
     X: NDArray[Any]
     cells: IntArray
@@ -186,7 +187,7 @@ def _keep(
     whole: dict[str, Any],
     dtype: Any,
 ) -> _Points:
-    """Return what is kept of a partition; ``numbers`` are the numbers of its rows."""
+    """Return the arrays that a partition keeps; ``numbers`` are the numbers of its rows."""
     first = int(numbers[0]) if numbers.size else 0
     points = _Points(X.astype(dtype, copy=False), cells, weights, np.zeros(0), first)
     return points._replace(norms=points.problem(whole)._lengths())

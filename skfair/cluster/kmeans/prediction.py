@@ -1,4 +1,4 @@
-"""What ``FairKMeans`` computes for new rows.
+"""Labels, distances and costs of new rows for ``FairKMeans``.
 
 - :func:`labels_at_prices` for ``predict``, :func:`center_distances` for ``transform``,
   :func:`cost_of_rows` and :func:`score_block` (rows in Dask collections) for ``score``. All pass
@@ -30,9 +30,9 @@ from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
-# The distances of a row in two batches differ by rounding, at most by this many units in the last
-# place of the squared norms that they are made of. Closer distances are tied, and the row joins the
-# first of the clusters, so that labels do not depend on the batch.
+# The distance of a row to a centre differs between two batches by rounding, at most by this many
+# units in the last place of the squared norms from which it is computed. Closer distances count as
+# tied, and the row joins the first of these clusters, so that labels do not depend on the batch.
 _ROUNDING = 64.0
 
 
@@ -45,7 +45,7 @@ def labels_at_prices(
     ``prices`` (n_clusters, n_groups). If ``codes`` is None, no prices are paid.
     """
     labels = np.empty(rows.shape[0], np.int32)
-    # The size of the numbers whose sums are compared; sparse distances are not centred.
+    # ``unit`` is the size of the numbers that are added up. Sparse rows are not centred.
     unit = float(squared_norms(centers + units.mean / units.scale * issparse(rows)).max())
     codes = np.empty((0, labels.size), np.int32) if codes is None else codes
     unit += len(codes) * float(np.abs(prices).max(initial=0.0))
@@ -94,7 +94,7 @@ def over_distances(
     from skfair.cluster.assignment._kernels.prices import complete_distances, scaled_rows
 
     origin, scale = units.mean, units.scale
-    is_sparse = issparse(X)  # then zeros would fill up, so the centres move instead
+    is_sparse = issparse(X)  # sparse rows must keep their zeros, so the centres are shifted instead
     moved = (centers + origin / scale).astype(X.dtype)
     inverse = np.float64(1 / max(scale, float(np.finfo(np.float64).tiny)))
     minus_two, norms = np.ascontiguousarray(-2 * centers.T), squared_norms(centers)
@@ -110,7 +110,7 @@ def over_distances(
             complete_distances(own, norms, squared_norms(scaled))
         return function(part, own)
 
-    # Rows and their distances stay in the fastest part of the cache.
+    # A block of rows and its distances fit into the fastest part of the cache.
     step = ROWS if is_sparse else piece_rows(X.shape[0], 4 * sum(centers.shape))
     return over_blocks(of_block, X.shape[0], step)
 
@@ -124,10 +124,10 @@ def score_block(block: dict[str, Any], estimator: Any) -> float:
 
 
 def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:
-    """Read the parameter ``before`` of ``assign``, which is not None.
+    """Return the counts that a parameter ``before`` (not None) of ``assign`` stands for.
 
-    Returns what the clusters hold already of each group, (n_clusters, n_groups). ``of_fit`` are the
-    counts of the fit.
+    They are the weights of each group that the clusters hold already, (n_clusters, n_groups).
+    ``of_fit`` are the counts of the fit.
     """
     if isinstance(before, str):
         if before != "fit":

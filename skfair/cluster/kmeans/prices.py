@@ -1,4 +1,4 @@
-"""The default solver of k-means under constraints: prices of placing each group in each cluster.
+"""The default solver of k-means under constraints: prices for each group in each cluster.
 
 One clustering, for ``FairKMeans`` (``Prices.cluster``). :func:`fair_lloyd` makes rounds: a round
 assigns every row at prices that satisfy the limits, and moves the centres to the means.
@@ -11,6 +11,10 @@ balances have neighbouring prices and centres. So :func:`sweep` goes through the
 and one round per balance is enough. Each start is swept up and down, because each direction finds
 points that the other misses. If there are many rows, :func:`on_all_points` carries the points from
 a sample to all rows.
+
+A row is assigned to the cluster with the smallest squared distance plus price. Prices follow from
+the multipliers of the constraints (``assignment/by_prices.py``), which are what is stored and
+improved. Centres are in the scaled coordinates of ``assignment/points.py``.
 """
 
 from __future__ import annotations
@@ -44,20 +48,20 @@ from skfair.cluster.kmeans.solver import (
 from skfair.solvers.base import Status
 from skfair.utils.history import History, go_on
 
-# Steps on the dual in a round, at most. The next round goes on from these prices. With ten, rows of
-# small groups cost 0.1% more (125 fits).
+# A round makes at most this many steps on the dual, and the next round continues from its prices.
+# With ten, rows of small groups cost 0.1% more (125 fits).
 _STEPS = 20
-# How many rounds may look at all rows of a large problem: this many at prices, and as many again
+# In a large problem, this many rounds at prices may visit all rows, and this many further rounds
 # that place whole rows.
 _FULL_ROUNDS = 3
 # Problems of more than three times _MIDDLE rows first make _MIDDLE_ROUNDS rounds on a sample of
-# _MIDDLE rows. Then _LAST_ROUNDS over all rows follow, whose steps on the dual look at the sample.
+# _MIDDLE rows. Then _LAST_ROUNDS over all rows follow. Their steps on the dual use the sample only.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
 _LAST_ROUNDS = 2
-# Rounds end if _PATIENCE of them in a row have not lowered the value of the dual by the share
-# _PROGRESS. With many constraints the multipliers never quite come to rest, nor do the centres.
+# Rounds end if _PATIENCE rounds in a row have not lowered the value of the dual by the share
+# _PROGRESS, because with many constraints multipliers and centres never come to rest completely.
 _PATIENCE, _PROGRESS = 6, 1e-4
-# How many rounds that place whole rows may follow.
+# At most this many rounds that place whole rows may follow.
 FINISHING_ROUNDS = 10
 # Such a round has to lower the cost by this share to be followed by another.
 _WORTH_A_ROUND = 1e-5
@@ -105,8 +109,8 @@ class Prices(ClusteringSolver):
     def cluster(
         self, problem: RepresentationProblem, starts: Sequence[FloatArray], settings: RunSettings
     ) -> Clustering:
-        # The starts of a large problem compete on a sample, where it is enough to see which is
-        # better. The winner goes on with a few rounds over all rows.
+        # The starts of a large problem compete on a sample, which is enough to find the better one.
+        # The winner continues with a few rounds over all rows.
         is_large = problem.n_samples > LARGE
         part = problem.sample(SAMPLE, settings.random_state) if is_large else problem
         run = partial(
@@ -143,7 +147,7 @@ def _on_all_rows(
     best: Clustering,  # of a sample
     settings: RunSettings,
 ) -> Clustering:
-    """Carry a clustering from a sample to all rows, by way of a larger sample if they are many."""
+    """Continue a clustering of a sample on all rows, and on a larger sample first if needed."""
     rounds, middle = _FULL_ROUNDS, None
     status = best.status
     if status != "stopped" and problem.n_samples > 3 * _MIDDLE:
@@ -193,10 +197,11 @@ def fair_lloyd(
 ) -> Clustering:
     """Alternate the cheapest assignment under the constraints with the means of the clusters.
 
-    At first the rounds take the cheapest clusters at the best prices, where whole rows miss the
-    constraints by little, since the few rows near a tie hardly move a mean. Without ``multipliers``
-    to start from they stay at the higher temperature, with them at the lower one. When the centres
-    rest, ``placed_rows`` makes whole rows satisfy the constraints.
+    The first rounds assign rows to their cheapest clusters at the best prices. Whole rows then
+    violate the constraints by little, which does not matter yet, because the few rows near a tie
+    hardly move a mean. The temperature is the higher one, or the lower one if ``multipliers`` are
+    given. When the centres have come to rest, ``placed_rows`` makes whole rows satisfy the
+    constraints.
 
     Returns
     -------
@@ -206,7 +211,7 @@ def fair_lloyd(
     temperatures = TEMPERATURES[:1] if multipliers is None else TEMPERATURES[-1:]
     multipliers = problem.no_multipliers() if multipliers is None else multipliers
     history = History()
-    lowest, since = np.inf, 0  # the lowest value of the dual, and the last round that lowered it
+    lowest, since = np.inf, 0  # lowest value of the dual so far, and the round that reached it
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
@@ -217,7 +222,7 @@ def fair_lloyd(
         centers, multipliers = means, placed.multipliers
         n_iter += 1
         bound, violation = placed.lower_bound, placed.violation
-        del placed  # its labels and costs, before those of the next round are made
+        del placed  # frees its memory before the next round allocates as much
         if bound < lowest - _PROGRESS * abs(lowest):
             since = n_iter
         lowest = min(lowest, bound)
@@ -246,7 +251,7 @@ def placed_rows(
 
     A clustering of less violation is always better. The rounds are added to ``history``.
     """
-    inf = np.inf  # there are no labels yet, and any are better
+    inf = np.inf  # so that any labels are better than these
     best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]
@@ -268,7 +273,7 @@ def placed_rows(
         )
         if part is not None and placed.is_feasible:
             break  # another round over this many rows costs more than it gains
-        del placed  # its costs, before those of the next round are made
+        del placed  # frees its memory before the next round allocates as much
     return best._replace(history=history.as_dict())
 
 
@@ -310,7 +315,7 @@ def _follow(
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
-    """Yield a clustering for each target, each from the centres and prices of the one before."""
+    """Yield a clustering for each target, started from the previous one's centres and prices."""
     at: Clustering | None = None
     for target in targets:
         constraints = constraints_of(target)
@@ -326,7 +331,7 @@ def _follow(
 def on_all_points(
     problem: RepresentationProblem, points: Sequence[FrontPoint], callback: Callback
 ) -> list[FrontPoint]:
-    """Carry the cheapest clustering of each target from a sample to all points."""
+    """Continue the cheapest clustering of each target, found on a sample, on all points."""
     best: dict[float, FrontPoint] = {}
     for point in points:
         other = best.get(point.target)

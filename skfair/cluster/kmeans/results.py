@@ -1,7 +1,8 @@
 """Attributes of a fitted k-means, made from a clustering in scaled units, and warnings about it.
 
 ``FairKMeans`` calls these after a fit or a part of a stream, ``ParetoFairKMeans`` for each point.
-Attributes that begin with an underscore are scaled, for prediction and for the next part.
+Attributes that begin with an underscore are in scaled units. Prediction and ``partial_fit`` use
+them.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def clustering_attributes(
     prices, bound, units = clustering.prices, clustering.lower_bound, problem.units
     if prices is None:
         prices = problem.group_prices(clustering.multipliers)
-    # ``partial_fit`` needs them in the order in which the constraints were given: a problem with
-    # rows ``before`` does not reorder its constraints.
+    # The multipliers are put back into the order in which the constraints were given, because the
+    # problem of ``partial_fit``, which has rows ``before``, does not reorder its constraints.
     multipliers = np.empty_like(clustering.multipliers)
     multipliers[:, problem.constraint_order] = clustering.multipliers
     is_missed = missed_by(problem, clustering.labels) > 0
     counts = held + problem.counts(clustering.labels) @ problem.membership.T
-    # From means of scaled squared distances to sums over the rows in units of the data.
+    # Means of scaled squared distances become sums over the rows in units of the data.
     sums = np.array([clustering.cost, bound]) * problem.total_weight
     cost, least = units.squared_outwards(sums).tolist()
     return {
@@ -74,8 +75,8 @@ def warn_of_result(
 ) -> None:
     """Give the first warning that applies.
 
-    They are: limits missed by a row or more, or by less if the solver says so, centres that still
-    move, and empty clusters.
+    They are, in this order: limits violated by a row or more, limits violated by less if the solver
+    reports it, centres that still move, and empty clusters.
     """
     if (missed := missed_by(problem, clustering.labels)) > 0:
         largest = f" (largest weight of a row: {problem.largest_weight:g})"

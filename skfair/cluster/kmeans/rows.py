@@ -1,7 +1,7 @@
 """The problem that k-means solves, made of rows in memory, sparse rows or Dask collections.
 
-``FairKMeans`` (for ``fit``, ``partial_fit`` and ``assign``) and ``ParetoFairKMeans`` call it once
-the rows are read and the limits are bound to them.
+``FairKMeans`` (in ``fit``, ``partial_fit`` and ``assign``) and ``ParetoFairKMeans`` call
+:func:`clustering_problem` after they have read the rows and the limits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def clustering_problem(
     """
     X, of_rows = data.X, (data.groups, constraints, n_clusters, data.sample_weight)
     if isinstance(X, PartitionedRows):
-        # A fit visits the rows often, and samples of LARGE rows are fetched in any case.
+        # Small data are fetched: a fit visits the rows often, and would fetch samples of LARGE rows
+        # in any case.
         if len(X) > LARGE and not X.is_small:
             return PointsInPartitions(X, *of_rows)
         X = X.taken(np.arange(len(X)))

@@ -1,13 +1,13 @@
-"""The base of the solvers of k-means under limits: what they get, what they return, who they are.
+"""The base of the solvers of k-means under limits: their arguments, results and registry.
 
 A solver is a dataclass whose fields are its parameters, with their ranges as annotations. Its
 abilities are class variables (``takes_weights``, ``keeps_balance`` and so on), which estimators,
 error messages and contract tests read. They never compare names of solvers.
 
 - ``FairKMeans`` finds a solver by :func:`clustering_solver`, asks :func:`check_suits` whether it
-  can keep the limits on these rows, and calls ``cluster``, which calls ``run`` from each start.
+  can enforce the limits on these rows, and calls ``cluster``, which calls ``run`` from each start.
 - ``ParetoFairKMeans`` calls ``front`` instead.
-- Solvers register themselves by :func:`register`. Those of papers make their results by
+- Solvers register themselves by :func:`register`. The solvers of papers make their results by
   :func:`of_labels`.
 """
 
@@ -48,18 +48,19 @@ class Clustering(NamedTuple):
 
     labels: NDArray[Any]  # cluster of each row
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
-    # (n_clusters, n_constraints): dual variables; zeros from a solver that has none
+    # (n_clusters, n_constraints): multipliers (dual variables) of the constraints, from which
+    # prices follow; zeros if the solver has no dual
     multipliers: FloatArray
     cost: float  # mean squared distance to the means
-    cost_at_bound: float  # cost of the labels at the centres that the lower bound is for
+    cost_at_bound: float  # cost of the labels at the centres for which ``lower_bound`` holds
     lower_bound: float  # no assignment to these centres within the constraints costs less
-    violation: float  # what the constraints are missed by, summed over clusters
+    violation: float  # sum of the violations of the constraints over clusters
     n_iter: int  # number of iterations
     status: Status  # why the solver ended
     history: dict[str, NDArray[Any]]  # columns of equal length
     # (n_clusters, n_groups): prices of the groups; if None, they follow from the multipliers
     prices: FloatArray | None = None
-    # What the solver minimises, to compare runs by; if None, it is the cost
+    # The value that the solver minimises, by which runs are compared; if None, it is the cost
     objective: float | None = None
 
     @property
@@ -75,17 +76,17 @@ class Clustering(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How long a solver runs, and who is told of it."""
+    """The length of a run, its source of randomness, and its callback."""
 
     max_iter: int  # largest number of iterations
     random_state: np.random.RandomState  # source of randomness
-    tol: float = 1e-4  # when to stop
+    tol: float = 1e-4  # for the stopping test of the solver
     # ``callback(centers) -> stop``, called once after each iteration
     callback: Callback = go_on
 
 
 class FrontPoint(NamedTuple):
-    """A clustering of a front and the constraints that it was made under."""
+    """A clustering of a front, and the constraints for which it was found."""
 
     # Balance that was asked for, as a share of the balance of the data; 0 if none was
     target: float
@@ -94,14 +95,14 @@ class FrontPoint(NamedTuple):
 
 
 class Front(NamedTuple):
-    """Clusterings all along a front, and the course of the search for them."""
+    """Clusterings along a front, and the history of the search for them."""
 
     points: list[FrontPoint]  # in any order; dominated ones may be included
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 
-# From a balance, as a share of the balance of the data, to constraints. And from a random generator
-# to starting centres. Both are arguments of ``front``.
+# Both are arguments of ``front``. ConstraintsOf returns the constraints for a target, a balance as
+# a share of the balance of the data. Starts draws starting centres.
 ConstraintsOf = Callable[[float], Constraints]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
@@ -215,8 +216,8 @@ class ClusteringSolver(BaseEstimator, ABC):
 
 
 def takes_sparse(solver: str | ClusteringSolver) -> bool:
-    """Return whether a solver, or the one that a name stands for, takes sparse rows."""
-    if isinstance(solver, str):  # an unknown one is refused by fit
+    """Return whether a solver, given as an object or by its name, takes sparse rows."""
+    if isinstance(solver, str):  # for an unknown name fit raises
         return solver in CLUSTERING_SOLVERS and CLUSTERING_SOLVERS[solver].takes_sparse
     return solver.takes_sparse
 
@@ -228,7 +229,7 @@ def check_suits(
     share_bounds: Any = None,
     size_bounds: Any = None,
 ) -> None:
-    """Raise if a solver cannot take such rows, or cannot keep the limits.
+    """Raise if a solver cannot take rows of this kind, or cannot enforce the limits.
 
     Limits that are None are not checked. A front has no ``min_balance``.
     """
@@ -298,7 +299,7 @@ def of_labels(
 ) -> Clustering:
     """Return the clustering with these labels, for solvers that have no dual.
 
-    Centres are the means, multipliers and lower bound are 0, as are prices unless given.
+    Centres are the means. Multipliers and the lower bound are 0, and so are prices if None.
     """
     labels = labels.astype(np.int64)
     centers, _, cost = problem.means(labels)

@@ -1,7 +1,7 @@
-"""Points in CSR format to be clustered: no pass over them looks at a zero.
+"""Points in CSR format to be clustered, without reading their zeros.
 
-``kmeans/rows.py`` makes this problem of sparse rows. Solvers see no difference to points in memory
-(``assignment/points.py``), whose methods are replaced here if they would fill up zeros.
+``kmeans/rows.py`` makes this problem of sparse rows. Solvers use it like points in memory
+(``assignment/points.py``). Methods that would store the zeros are replaced here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skfair.cluster.assignment.points import (
 # Plain k-means, for the starting centres, sees dense rows if they have at most this many numbers.
 # Otherwise it sees the rows projected on their main directions.
 _MAX_DENSE = 1 << 22
-# Number of these directions: for each cluster, and at least.
+# Number of main directions for each cluster, and the smallest number in total.
 _DIRECTIONS, _FEWEST_DIRECTIONS = 2, 40
 # A spread below this share of the root mean square length of the rows is rounding.
 _LEAST_SPREAD = 1e-6
@@ -64,7 +64,7 @@ class SparsePoints(RepresentationProblem):
         return self.units.inwards(self.X[rows].toarray())
 
     def start_points(self, rng: np.random.RandomState) -> FloatArray:
-        """Return the points that plain k-means starts on: dense rows, or projections of them."""
+        """Return the points for the first plain k-means: dense rows, or projected ones if many."""
         n, d = self.X.shape
         if n * d <= _MAX_DENSE:
             return self.scaled(slice(None))

@@ -15,7 +15,7 @@ from skfair._typing import FloatArray
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.plain_kmeans import best_runs
 
-# Starting centres are looked for on at most this many points. On 4000, fits of 7,000 to 18,000 rows
+# Starting centres are searched on at most this many points. On 4000, fits of 7,000 to 18,000 rows
 # are a tenth faster and cost 0.4% more (adult, bank, compas, generated tables; 5 to 40 clusters).
 _START_SAMPLE = 10_000
 # The best of this many runs of plain k-means is a start. With one run each, ten fair runs from
@@ -36,13 +36,13 @@ _SAME = 0.995
 def starting_centers(
     problem: RepresentationProblem, init: Any, rng: np.random.RandomState
 ) -> list[FloatArray]:
-    """Return one or two starts, which are scaled centres: given ones, or those of plain k-means.
+    """Return one or two starts, which are scaled centres: given ones, or found by plain k-means.
 
     ``init`` is the parameter of the estimator, a name or an array. The first start comes from the
-    points as they are, or a sample of them. If the limits compare groups, the second comes from the
-    points minus the mean of their cell. That takes away what sets the groups apart, so the clusters
-    hold the groups in similar shares, which is the better start for strict limits. The centres are
-    then the means of the points as they are.
+    points themselves, or a sample of them. If the limits compare groups, the second start comes
+    from the points minus the mean of their cell (the rows of the same groups). This removes the
+    differences between groups, so the clusters hold the groups in similar shares, which is the
+    better start for strict limits. Its centres are the means of the original points.
 
     The second start is also made if the first is nearly within the limits. Without it, fits of
     Adult and bank took 0.6 of the time and cost 0.3 (+- 0.07) % more (96 fits).
@@ -62,7 +62,7 @@ def starting_centers(
         seen.append(points - means.astype(points.dtype)[cells])
     n_trials = max(_TRIALS, min(_MOST_TRIALS, _FEW_ROWS // weights.size))
     plain, *apart = best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
-    # Sparse points may have been projected: then the centres are the means of their clusters.
+    # Sparse points may have been projected. Then the centres are computed from the labels.
     has_all_columns = points.shape[1] == problem.X.shape[1]
     starts = [plain.cluster_centers_ if has_all_columns else part.means(plain.labels_)[0]]
     for kmeans in apart:

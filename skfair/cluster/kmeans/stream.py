@@ -1,7 +1,8 @@
 """The next part of a stream of rows, for ``FairKMeans.partial_fit``.
 
-Each part is assigned so that the limits hold for all rows seen so far. The first part is fitted by
-``fit``.
+Each part is assigned so that the limits hold for all rows seen so far. ``FairKMeans.partial_fit``
+fits the first part by ``fit`` and calls :func:`with_part` for later ones. The multipliers are those
+of the limits on clusters, as the solver ``prices`` keeps them.
 """
 
 from __future__ import annotations
@@ -13,24 +14,27 @@ from skfair.cluster.assignment.by_prices import place
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.kmeans.solver import Clustering
 
-# Least weight of a part in the average of the prices, so that about the last thirty parts decide.
-# Older prices belong to centres that have moved on.
+# A part has at least this weight in the running mean of the multipliers, so about the last thirty
+# parts determine it. Older multipliers belong to centres that have moved since.
 _LEAST_STEP = 0.03
 
 
 def with_part(
-    problem: RepresentationProblem,  # the rows of the part; limits include what clusters hold
-    # Before the part: scaled centres, multipliers, and total weight of each cluster
+    # The rows of the part. Its limits take into account the rows that clusters hold already
+    problem: RepresentationProblem,
+    # State before the part: centres (in the scale of the problem), multipliers, and the total
+    # weight of each cluster
     centers: FloatArray,
     multipliers: FloatArray,
     sizes: FloatArray,
 ) -> Clustering:
-    """Place the rows of a part; centres move to running means, and prices are averaged.
+    """Assign the rows of a part, and update centres and multipliers.
 
-    Labels, cost and bound of the result are those of the part. Its status and history say nothing,
-    and the estimator keeps those of ``fit``.
+    Centres are means over all rows so far. Multipliers are a running mean over parts. Labels, cost
+    and bound of the result are for the rows of the part. Its status and history are fillers,
+    because the estimator keeps those of ``fit``.
     """
-    # The solver of ``fit`` may have kept no limits, so it has no multipliers for these.
+    # The solver of ``fit`` may not have handled limits, and then there are no multipliers yet.
     if multipliers.shape != problem.no_multipliers().shape:
         multipliers = problem.no_multipliers()
     placed = place(problem, centers, multipliers)

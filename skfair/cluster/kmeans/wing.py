@@ -1,7 +1,7 @@
 """k-means as a wing, read by ``skfair.utils.wings``.
 
-``NAMES`` are the names that it adds to public packages, with the module of this folder that has
-each. :func:`warm` and :func:`onnx` serve ``python -m skfair warm`` and the conversion to ONNX.
+``NAMES`` maps, for each public package, the names that it gets to the modules of this folder.
+:func:`warm` is called by ``python -m skfair warm``, and :func:`onnx` by the conversion to ONNX.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ NAMES = {
     "skfair.solvers": {"Prices": "prices"},
 }
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
-_MANY_ROWS = 1 << 17  # enough rows for the code that only large problems run
+_MANY_ROWS = 1 << 17  # enough rows to run the code for large problems, too
 
 
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Yield (model, X, y, groups) whose fits compile all kernels of k-means.
 
-    ``few_points`` are three points, repeated: their costs near zero are summed by a kernel of
-    their own.
+    ``few_points`` are three points, repeated. Their costs are near 0, for which the swap solver
+    has a kernel of its own.
     """
     import numpy as np
 
@@ -37,12 +37,12 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     yield model, rows, None, groups
     for method in (model.assign, model.predict):
         method(rows, sensitive_features=groups)
-    for name in CLUSTERING_SOLVERS:  # those of papers as well, if they are there
+    for name in CLUSTERING_SOLVERS:  # includes the solvers of papers, if these are installed
         for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], n_rows // 2))):
             yield FairKMeans(3, solver=name, min_balance=0.5, **_USUAL), X, None, own
         solver = CLUSTERING_SOLVERS[name]()
         if "max_points" in solver.get_params():
-            solver.set_params(max_points=2)  # so that a list has to be shortened
+            solver.set_params(max_points=2)  # so that the kernel that shortens a list is called
         yield ParetoFairKMeans(3, solver=solver, balances=3, **_USUAL), rows, None, groups
     draw = np.random.RandomState(2)
     chosen = draw.randint(n_rows, size=_MANY_ROWS)
@@ -51,7 +51,7 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def onnx() -> dict[type, Any]:
-    """Return the estimators that can be converted to ONNX, and how."""
+    """Return the estimators that can be converted to ONNX, with their converters."""
     from skfair.cluster.kmeans.fair_kmeans import FairKMeans
     from skfair.cluster.kmeans.onnx import nearest_centers
     from skfair.utils.onnx_kinds import Kind

@@ -1,8 +1,8 @@
 """Steps of ``FairSpectralClustering.fit`` from X to a checked embedding, in the order of its calls.
 
-:func:`adjacency` and :func:`by_node` read graphs of networkx and igraph, :func:`graph_checks` says
-how X is checked, :func:`check_room` looks at the problem before it is solved, :func:`embed` runs
-the eigen-solver, and :func:`embedding_attributes` reports.
+:func:`adjacency` and :func:`by_node` read graphs of networkx and igraph, :func:`graph_checks`
+returns options for the check of X, :func:`check_room` checks the problem before it is solved,
+:func:`embed` runs the eigen-solver, and :func:`embedding_attributes` reports.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def graph_checks(affinity: Affinity, X: Any, sensitive: ColumnNames | None) -> d
         "dtype": [np.float64, np.float32],
         "order": "C",
         "ensure_min_samples": 2,
-        # ``check_dense`` looks at a dense matrix of weights when it sums it up.
+        # ``check_dense`` finds NaN and infinity in a dense matrix of weights when it adds them up.
         "ensure_all_finite": not (affinity.is_pairwise and isinstance(X, np.ndarray)),
     }
 
@@ -76,8 +76,8 @@ def embed(
 ) -> tuple[FloatArray, EigenResult]:
     """Run the solver; return its vectors (n_samples, n_vectors) in float64, and its result.
 
-    Rounding errors in the constraints are removed. A solver that misses the group constraint by
-    more gets a warning, and its vectors are left as they are.
+    Rounding errors in the constraints are removed. If a solver violates the group constraint by
+    more than that, there is a warning, and the vectors are not changed.
     """
     result = solver.solve(problem, n_vectors, rng=rng, callback=callback)
     if result.status == "max_iter":
@@ -120,8 +120,8 @@ def adjacency(X: Any, *, is_pairwise: bool) -> tuple[Any, list[Any] | None]:
     """Return the weights of the edges of a networkx or igraph graph, and the names of its nodes.
 
     Rows are in the order of the nodes, and edges without an attribute "weight" count 1. Anything
-    else is returned as it is, without names. The libraries are not imported: whose graph this is
-    must have been imported already.
+    that is not such a graph is returned unchanged, without names. The libraries are not imported
+    here, because a user with a graph has imported its library.
 
     Examples
     --------

@@ -1,13 +1,14 @@
 """Labels within the limits at a small normalised cut, a method of skfair.
 
-A fair embedding does not make fair labels: k-means on it finds clusters that follow the groups, if
-there are such clusters. So ``rounding.py`` makes starts and calls :func:`round_to_constraints`.
+A fair embedding does not guarantee fair labels. If the data have clusters that follow the groups,
+k-means on the embedding finds them. So ``rounding.py`` makes starts and calls
+:func:`round_to_constraints`.
 From each start it descends in two stages. The normalised cut of K clusters is
 
     K - sum over k of  within_k / volume_k,
 
 with within_k the weights between rows inside cluster k, and volume_k the sum of their degrees d_i.
-Linearised at the present labels, it gives each row i a cost for each cluster,
+Linearised at the current labels, it gives each row i a cost for each cluster,
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
@@ -30,23 +31,23 @@ from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.spectral.weights import Weights
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Steps on the dual of an assignment, at most, if further rounds or moves of rows follow.
+# The largest number of steps on the dual of an assignment, if further rounds or moves follow.
 STEPS = 20
-# Rounds of the first stage, and passes over all rows in the second, at most.
+# The largest numbers of rounds in the first stage, and of passes over all rows in the second.
 _ROUNDS, _PASSES = 3, 20
-# How often the best labels descend again, at most.
+# The best labels descend again at most this many times.
 _FURTHER_DESCENTS = 3
-# With more rows, or more multiplications per product with W, they do not descend again, and there
-# should be few starts.
+# With more rows, or more multiplications per product with W, the best labels do not descend again,
+# and there should be few starts.
 _MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
 # Passes end when the cut falls by less than this share of it.
 _PROGRESS = 1e-3
 
 
 class Cut:
-    """The normalised cut of given labels, and what it is made of."""
+    """The normalised cut of given labels, and the sums from which it is computed."""
 
-    violation = np.inf  # of the constraints; infinite until it is known
+    violation = np.inf  # violation of the constraints; infinite until it is computed
     # Multipliers of the constraints; None if the labels do not come from prices
     multipliers: FloatArray | None = None
 
@@ -55,7 +56,7 @@ class Cut:
         weights: Weights,
         labels: IntArray,
         n_clusters: int,
-        near: Cut | None = None,  # of similar labels, from which links may be made faster
+        near: Cut | None = None,  # cut of similar labels; its links are updated, which is faster
     ) -> None:
         self.labels = labels.astype(np.int64)  # a copy: labels may be moved
         n = labels.size
@@ -107,16 +108,16 @@ def round_to_constraints(
     starts: Sequence[IntArray],
     rng: np.random.RandomState,
 ) -> Cut:
-    """Find labels that meet the constraints at a small cut, from labels that need not meet them.
+    """Find labels that satisfy the constraints at a small cut, from labels that need not do so.
 
-    Each start descends to a local optimum, and the best one descends again while that helps and
-    is not costly. A round of a descent costs a product of the weights with K columns and a dozen
-    or two passes over n K costs.
+    Each start descends to a local optimum. The best one descends again as long as the cut falls,
+    unless products are costly. A round of a descent costs a product of the weights with K columns,
+    and 12 to 24 passes over n K costs.
     """
     cuts: list[Cut] = []
     for start in starts:
-        # It takes a second to find out that whole people cannot meet the constraints exactly. If
-        # the first start could not, the others do not try.
+        # It takes a second to find out that whole people cannot satisfy the constraints exactly. If
+        # the first start did not succeed, the others do not try.
         is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
         cut = Cut(weights, start, problem.n_clusters, cuts[-1] if cuts else None)
         cuts.append(_descend(weights, problem, cut, is_possible, rng))
@@ -138,10 +139,10 @@ def _descend(
 ) -> Cut:
     """Return the labels after both stages from one start, which is not changed.
 
-    ``seeks_exact`` asks for a search for labels that meet the constraints exactly.
+    If ``seeks_exact``, labels are searched that satisfy the constraints exactly.
     """
     assigned = _linearise_and_assign(weights, problem, start, seeks_exact)
-    if weights.entries() is None:  # single rows cannot be moved without their weights
+    if weights.entries() is None:  # moves of single rows need their weights
         return assigned
     return improve_by_moves(weights, problem, assigned, rng)
 
@@ -162,7 +163,7 @@ def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, f
 def _linearise_and_assign(
     weights: Weights, problem: CostProblem, start: Cut, seeks_exact: bool
 ) -> Cut:
-    """Linearise the cut and assign rows in turn, while that helps: the first stage."""
+    """Linearise the cut and assign the rows, in turn, as long as this helps (first stage)."""
     best = Cut(weights, start.labels, problem.n_clusters, start)
     best.violation = problem.violation(problem.counts(start.labels))
     best.multipliers = start.multipliers
@@ -185,7 +186,7 @@ def _linearise_and_assign(
 def improve_by_moves(
     weights: Weights, problem: CostProblem, cut: Cut, rng: np.random.RandomState
 ) -> Cut:
-    """Move rows, and let rows of a cell change places, while the cut falls: the second stage.
+    """Move rows, and exchange rows of a cell, as long as the cut falls (second stage).
 
     ``cut`` is changed and returned. Rows of a cell are interchangeable for the constraints.
     """

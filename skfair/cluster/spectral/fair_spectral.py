@@ -1,10 +1,10 @@
 """Spectral clustering under group fairness, with balanced labels.
 
-``fit`` takes the steps of the method: read the rows, bind the limits to them, weigh pairs of rows
+``fit`` has the steps of the method: read the rows, bind the limits to them, weigh pairs of rows
 (``affinities/``, ``weights.py``), embed the rows under the group constraint (``group_cut.py``,
 ``eigen/``, ``embedding.py``), turn the embedding into labels within the limits (``rounding.py``,
-``fair_cut.py``), report. The embedding solves problem (5) of fair_spectral_dc, and the rounding to
-balanced labels is skfair's own.
+``fair_cut.py``), and report. The embedding solves problem (5) of fair_spectral_dc, and the rounding
+to balanced labels is skfair's own.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class FairSpectralClustering(
         **SensitiveFeaturesMixin._group_constraints,
     }
 
-    # New rows may be assigned by the prices of their groups, so prediction takes the groups.
+    # Prices differ by group, so ``predict`` takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
     labels_: NDArray[np.int32]

@@ -13,8 +13,8 @@ Q be an orthonormal basis of the columns of F, and ``P = I - Q Q'`` the projecti
 of F'. The solution then is the leading eigenvectors of ``P M P``, and ``k - Tr(H' M H)`` is the
 relaxed cost of the cut.
 
-Rows without edges have no place in a cut. Their rows of M, F and H are zero, as if their degree
-were infinite, and shares are counted without them.
+Rows without edges are not part of a cut. Their rows of M, F and H are zero, as if their degree
+were infinite, and the groups' shares are computed without them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from skfair._typing import FloatArray
 from skfair.cluster.spectral.weights import Weights
 from skfair.groups.encoding import GroupEncoding
 
-# Combinations of columns of F that are shorter than this share of the longest count as zero: their
-# columns depend on each other.
+# Columns of F may depend on each other. Combinations of columns that are shorter than this share of
+# the longest count as zero.
 RANK_TOL = 1e-6
 # How often ``unconstrained`` multiplies the hidden directions with M.
 _N_PRODUCTS = 3
-# Rows of a smaller degree count as rows without edges: 1 / degree would overflow in sums.
+# Rows of a smaller degree count as rows without edges, because sums of 1 / degree would overflow.
 _NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 
 
@@ -43,7 +43,7 @@ class GroupCut:
     def __init__(
         self,
         weights: Weights,  # the weights between the rows
-        groups: GroupEncoding,  # the groups of the rows; one group is no constraint
+        groups: GroupEncoding,  # the groups of the rows; with one group there is no constraint
     ) -> None:
         self.weights = weights
         degrees = weights.degrees
@@ -60,7 +60,7 @@ class GroupCut:
         # (n_samples, n_constraints): Q, in the precision of the weights
         self.basis = np.asfortranarray(basis, dtype=weights.dtype)
         self._column = self.scale.astype(weights.dtype)[:, None]
-        self.n_products = 0  # number of columns that M was multiplied with
+        self.n_products = 0  # number of columns with which M was multiplied so far
 
     def _centred(self, has_edges: NDArray[np.bool_]) -> FloatArray:
         """Return the rows of ``G - 1 z'`` by cell, with z the shares among rows with edges."""
@@ -76,10 +76,10 @@ class GroupCut:
     def _projector(self, centred: FloatArray) -> FloatArray:
         """Return Q by cell and without its factor D^-1/2, see ``projector``.
 
-        All rows of a cell have the same row in ``G - 1 z'``. So a singular value decomposition of
-        one row per cell, times the root of the sum of 1 / degree over the cell, is enough. Columns
-        that depend on others drop out: the last group of an attribute, and attributes that
-        determine each other.
+        All rows of a cell (the rows of the same groups) have the same row in ``G - 1 z'``. So it is
+        enough to decompose a matrix with one row per cell, times the root of the sum of 1 / degree
+        over the cell. Columns that depend on others drop out, such as the last group of an
+        attribute.
         """
         mass = np.bincount(self.cells, weights=self.scale**2, minlength=centred.shape[0])
         roots = np.sqrt(mass)[:, None]
@@ -110,7 +110,7 @@ class GroupCut:
         return product
 
     def project(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Remove, in place, what violates the constraint."""
+        """Project columns in place on those that satisfy the constraint, and return them."""
         if self.basis.shape[1]:
             columns -= self.basis @ (self.basis.T @ columns)
         return columns
@@ -122,8 +122,9 @@ class GroupCut:
     def unconstrained(self, vectors: NDArray[Any], n_vectors: int) -> FloatArray:
         """Return approximate leading eigenvectors of M alone, without the group constraint.
 
-        ``vectors`` are those under the constraint. The result is the best in the span of these, of
-        Q, which the constraint removes, and of M Q, M^2 Q and so on.
+        ``vectors`` are the leading eigenvectors under the constraint. The result is the best
+        approximation in the span of ``vectors``, Q, M Q, M^2 Q and so on. Q are the directions that
+        the constraint removes.
         """
         directions = [vectors, self.basis]
         for _ in range(_N_PRODUCTS):
@@ -141,8 +142,9 @@ class GroupCut:
     def polished(self, vectors: NDArray[Any]) -> FloatArray:
         """Return vectors close to the given ones that satisfy F'H = 0 and H'H = I in float64.
 
-        What violates the first is projected out. Then ``H (H'H)^-1/2`` is the orthonormal basis of
-        the same space that is closest to H, so eigenvectors stay eigenvectors. Twice is enough.
+        The part that violates F'H = 0 is projected out. Then ``H (H'H)^-1/2`` is the orthonormal
+        basis of the same space that is closest to H, so eigenvectors stay eigenvectors. Both steps
+        are repeated once against rounding.
         """
         H = vectors.astype(np.float64)
         exact = self.projector[self.cells] * self.scale[:, None]

@@ -99,17 +99,19 @@ def rounded(
 def _other_embeddings(
     problem: GroupCut, embedding: NDArray[Any], result: EigenResult
 ) -> Iterator[NDArray[Any]]:
-    """Yield points that may show clusters which the embedding hides.
+    """Yield other points for the rows, which may show clusters that the embedding hides.
 
-    Its vectors may be too few, its rows have length 1, and the constraint removed directions.
+    The embedding may have too few vectors, its rows have length 1, and the constraint removed
+    directions.
     """
     k, spare, dtype = embedding.shape[1], result.spare, embedding.dtype
     if spare is not None:
-        # More vectors than clusters show splits that the limits favour but the cut does not.
+        # With more vectors than clusters, points show splits that suit the limits better than the
+        # splits of the smallest cut.
         wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
         for width in sorted({min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}):
             yield unit_rows(wide[:, :width].astype(dtype))
-    # Rows between clusters are short. Scaled to length 1 they would blur small clusters.
+    # Rows between clusters are short. Scaled to length 1, they would hide small clusters.
     yield embedding / dtype.type(float(np.abs(embedding).max()) or 1.0)
     if problem.basis.shape[1]:
         # The constraint hides clusters that follow the groups, which loose limits allow.
@@ -148,8 +150,8 @@ def labels_by_kmeans(
 ) -> IntArray:
     """Return the labels of the best of ``n_init`` runs of k-means.
 
-    If there are fewer distinct points than clusters, some clusters stay empty. Their balance of 0
-    says so, without a warning here.
+    If there are fewer distinct points than clusters, some clusters stay empty. There is no warning
+    here, because their balance of 0 is reported.
     """
     even = np.ones(len(points))
     (model,) = best_runs([points], even, n_clusters, "k-means++", n_init, rng, max_iter=300)
@@ -159,9 +161,9 @@ def labels_by_kmeans(
 def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
     """Return labels by a QR decomposition with pivoting, "cluster_qr" of scikit-learn.
 
-    The pivots are ``n_clusters`` rows that are as far from each other's directions as possible, one
-    for each cluster. The rotation that comes closest to making them the axes also turns every other
-    row towards the axis of its cluster, where its largest coordinate is.
+    The pivots are ``n_clusters`` rows whose directions differ as much as possible, one for each
+    cluster. A rotation turns them as close to the axes as possible. It also turns every other row
+    towards the axis of its cluster, so its largest coordinate gives the label.
     """
     pivots = qr(points.T, pivoting=True, mode="r")[1]
     left, _, right = svd(points[pivots[:n_clusters], :].T)
@@ -178,7 +180,7 @@ class CutPrediction(NamedTuple):
     members: NDArray[np.floating]
     terms: tuple[FloatArray, FloatArray]  # ``Cut.terms``: weights inside each cluster, its volume
     prices: FloatArray  # (n_clusters, n_groups)
-    size_prices: FloatArray  # (n_clusters, 1): what a row without a known group pays
+    size_prices: FloatArray  # (n_clusters, 1): prices for rows whose group is not known
 
     def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
         """Return the cluster of each row, the one of the lowest linearised cut plus prices.
@@ -201,9 +203,9 @@ class CutPrediction(NamedTuple):
 def remember(
     new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, constraints: Constraints
 ) -> CutPrediction:
-    """Return what the assignment of new rows needs.
+    """Return the numbers that the assignment of new rows needs.
 
-    The prices are those of an assignment under the constraints at the final cut.
+    The prices come from an assignment under the constraints at the costs of the final cut.
     """
     n_clusters = cut.volume.size
     members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]

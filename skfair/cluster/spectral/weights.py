@@ -1,9 +1,10 @@
-"""Weights between rows, W, in the three forms that spectral clustering meets.
+"""Weights between rows, W, in the three forms that spectral clustering uses.
 
-They are a dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out
-(Nystroem and landmark approximations). Affinities make them (``affinities/``). Eigen-solvers and
-cuts ask for products with blocks of few columns and for degrees, and need not know the form. What
-only some forms have is None in the others: ``matrix``, ``factor``, ``entries()``, ``new_rows``.
+They are a dense matrix, a sparse matrix, or a factor Z of ``W = Z Z'`` whose product is never
+computed (Nystroem and landmark approximations). Affinities make them (``affinities/``).
+Eigen-solvers and cuts ask for products with blocks of few columns and for degrees, and need not
+know the form. ``matrix``, ``factor``, ``entries()`` and ``new_rows`` are None in forms that do not
+have them.
 
 ``gather`` and ``new_rows`` belong together: ``new_rows(X) @ gather(columns)`` are the weights
 between new rows and the rows of the fit, times columns.
@@ -51,7 +52,8 @@ class Weights(ABC):
     n_entries: int
     # The weights, (n_samples, n_samples); None if they do not exist one by one.
     matrix: Rows | None = None
-    # Turns new rows of X into rows that multiply ``gather``; None if new rows have no weights.
+    # Returns for new rows of X the left factor of ``new_rows(X) @ gather(columns)``; None if new
+    # rows have no weights.
     new_rows: NewRows | None = None
     # Whether the weights are known to be positive semidefinite.
     is_psd: bool = False
@@ -90,11 +92,11 @@ class Weights(ABC):
         return None
 
     def gather(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Return what rows of ``new_rows`` are multiplied with, see the module."""
+        """Return the right factor of ``new_rows(X) @ gather(columns)``, see the module."""
         return columns
 
     def n_components(self) -> int:
-        """Count the connected parts that have an edge; 1 if a form does not search for them."""
+        """Count the connected parts that have an edge; 1 if a form cannot count them."""
         return 1
 
 
@@ -109,13 +111,13 @@ class DenseWeights(Weights):
         is_psd: bool = False,
         new_rows: NewRows | None = None,
     ) -> None:
-        # Symmetric: the transpose of a Fortran-ordered matrix is the same in C order.
+        # The matrix is symmetric, so the transpose of a Fortran-ordered one is the same in C order.
         self.matrix: NDArray[Any] = matrix if matrix.flags.c_contiguous else matrix.T
         self.n_samples, self.dtype = matrix.shape[0], matrix.dtype
         self.n_entries = matrix.size
         self.is_psd = is_psd
         self.new_rows = new_rows
-        if degrees is None:  # block by block: numpy would convert the whole matrix
+        if degrees is None:  # summed in blocks, because numpy would convert the whole matrix
             rows = self.matrix
             sums = over_blocks(lambda i, j: rows[i:j].sum(axis=1, dtype=np.float64), len(rows), 256)
             degrees = np.concatenate(sums)
@@ -135,8 +137,8 @@ class DenseWeights(Weights):
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
-        # W is symmetric, so ``columns.T @ W`` is the same. In this order the BLAS library packs the
-        # few rows once for many columns of W.
+        # W is symmetric, so ``columns.T @ W`` is the transpose of the product. In this order the
+        # BLAS library packs the few rows once for many columns of W.
         rows = np.ascontiguousarray(columns.T)
         out: NDArray[Any] = np.empty(rows.shape, np.result_type(self.dtype, columns.dtype))
         over_blocks(
@@ -199,7 +201,7 @@ class SparseWeights(Weights):
         self.matrix: sparse.csr_array = matrix
         self.n_samples, self.dtype = matrix.shape[0], np.dtype(matrix.dtype)
         self.n_entries = int(matrix.nnz)
-        # Not sum(): scipy adds float32 up in float32.
+        # ``matrix.sum`` would add float32 numbers in float32.
         self.degrees = np.asarray(matrix @ np.ones(matrix.shape[1])).ravel()
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
@@ -249,7 +251,7 @@ class FactoredWeights(Weights):
             start=np.zeros(rank),
         )
         degrees = np.concatenate([np.asarray(z @ total).ravel() for _, z in self.blocks()])
-        # Entries of Z may be negative, so that terms of a degree cancel. What is left is noise.
+        # Entries of Z may be negative, so terms of a degree may cancel and leave rounding errors.
         noise = np.finfo(self.dtype).eps * degrees.max(initial=0.0)
         self.degrees = np.where(degrees > noise, degrees, 0.0)
 

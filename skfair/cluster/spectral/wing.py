@@ -1,7 +1,7 @@
 """Spectral clustering as a wing, read by ``skfair.utils.wings``.
 
-``NAMES`` are the names that it adds to public packages, with the module of this folder that has
-each. :func:`warm` serves ``python -m skfair warm``.
+``NAMES`` maps, for each public package, the names that it gets to the modules of this folder.
+:func:`warm` is called by ``python -m skfair warm``.
 """
 
 from __future__ import annotations

@@ -81,19 +81,19 @@ def _best_move(repairs, constraints, values, counts, heads, learnt, k, t, unit, 
     asked for swaps in one order, t > k. If there is no good move, the merit is infinite (repairs)
     or 0.
 
-    Each list is represented by its head, its first point still in the cluster: ``heads[0]`` is its
-    weight, ``heads[1]`` what its move costs. ``learnt`` keeps what ``_learn`` computed for a
-    cluster, cell and weight, and serves all targets. To compute it again for each would take most
-    of the time.
+    Each list is represented by its head, the first listed point that is still in the cluster:
+    ``heads[0]`` is its weight, and ``heads[1]`` what its move costs. ``learnt`` keeps the results
+    of ``_learn`` for a cluster, cell and weight, because they are the same for all targets and
+    computing them again would take most of the time.
     """
     least, place, n_cells = np.inf if repairs else 0.0, 0, counts.shape[1]
-    slight = max(rounding, 1e-9 * unit)  # the rounding of what points of this weight change
+    slight = max(rounding, 1e-9 * unit)  # smaller changes of a violation are rounding
     for s in range(n_cells):
         weight, cost = heads[0, k, t, s], heads[1, k, t, s]
         if cost == np.inf or counts[k, s] <= 0.0:
             continue
         if repairs or cost < least:
-            for joins in range(2):  # as literals, they would be compiled for each
+            for joins in range(2):  # numba would compile _learn once for each literal
                 near = t if joins else k
                 if learnt[0, joins, near, s] != weight:
                     _learn(constraints, values, learnt, joins, near, s, weight, rounding)

@@ -1,9 +1,10 @@
 """Costs of points in clusters, and their assignment at given prices.
 
-``points.py`` and ``kmeans/prediction.py`` make distances by ``scaled_rows``, a product of matrices
-and ``complete_distances``. ``cost_table.py`` sums over points by ``soft_assign`` and
-``tell_apart``. Letters: i is a point (a row), k a cluster, s the *cell* of a point: points of the
-same groups. They pay the same price ``price[s, k]`` on top of their distance.
+``points.py`` and ``kmeans/prediction.py`` compute distances by ``scaled_rows``, a product of
+matrices and ``complete_distances``. ``cost_table.py`` sums over points by ``soft_assign`` and
+``tell_apart``. Letters: i is a point (a row), k a cluster, s the *cell* of a point. The points of a
+cell belong to the same groups, and a price ``price[s, k]`` is added to their distance from cluster
+k.
 """
 
 import math
@@ -30,7 +31,7 @@ def scaled_rows(X, mean, inverse, out):
 def complete_distances(block, center_norms, row_norms):
     """Turn ``block = -2 x'c``, for rows x and centres c, into ``|x|^2 - 2 x'c + |c|^2`` in place.
 
-    Rounding may leave -1e-17 for a point that sits on its centre, which becomes 0.
+    Rounding may leave -1e-17 for a point at its centre. This becomes 0.
     """
     zero = block.dtype.type(0)
     n, n_clusters = block.shape
@@ -67,7 +68,7 @@ def soft_assign(distances, price, cells, weights, temperature, value, near, coun
         for k in range(n_clusters):
             v = distances[i, k] + price[s, k]
             value[k] = v
-            # Selections instead of branches, which the processor cannot foresee.
+            # These are selections, because the processor cannot predict branches here.
             is_less = v < lowest
             second = lowest if is_less else min(second, v)
             nearest = k if is_less else nearest
@@ -102,8 +103,8 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
     """Assign the points whose distance plus price is lower in one cluster by ``reach``.
 
     Writes their labels, adds their weights to counts, and writes the numbers of the other points
-    into ``near``. Returns how many others there are, and the weighted sum of the distances, without
-    prices, of the points that were assigned. With a ``reach`` of -inf, all points are.
+    into ``near``. Returns the number of other points, and the weighted sum of the distances,
+    without prices, of the assigned points. With a ``reach`` of -inf, all points are assigned.
     """
     n, n_clusters = distances.shape
     total, n_others = 0.0, 0
@@ -119,7 +120,7 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
         if second < lowest + reach:
             near[n_others] = i
             n_others += 1
-        else:  # also if all distances are infinite: inf < inf is false
+        else:  # also if all distances are infinite, because inf < inf is false
             labels[i] = nearest
             counts[nearest, s] += weights[i]
             total += weights[i] * distances[i, nearest]
@@ -147,8 +148,8 @@ def nearest(distances, prices, codes, unit, rounding, labels):
     by rounding only, the first cluster is taken. The rounding of a sum v is ``rounding`` times
     ``|v| + unit``, with ``unit`` the size of the numbers that were added up.
 
-    For speed, selections stand in place of branches, and two minima are found in turn, since each
-    comparison waits for the one before.
+    For speed there are selections instead of branches, and two minima are found in turn, because
+    each comparison waits for the previous one of the same minimum.
     """
     n, last = distances.shape[0], distances.shape[1] - 1
     for i in range(n):

@@ -14,8 +14,8 @@ _COLUMNS = 2048
 def minus_squared_distances(X, Y_t, first, out):
     """Write ``out[i, j] = -sum_f (X[i, f] - Y_t[f, j])^2`` for all columns j >= first.
 
-    ``Y_t`` (d, m) has points as columns, so that the inner loop runs along memory. Features are
-    added four at a time.
+    ``Y_t`` (d, m) has points as columns, so that the inner loop reads neighbouring numbers.
+    Features are added four at a time.
     """
     n, d = X.shape
     m = Y_t.shape[1]
@@ -44,8 +44,8 @@ def minus_squared_distances(X, Y_t, first, out):
 def largest_columns(values, index, value):
     """Write the positions and values of the largest entries of each row, in falling order.
 
-    ``index`` and ``value`` (n, n_kept) are written. Entries are sorted by insertion, and of equal
-    ones the first comes first.
+    ``index`` and ``value`` (n, n_kept) are written. Entries are sorted by insertion, and equal
+    entries keep their order.
     """
     n, m = values.shape
     n_kept = index.shape[1]

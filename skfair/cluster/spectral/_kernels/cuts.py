@@ -1,13 +1,14 @@
 """Moves and exchanges of rows between clusters that lower the normalised cut of a graph.
 
 ``improve_by_moves`` in ``fair_cut.py`` calls :func:`improve_cut`, a pass over all rows. Letters: i
-and j are rows, k is the cluster of row i, t another one, s the cell of row i, r a constraint.
+and j are rows, k is the cluster of row i, t another cluster, s the cell of row i (the rows of the
+same groups), r a constraint.
 
 The cut of K clusters is ``K - sum_k within[k] / volume[k]``, with ``within[k]`` the weights between
 rows of the cluster and ``volume[k]`` the sum of their degrees. ``links[k, i]`` is the weight
 between row i and the rows of cluster k, itself included. If row i leaves cluster k, ``within[k]``
 changes by ``own - 2 links[k, i]``, with ``own`` the weight of row i with itself. If it joins t,
-``within[t]`` changes by ``own + 2 links[t, i]``. So a move is weighed in O(1).
+``within[t]`` changes by ``own + 2 links[t, i]``. So the effect of a move is computed in O(1).
 
 ``values[k, r] = constraints[r] @ counts[k] + slack[k, r]`` is negative if cluster k violates
 constraint r.
@@ -21,7 +22,7 @@ import numpy as np
 
 from skfair._kernels.declaring import njit
 
-# For an exchange, at most this many rows of the same cell in the other cluster are looked at.
+# For an exchange, at most this many rows of the same cell in the other cluster are compared.
 _PARTNERS = 48
 
 
@@ -79,10 +80,9 @@ def _relabel(i, t, graph, degrees, state):
 
 @njit(cache=True)
 def _best_move(i, rows, constraints, values, state):
-    """Return the best cluster that row i may move to and the fall of the cut, and its wish.
+    """Return (best cluster within the constraints, fall of the cut, best without constraints).
 
-    The first is -1 if no move lowers the cut within the constraints. The wish is the best cluster
-    without constraints, or -1 if none lowers the cut.
+    They are for a move of row i. A cluster is -1 if no move lowers the cut.
     """
     degrees, diagonal, cells = rows
     labels, links, within, volume = state
@@ -91,7 +91,7 @@ def _best_move(i, rows, constraints, values, state):
     loss = _share_inside(within[k], volume[k]) - left
     best, best_t = 1e-10, -1
     wished, wished_t = -np.inf, -1
-    # The last row stays: a cluster without rows has nothing that could be cut.
+    # The last row stays. Emptying a cluster would lower the cut, because nothing of it is cut.
     may_leave = volume[k] - d > 1e-9 * d and not _breaks_more(constraints, values[k], s, -1.0)
     for t in range(links.shape[0]):
         if t == k:
@@ -143,16 +143,17 @@ def _best_partner(i, t, others, weight, dense, rows, state, best):
 def improve_cut(graph, rows, members, constraints, values, order, state):
     """Pass once over the rows in ``order``; return by how much the cut fell.
 
-    A row moves where the cut falls most without violating a constraint further. If no such move
-    helps, it changes places with a row of its own cell in the cluster that it would like to join,
-    which no constraint notices. ``members = (starts, rows)``: the rows of cell s are
-    ``rows[starts[s] : starts[s + 1]]``. Writes the state and values. A pass costs O(n K), the
-    neighbours of the rows that move, and a few partners per row.
+    A row moves to the cluster where the cut falls most without violating a constraint further. If
+    no such move helps, it changes places with a row of its own cell in the cluster that is best
+    without constraints. No count by cell changes, so constraints allow this. ``members = (starts,
+    rows)``: the rows of cell s are ``rows[starts[s] : starts[s + 1]]``. Writes the state and
+    values. A pass costs O(n K), plus the neighbours of the rows that move and a few partners per
+    row.
     """
     indptr, indices, data, dense = graph
     degrees, cells, labels = rows[0], rows[2], state[0]
     cell_starts, cell_rows = members
-    weight = np.zeros(labels.size)  # of the edges of the present row
+    weight = np.zeros(labels.size)  # weights of the edges of row i
     total = 0.0
     for i in order:
         k, s = labels[i], cells[i]

@@ -1,12 +1,12 @@
 """Passes over a dense symmetric matrix: sums of rows, and the first reading of a given matrix.
 
-``DenseWeights`` calls ``add_row_sums`` for links, and ``check_dense`` calls ``read_rows``. Both
-are bound by memory, so they read each entry once and take four rows at a time.
+``DenseWeights`` calls ``add_row_sums`` for links, and ``check_dense`` calls ``read_rows``. Reading
+memory takes most of their time, so they read each entry once and take four rows at a time.
 """
 
 from skfair._kernels.declaring import njit
 
-# Columns of the matrix per pass: the sums of one pass stay in the first cache.
+# Columns of the matrix per pass. The sums of one pass fit into the first cache.
 _SUMMED = 2048
 
 

@@ -1,9 +1,10 @@
 """The base of affinities: objects that weigh pairs of rows, for the parameter ``affinity=``.
 
-``choice.py`` makes the object of what the user passes. ``FairSpectralClustering.fit`` then calls
-:meth:`Affinity.build`, which checks X and the weights around ``weigh``, the method that subclasses
-write. A subclass may register a name that users can pass instead of the object. Parameters of the
-estimator with the name of one of its fields, such as ``gamma``, then set this field.
+``choice.py`` turns the argument of the user into the object. ``FairSpectralClustering.fit`` then
+calls :meth:`Affinity.build`, which checks X and the weights around ``weigh``, the method that
+subclasses write. A subclass may register a name that users can pass instead of the object.
+Parameters of the estimator with the name of one of its fields, such as ``gamma``, then set this
+field.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Affinity(ABC):
     reads_sparse: ClassVar[bool] = True
     # Whether X is itself a matrix between rows, (n_samples, n_samples).
     is_pairwise: ClassVar[bool] = False
-    # Whether the weights of new rows are known: ``new_rows`` of the weights is then a function.
+    # Whether new rows have weights to the rows of the fit. Then ``new_rows`` of the weights is set.
     weighs_new_rows: ClassVar[bool] = True
 
     _: KW_ONLY
@@ -51,7 +52,7 @@ class Affinity(ABC):
         """Return the weights between the rows of X in the given precision."""
 
     def build(self, X: Rows, *, rng: np.random.RandomState) -> Weights:
-        """Return the weights, or raise if X is of a kind that this affinity does not read."""
+        """Return the weights; raise if this affinity does not read X."""
         if sparse.issparse(X) and not self.reads_sparse:
             raise TypeError(
                 f"The affinity {type(self).__name__} needs a dense X, got a sparse matrix. Use "

@@ -40,14 +40,14 @@ def check_memory(n: int, bytes_per_weight: int) -> None:
 def _memory_limit() -> int | None:
     """Return the smallest limit on memory, in bytes: of machine, container or process.
 
-    The last is ``ulimit -v``. None if no limit can be read.
+    The limit of the process is ``ulimit -v``. The result is None if no limit can be read.
     """
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(ValueError, OSError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    with suppress(ImportError):  # on Windows
+    with suppress(ImportError):  # Windows has no module resource
         import resource
 
         if (most := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
@@ -56,7 +56,7 @@ def _memory_limit() -> int | None:
 
 
 def is_symmetric(X: Rows) -> bool:
-    """Return whether X is a symmetric matrix; most others are found out by a few rows."""
+    """Return whether X is a symmetric matrix; a few rows are compared first, to save time."""
     if X.shape[0] != X.shape[1]:
         return False
     if sparse.issparse(X):
@@ -80,9 +80,9 @@ def check_dense(
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Check a dense matrix; return it in the precision ``dtype``, and its row sums in float64.
 
-    It is not copied if it has this precision already. The matrix is read from memory once. If its
-    products with a random vector are the same from both sides, it is symmetric. Otherwise entries
-    are compared one by one.
+    It is not copied if it has this precision already. The matrix is read from memory once. If A f
+    and A'f are equal for a random vector f, the matrix A is symmetric. Otherwise entries are
+    compared one by one.
     """
     from skfair.cluster.spectral._kernels.products import read_rows
 
@@ -106,8 +106,8 @@ def check_dense(
             )
         if any(is_negative for is_negative, _ in of_blocks):
             raise _negative(float(weights.min()))
-        # The largest weight lies between the largest sum over n and the largest sum. Only if these
-        # bounds leave a doubt is it looked for.
+        # The largest weight lies between the largest sum divided by n and the largest sum. It is
+        # computed only if these bounds do not settle the check.
         least, most = _range(read.dtype)
         if not least * len(sums) <= sums.max() <= most:
             _check_range(float(weights.max()), read.dtype)
@@ -119,7 +119,10 @@ def check_dense(
 
 
 def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
-    """Return the largest difference between some rows, right of the diagonal, and the columns."""
+    """Return the largest difference of rows ``begin`` to ``end`` from the columns they mirror.
+
+    Only entries right of the diagonal are compared.
+    """
     worst = 0.0
     for start in range(begin, matrix.shape[0], MATRIX_ROWS):
         stop = start + MATRIX_ROWS

@@ -1,4 +1,4 @@
-"""From the argument ``affinity=``, a name, function or object, to an affinity object.
+"""The argument ``affinity=``, which is a name, a function or an object, as an affinity object.
 
 ``FairSpectralClustering`` calls :func:`make_affinity` in ``fit``, and :func:`affinity_kind` for its
 tags.
@@ -16,8 +16,8 @@ from skfair.cluster.spectral.affinities.base import AFFINITIES, Affinity, Kernel
 from skfair.cluster.spectral.affinities.kernels import Kernel
 from skfair.utils.text import did_you_mean
 
-# Parameters of the estimator that belong to an affinity, with their defaults. Beside an object they
-# must not be set.
+# Parameters of the estimator that belong to an affinity, with their defaults. They must not be set
+# if the affinity is an object.
 _UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
 # Names for which ``n_neighbors`` of the estimator is not used: the field of the class is None.
 _UNLINKED = ("nystroem", "precomputed")
@@ -26,17 +26,17 @@ Choice: TypeAlias = str | KernelFunction | Affinity
 
 
 def affinity_kind(choice: Choice) -> type[Affinity]:
-    """Return the class that a choice stands for; functions and other names are kernels."""
+    """Return the class of a choice; functions and unregistered names are kernels."""
     if isinstance(choice, Affinity):
         return type(choice)
     return AFFINITIES[choice] if isinstance(choice, str) and choice in AFFINITIES else Kernel
 
 
 def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
-    """Return the object that a choice stands for.
+    """Return the affinity object for a choice.
 
-    ``parameters`` are those of the estimator. They fill the fields of the same names, unless the
-    choice is an object.
+    ``parameters`` are the parameters of the estimator. They set the fields of the same names,
+    unless the choice is an object.
     """
     if isinstance(choice, Affinity):
         beside = [name for name, unset in _UNSET.items() if parameters.get(name, unset) != unset]

@@ -1,6 +1,6 @@
 """Graphs: weights of edges between rows, mostly sparse, found here or given by the user.
 
-They say nothing of new rows, so a fit with them cannot predict.
+They have no weights for new rows, so a fit with them cannot predict.
 """
 
 from __future__ import annotations

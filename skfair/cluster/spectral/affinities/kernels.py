@@ -111,7 +111,7 @@ class RbfKernel:
         return self._weights(np.ascontiguousarray(self._columns.T), is_mirrored=True)
 
     def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
-        """Compute all weights; if ``is_mirrored``, those right of the diagonal, and mirror them."""
+        """Compute all weights; if ``is_mirrored``, compute half of them and mirror these."""
         from skfair.cluster.spectral._kernels.affinity import minus_squared_distances
 
         n = scaled.shape[0]

@@ -107,11 +107,11 @@ class NystroemFactor:
 
 
 class LandmarkFactor:
-    """Rows of a sparse factor: each row spreads a unit of weight over its nearest landmarks.
+    """Rows of a sparse factor: each row spreads a weight of 1 over its nearest landmarks.
 
-    With z (n, n_landmarks) these weights and ``mass`` their sums by landmark, Z is
-    ``z diag(mass)^-1/2``. So ``W = z diag(1 / mass) z'`` has degrees 1. ``fit`` must be called
-    before new rows.
+    Let z (n, n_landmarks) be these weights and ``mass`` their sums by landmark. Then Z is
+    ``z diag(mass)^-1/2``, and all degrees of ``W = z diag(1 / mass) z'`` are 1. ``fit`` must be
+    called before the object is called for new rows.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class LandmarkFactor:
         return int(self._columns.shape[1])
 
     def fit(self, X: Rows) -> sparse.csr_array:
-        """Set gamma, if it is None, and the masses by the rows of the fit; return their Z."""
+        """Set gamma (if it is None) and the masses from the rows of the fit; return their Z."""
         index, squared = self._nearest(X)
         if self._gamma is None:
             mean = float(squared.mean(dtype=np.float64))
@@ -171,7 +171,8 @@ class LandmarkFactor:
 
     def _weights(self, index: NDArray[np.int32], squared: NDArray[Any]) -> sparse.csr_array:
         """Turn squared distances into Gaussian weights that sum to one in each row."""
-        # Less the distance to the nearest landmark, or all weights of a far row would be 0.
+        # The distance to the nearest landmark is subtracted, because otherwise all weights of a row
+        # far from all landmarks would be 0.
         weights = np.exp(-self._gamma * (squared - squared[:, :1]))  # type: ignore[operator]
         weights /= weights.sum(axis=1, keepdims=True)
         n, r = index.shape
@@ -183,7 +184,7 @@ class LandmarkFactor:
 def choose_landmarks(X: Rows, n_landmarks: int, rng: np.random.RandomState) -> NDArray[Any]:
     """Return at most ``n_landmarks`` points: the centres of a short k-means on some of the rows.
 
-    If there are no more rows than that, they are the rows.
+    If there are at most that many rows, the landmarks are the distinct rows.
     """
     n = X.shape[0]
     X = sample = np.asarray(X)
@@ -191,7 +192,7 @@ def choose_landmarks(X: Rows, n_landmarks: int, rng: np.random.RandomState) -> N
         sample = X[np.sort(rng.permutation(n)[: _ROWS_PER_LANDMARK * n_landmarks])]
     if sample.shape[0] <= n_landmarks:
         return np.unique(sample, axis=0)
-    # Duplicates make fewer centres.
+    # If rows are duplicates, there are fewer distinct centres, and scikit-learn warns.
     with hidden("Number of distinct clusters", ConvergenceWarning):
         model = KMeans(
             n_landmarks, init="random", n_init=1, max_iter=_LANDMARK_ROUNDS, random_state=rng

@@ -2,8 +2,8 @@
 
 M and P are those of ``group_cut.py``. A graph in several parts has repeated eigenvalues, and the
 Krylov space of one vector holds only one copy of each. ARPACK finds the others by rounding errors
-alone. Even to machine precision it misses some on one disconnected graph in five, and nearly all
-with a loose tolerance. So on such graphs the search goes on, orthogonal to what was found.
+alone. Even to machine precision it misses some copies on one disconnected graph in five, and nearly
+all with a loose tolerance. So on such graphs the search continues, orthogonal to the vectors found.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _with_missed_copies(
             value, vector = eigsh(
                 operator, 1, which="LA", v0=start.ravel(), tol=np.sqrt(eps), **later_draws(rng)
             )
-        except ArpackError:  # nothing stands out among the rest
+        except ArpackError:  # no convergence, because no remaining eigenvalue stands out
             break
         if value[0] <= values.min() + 100 * eps:
             break
@@ -111,8 +111,9 @@ def _with_missed_copies(
 def later_draws(rng: np.random.RandomState) -> dict[str, Any]:
     """Return the argument of ``eigsh`` that sets how ARPACK draws new vectors.
 
-    It needs them if a Krylov space ends early. Before SciPy 1.17 there is no such argument: ARPACK
-    had a state of its own, which earlier calls had changed. ``papers`` uses this, too.
+    ARPACK draws new vectors if a Krylov space ends early. Before SciPy 1.17 there is no such
+    argument, because ARPACK had a random state of its own, which each call changed. ``papers``
+    uses this function, too.
     """
     if "rng" not in signature(eigsh).parameters:
         return {}
@@ -120,11 +121,11 @@ def later_draws(rng: np.random.RandomState) -> dict[str, Any]:
 
 
 def _deflated(problem: GroupCut, vectors: NDArray[Any]) -> LinearOperator:
-    """Return P M P with the eigenvalue -2, below all others, for what is not asked for.
+    """Return P M P with the eigenvalue -2, below all others, for unwanted directions.
 
-    That are the directions that violate the constraint, rows without edges, and ``vectors``, which
-    were found before. With the eigenvalue 0 they would come before negative ones and mix with
-    other zeros.
+    These are the directions that violate the constraint, rows without edges, and ``vectors``, which
+    were found before. With the eigenvalue 0 they would come before negative eigenvalues and mix
+    with other vectors of eigenvalue 0.
     """
     n = problem.n_samples
     alone = np.flatnonzero(problem.scale == 0)

@@ -1,4 +1,4 @@
-"""The default eigen-solver, ``solver="auto"``, which looks at the size of the problem first."""
+"""The default eigen-solver, ``solver="auto"``, which chooses by the size of the problem."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The base of the eigen-solvers of fair spectral clustering: the loop, and the result.
 
 A solver is a dataclass of its parameters. It writes ``steps``, which yields a :class:`Step` per
-iteration. ``embedding.py`` calls :meth:`EigenSolver.solve`: the loop over these steps, which keeps
-the history, calls the callback and says how the run ended.
+iteration. ``embedding.py`` calls :meth:`EigenSolver.solve`, the loop over these steps. It keeps the
+history, calls the callback and reports how the run ended.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from skfair.utils.docs import documented
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
 
-# A function of the present vectors, or of None if they would have to be computed. If it returns
-# True, the solver stops.
+# A function that gets the current vectors, or None if they are not at hand without further work. If
+# it returns True, the solver stops.
 Callback = Callable[[NDArray[Any] | None], bool]
 
 # The largest violation of the group constraint, ``|Q'H|``, of vectors that satisfy it. Rounding in
@@ -51,14 +51,14 @@ class Step(NamedTuple):
     columns: Mapping[str, float] = MappingProxyType({})  # of the history
     is_converged: bool = False
     vectors: NDArray[Any] | None = None  # for the callback, if they need no further work
-    # Whether there are as many vectors as wanted already. Before that no callback is called
+    # Whether there are enough vectors already. Before that the callback is not called
     is_whole: bool = True
 
 
 def only_step(ritz: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
     """Return the only step of a solver that finds all eigenpairs at once.
 
-    ``ritz`` may have more than ``n_vectors`` pairs, whose vectors are spare ones then.
+    ``ritz`` may have more than ``n_vectors`` pairs. The vectors of the others are spare vectors.
     """
     k = n_vectors
     pairs = Pairs(ritz.values[:k], ritz.vectors[:, :k], ritz.vectors[:, k:])
@@ -151,7 +151,7 @@ class EigenSolver(ABC):
                 break
             history.record(**step.columns)
         values, vectors, spare, labels = step.pairs()
-        # The last step of a run that ends early is recorded here, with the trace of the result.
+        # If a run ends early, its last step is recorded here, with the trace of the result.
         if is_stopped or step.is_converged:
             history.record(**{"trace": float(values.sum()), **step.columns})
         residual = problem.residuals(vectors.astype(np.float64))[0]

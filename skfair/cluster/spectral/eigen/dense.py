@@ -6,7 +6,7 @@ all others: ``P M P - 2 Q Q'`` has the same leading eigenvectors. If the weights
 factor, ``W = Z Z'`` of rank m, it is enough to decompose the m x m matrix ``S' P S`` with
 ``S = D^-1/2 Z``.
 
-Other solvers call it, too, if there are too few rows for them.
+The other solvers call this one if there are too few rows for their own method.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _from_factor(
 ) -> tuple[FloatArray, NDArray[Any]]:
     """Return the pairs from ``S' P S = U diag(values) U'``; the vectors are ``P S U values^-1/2``.
 
-    At least ``n_vectors`` are needed. The rank may be too small for ``n_wanted``, which includes
-    spare ones.
+    At least ``n_vectors`` pairs are needed. ``n_wanted`` includes spare ones, for which the rank
+    may be too small.
     """
     gram = np.zeros((factor.rank, factor.rank))
     inner = np.zeros((factor.rank, problem.basis.shape[1]))

@@ -6,13 +6,14 @@ its eigenvectors are the *Ritz vectors*.
 
 V grows by a block of b columns per step, because one pass over a dense matrix costs nearly the same
 for sixteen columns as for one. When V is full, its best Ritz vectors are kept and it grows again
-(thick restart). In exact arithmetic the product of the last block is orthogonal to all blocks but
-the last two, or right after a restart to none. So a first, short pass of Gram-Schmidt subtracts
-these, and a second one against the whole basis removes what float32 rounding leaves.
+(thick restart). In exact arithmetic the product of the last block is orthogonal to all blocks
+except the last two, and in the first step after a restart to no block. So a first, short pass of
+Gram-Schmidt subtracts the parts along the blocks it is not orthogonal to. A second pass against the
+whole basis removes the errors of float32 rounding.
 
-Ritz values are computed at restarts, and in between only if that costs little beside a product. A
-single vector cannot find several copies of an eigenvalue (disconnected graphs). A block finds as
-many as it has columns, so it is made wide enough for the components of the graph.
+Ritz values are computed at restarts, and in between only if this costs little compared with a
+product. An eigenvalue has several copies if the graph is disconnected. A single vector cannot find
+them. A block finds as many as it has columns, so its width depends on the number of components.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ _CHECK = 20
 # A block is orthonormalised once more if the smallest number on the diagonal of its Cholesky factor
 # is below this share of the largest.
 _WELL_CONDITIONED = 0.1
-# Costs per cluster below this count as this much: graphs in separate parts have a cost of zero.
+# The error of the cost is relative to the cost, which is zero for a graph in separate parts. So the
+# cost per cluster counts as at least this much.
 _SMALL_COST = 1e-3
-# Changes of the cost below this many units of rounding per vector are noise.
+# A change of the cost below this many times the machine precision per vector is noise.
 _ROUNDING = 10
 
 
@@ -80,7 +82,11 @@ class Lanczos(EigenSolver):
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
         b = default_block_size(problem, n_vectors) if self.block_size is None else self.block_size
+        # A restart keeps more Ritz vectors than are wanted, because convergence is faster the
+        # farther the first eigenvalue that is dropped lies below the wanted ones.
         n_kept = n_vectors + max(8, n_vectors // 4)
+        # Between two restarts V grows by about 64 columns, and by at least the three blocks that
+        # ``cost_error`` compares.
         n_basis = n_kept + max(3, 64 // b) * b
         # Without room for a basis there are few rows, and a direct solver is fast.
         if problem.n_free < n_basis + 2 * b:
@@ -88,9 +94,9 @@ class Lanczos(EigenSolver):
             return
         basis = _Basis(problem, b, n_basis, rng)
         product_cost = 2.0 * b * problem.weights.n_entries
-        # With fewer steps there would not be ``n_vectors`` columns.
+        # V needs this many steps to have ``n_vectors`` columns.
         max_iter = max(self.max_iter, -(-n_vectors // b))
-        tol = max(self.tol, 100 * basis.eps)  # rounding does not let residuals fall below
+        tol = max(self.tol, 100 * basis.eps)  # rounding keeps residuals above this
         for n_iter in range(1, max_iter + 1):
             basis.grow()
             m = basis.size
@@ -111,8 +117,9 @@ class Lanczos(EigenSolver):
 def default_block_size(problem: GroupCut, n_vectors: int) -> int:
     """Return the number of columns per product, b.
 
-    Blocks are wide for dense matrices, whose products are bound by memory. They are narrow for
-    sparse ones, but wide enough for one copy of the eigenvalue 1 per component of the graph.
+    Blocks are wide for dense matrices, because reading the matrix takes most of the time of a
+    product. They are narrow for sparse matrices, but wide enough to find the eigenvalue 1 once per
+    component of the graph.
     """
     if problem.weights.n_entries > problem.n_samples * 256:
         return 16
@@ -122,8 +129,8 @@ def default_block_size(problem: GroupCut, n_vectors: int) -> int:
 class _Basis:
     """Orthonormal columns V that satisfy the constraint, and ``T = V' P M V``.
 
-    The first ``size`` columns have been multiplied with P M. After them comes the block that
-    ``grow`` multiplies next.
+    The first ``size`` columns have been multiplied with P M. The next b columns are the block that
+    ``grow`` will multiply.
     """
 
     def __init__(
@@ -145,7 +152,7 @@ class _Basis:
         return bool(self.size + 2 * self._b > self._V.shape[1])
 
     def grow(self) -> None:
-        """Multiply the last block and append what is new in the product."""
+        """Multiply the last block by P M, and append the part orthogonal to V as the next block."""
         m, b = self.size, self._b
         U = self._problem.apply(self._V[:, m : m + b])
         basis = self._V[:, : m + b]
@@ -154,8 +161,8 @@ class _Basis:
         U -= basis[:, coupled:] @ C
         correction = basis.T @ U
         U -= basis @ correction
-        # Rounding leaves a part that violates the constraint. If U is short, making its columns
-        # orthonormal would enlarge it.
+        # Rounding leaves a part of U that violates the constraint. It is removed here, because if U
+        # is short, making its columns orthonormal would enlarge this part.
         self._problem.project(U)
         T = self.T
         T[: m + b, m : m + b] = correction
@@ -178,24 +185,30 @@ class _Basis:
     def residual(self, n_vectors: int) -> float:
         """Return the root mean square of the residuals ``|P M h - theta h|`` of Ritz vectors h.
 
-        ``P M V = V T + (the next block) R`` in its last columns, so the residual of ``h = V y`` is
-        the length of R times the last b entries of y.
+        In the last b columns ``P M V = V T + (the next block) R`` holds, and in all others
+        ``P M V = V T``. So the residual of ``h = V y`` is the length of R times the last b entries
+        of y.
         """
         last = self._coupling @ self.ritz()[1][self.size - self._b :, :n_vectors]
         return float(np.linalg.norm(last) / np.sqrt(n_vectors))
 
     def pairs(self, n_vectors: int) -> Pairs:
-        """Return the first Ritz values and vectors, and as many spare vectors."""
+        """Return the first ``n_vectors`` Ritz values and vectors, and as many further vectors.
+
+        The caller may use the latter as spare directions.
+        """
         vectors = self._combine(2 * n_vectors)
         values = self.ritz()[0][:n_vectors]
         return Pairs(values, vectors[:, :n_vectors], vectors[:, n_vectors:])
 
     def cost_error(self, theta: FloatArray) -> float:
-        """Estimate how far the relaxed cost, ``k - sum(theta)``, is above its limit, as a share.
+        """Estimate by which share the relaxed cost, ``k - sum(theta)``, would still fall.
 
-        The sums of Ritz values after the last three steps are those of leading parts of T. Aitken's
-        rule takes their differences for a geometric sequence and adds up the rest of it. The result
-        is infinite if there are not three steps yet.
+        The Ritz values one and two steps ago are the eigenvalues of smaller leading parts of T.
+        Aitken's rule takes the differences of the sums for a geometric sequence and adds up its
+        remaining terms. The result is infinite if the smallest part has fewer than k columns. In
+        the first step after a restart that part lies within the kept Ritz values, so the two
+        earlier sums are equal, the ratio is 1, and the result is too large to count as converged.
         """
         T, m, b, k = self.T, self.size, self._b, theta.size
         if m - 2 * b < k:
@@ -215,13 +228,13 @@ class _Basis:
         return float(change * ratio / max(1 - ratio, 1e-6) / cost)
 
     def _combine(self, n_vectors: int) -> NDArray[np.floating[Any]]:
-        """Return the first Ritz vectors."""
+        """Return the first ``n_vectors`` Ritz vectors, V times their coordinates."""
         Y = self.ritz()[1][:, :n_vectors].astype(self._V.dtype)
         combined: NDArray[np.floating[Any]] = self._V[:, : self.size] @ Y
         return combined
 
     def restart(self, n_kept: int) -> None:
-        """Keep the first Ritz vectors and the block that follows."""
+        """Replace V by its first Ritz vectors and the block that comes next; T becomes diagonal."""
         m, b = self.size, self._b
         theta = self.ritz()[0][:n_kept]
         self._V[:, :n_kept] = self._combine(n_kept)
@@ -237,9 +250,9 @@ def _orthonormal(
 ) -> tuple[NDArray[Any], FloatArray]:
     """Return orthonormal columns Q and R with ``U = Q R``, for U orthogonal to the basis.
 
-    With the Cholesky factor ``U'U = L L'``, Q is ``U L'^-1``. That is repeated if U is not well
-    conditioned. If columns of U depend on each other, because the basis holds an invariant space,
-    random directions orthogonal to the basis take their place.
+    With the Cholesky factor ``U'U = L L'``, Q is ``U L'^-1``. This is repeated if U is not well
+    conditioned. Columns of U depend on each other if the basis contains an invariant space. Random
+    directions orthogonal to the basis then replace them.
     """
     R = np.eye(U.shape[1])
     for _ in range(4):
@@ -249,7 +262,7 @@ def _orthonormal(
         except np.linalg.LinAlgError:
             break
         diagonal = np.diagonal(L)
-        # Below the second bound U is noise: the eigenvalues of M are at most 1.
+        # The eigenvalues of M are at most 1, so columns of U below the second bound are noise.
         if diagonal.min() <= max(1e-6 * np.sqrt(np.trace(gram)), 1e4 * np.finfo(U.dtype).eps):
             break
         U = U @ np.linalg.inv(L).T.astype(U.dtype)
@@ -266,7 +279,7 @@ def _with_fresh_directions(
     problem: GroupCut,
     rng: np.random.RandomState,
 ) -> tuple[NDArray[Any], FloatArray]:
-    """Return Q and R as ``_orthonormal`` does, with random directions for the lost rank of U."""
+    """Return Q and R as ``_orthonormal`` does, with random columns if U lacks full rank."""
     double = U.astype(np.float64)
     left, lengths, right = np.linalg.svd(double, full_matrices=False)
     eps = np.finfo(U.dtype).eps
