@@ -2,10 +2,12 @@
 
 1. :func:`read_classes` (two) or :func:`encode_classes` (several) check y and return its classes,
    and :func:`check_known` checks parts of a stream.
-2. :func:`positive_class` says which one is positive, and warns if that is a guess that matters.
+2. :func:`positive_class` says which one is positive. It warns if this is a guess on which the
+   result depends.
    Estimators with ``pos_label=`` inherit from :class:`PositiveClass`.
 3. :func:`classification_task` makes targets and weights for constrained classifiers.
-4. :func:`has_probabilities` and :func:`accuracy_in_blocks` serve ``predict_proba`` and ``score``.
+4. :func:`has_probabilities` and :func:`accuracy_in_blocks` are called by ``predict_proba`` and
+   ``score``.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from skfair.utils.warn import warn_user
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
     """Return the two classes, sorted; raise for any other number of them."""
-    if y.dtype.kind in "biu" and y.size:  # fast for integers: no sort is needed
+    if y.dtype.kind in "biu" and y.size:  # integers need no sort, which saves time
         low, high = y.min(), y.max()
         if low < high and np.all((y == low) | (y == high)):
             return np.array([low, high])
@@ -55,7 +57,7 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
 def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the sorted classes and the number of the class of each row; raise for one class."""
     examples = {isinstance(label, str): label for label in y} if y.dtype == object else {}
-    if len(examples) > 1:  # 0 and "1" have no order
+    if len(examples) > 1:  # text and other labels, such as "1" and 0, cannot be sorted
         text, other = examples[True], examples[False]
         raise ValueError(
             f"y has labels that are text and others that are not, such as {text!r} and {other!r} "
@@ -73,7 +75,7 @@ def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise if a part of a stream has a label that is none of the classes."""
+    """Raise if a part of a stream has a label that is not among the classes."""
     unknown = np.setdiff1d(y, classes)
     if unknown.size:
         raise ValueError(
@@ -106,13 +108,13 @@ class PositiveClass:
 
     @property
     def _sign(self) -> float:
-        """Sign of the ``decision_function`` of two classes where the positive one is predicted."""
+        """1, or -1 if negative values of ``decision_function`` predict the positive class."""
         labels = self.classes_.tolist()
         return -1.0 if len(labels) == 2 and self.pos_label_ == labels[0] else 1.0
 
     @property
     def _ordered_classes(self) -> NDArray[Any]:
-        """The classes; of two with the positive one last."""
+        """The classes. If there are two, the positive one is the last."""
         return self.classes_ if self._sign > 0 else self.classes_[::-1]
 
     def _decide(self, scores: FloatArray) -> NDArray[Any]:
@@ -128,14 +130,14 @@ def positive_class(
     selection_rate: Any,
     others: Sequence[str] = (),  # names of further parameters that need a positive class
 ) -> Any:
-    """Return the positive one of two classes; warn if that is a guess that matters."""
+    """Return the positive one of two classes; warn if it is a guess on which limits depend."""
     labels = classes.tolist()
     if pos_label is not None:
         return read_positive(pos_label, labels)
     if set(labels) not in CLEAR_LABELS:
         limits = {"min_rate": min_rate, "selection_rate": selection_rate}
-        # The choice does not matter for a dict, which names the class of each value, and for
-        # selection_rate="as before": to keep the rate of one class keeps that of the other.
+        # The choice does not matter for a dict, which names the class of each value. It does not
+        # matter for selection_rate="as before" either, because the rates of both classes are kept.
         if isinstance(selection_rate, str):
             limits.pop("selection_rate")
         names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
@@ -157,8 +159,8 @@ def read_positive(pos_label: ClassLabel, labels: list[Any]) -> Any:
 def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str) -> None:
     """Warn if something depends on which class is positive and labels do not say which it is.
 
-    ``reasons`` is what depends on it; without any no warning is given. ``choice`` is what the user
-    may pass to say it, with ``{!r}`` in the place of the class.
+    ``reasons`` lists what depends on it, and without any there is no warning. ``choice`` is the
+    argument with which the user can choose, with ``{!r}`` in the place of the class.
     """
     labels = classes.tolist()
     if not reasons or set(labels) in CLEAR_LABELS:
@@ -177,7 +179,7 @@ def has_probabilities(estimator: Any) -> bool:
 
     It is the condition of ``available_if`` for ``predict_proba``.
     """
-    if not hasattr(estimator, "loss"):  # a post-processing estimator: the one inside has the scores
+    if not hasattr(estimator, "loss"):  # post-processing: the estimator inside has the scores
         if not hasattr(estimator._inner(), "predict_proba"):
             raise AttributeError(f"{type(estimator._inner()).__name__} has no predict_proba.")
     elif not gives_probabilities(estimator.loss):
@@ -194,9 +196,9 @@ def classification_task(
     positive: Any,  # the one whose targets are 1
     settings: Settings,
 ) -> Task:
-    """Return what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
+    """Return the task: targets are -1 and 1, and the loss weighs classes and samples."""
     weights, class_weight = data.sample_weight, settings.class_weight
-    sign = 1.0 if classes.tolist()[1] == positive else -1.0  # of scores, see TargetScale
+    sign = 1.0 if classes.tolist()[1] == positive else -1.0  # the sign of scores, see TargetScale
     classes = classes[:: int(sign)]  # the positive one last
     if class_weight is not None:
         is_positive = data.y == classes[1]
@@ -235,7 +237,7 @@ def _signs(y: NDArray[Any], positive: object) -> FloatArray:
 def _check_has_both(
     classes: NDArray[Any], is_positive: NDArray[np.bool_], weights: NDArray[Any] | None
 ) -> None:
-    """Raise if a class has no row, as in a part of a stream, or none with a positive weight."""
+    """Raise if a class has no row of positive weight, as may happen in a part of a stream."""
     counted = is_positive if weights is None else is_positive[weights > 0]
     if not counted.size or counted.all() or not counted.any():
         only = classes.tolist()[int(counted.any())]
@@ -252,9 +254,9 @@ def accuracy_in_blocks(
     sample_weight: ColumnLike | None,
     **groups: Any,
 ) -> float:
-    """Return the accuracy on Dask collections, of which each block sends back two numbers.
+    """Return the accuracy on Dask collections. Each block only returns two numbers.
 
-    ``groups`` are further columns that predictions take.
+    ``groups`` are further columns that ``predict`` needs.
     """
     rows = align(X=X, y=y, sample_weight=sample_weight, **groups)
     right, total = rows.total(_right_and_all, without_rows(model), tuple(groups))
@@ -266,7 +268,7 @@ def accuracy_in_blocks(
 def _right_and_all(
     block: dict[str, Any], model: BaseEstimator, names: Sequence[str]
 ) -> tuple[float, float]:
-    """Return the weight of right predictions in a block, and the weight of all."""
+    """Return the weight of the correct predictions in a block, and the weight of all rows."""
     n_rows = len(block["y"])
     if not n_rows:
         return 0.0, 0.0

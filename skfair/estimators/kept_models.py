@@ -1,12 +1,12 @@
 """A cache of the models of folds, for fits that differ by their limit alone.
 
 A function that makes many such fits (a path over limits, for example) puts them into ``with
-keeping_models():``. In this block the functions that :func:`fitted_once` and :func:`read_once`
-decorate (in :mod:`skfair.estimators.wrapped_scores`) do nothing twice; outside of it they are
-as if not decorated. The key is a hash of all arguments, so the results are those of separate fits
-to the last bit, if models that draw random numbers have a seed. Without one, fits that differ by
-their limit have the same draws. What pickle cannot read, such as a lambda in a pipeline, has no
-hash: then each fit is made anew.
+keeping_models():``. In this block the functions of :mod:`skfair.estimators.wrapped_scores` that
+:func:`fitted_once` and :func:`read_once` decorate do nothing twice. Outside of a block the
+decorators have no effect. The key is a hash of all arguments, so the results equal those of
+separate fits to the last bit, if models that draw random numbers have a seed. Without a seed, fits
+that differ by their limit have the same draws. Arguments that pickle cannot read, such as a lambda
+in a pipeline, have no hash. Then nothing is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Fitted = TypeVar("Fitted", bound=tuple[list[Any], FloatArray])
 
 # The key of the ids of all models that are kept.
 _IDS = "ids"
-# By the hash of the arguments; None outside of keeping_models.
+# The kept results by the hash of the arguments; None outside of keeping_models.
 _kept: ContextVar[dict[str, Any] | None] = ContextVar("kept", default=None)
 
 
@@ -121,8 +121,8 @@ def read_once(
         kept = _kept.get()
         if kept is None:
             return read(models, X, classes)
-        # Models are told apart by their id, which is faster than a hash of them. They are kept with
-        # the values, so that no other model gets the same id in the meantime.
+        # Models are identified by their id, which is faster than a hash. They are kept with the
+        # values, so that no other model can get the same id.
         of_rows = _hash_of(X, classes)
         if of_rows is None:
             return read(models, X, classes)

@@ -1,4 +1,4 @@
-"""What users limit, as constraints that are bound to rows: disparities, floors and budgets.
+"""The limits of the user as constraints that are bound to rows: disparities, floors, budgets.
 
 A *floor* is ``min_rate=``, a smallest rate of every group. A *budget* is ``selection_rate=``, the
 share of all rows that are selected. Both become constraints (with ``is_fairness=False``), so every
@@ -10,9 +10,9 @@ these functions, in this order:
 - :func:`floors` and :func:`budget`, with :func:`kept_rate`, :func:`selection_range` and
   :func:`of_everybody` as their parts.
 
-The solve steps call :func:`nearest_rate`, which lets a budget be missed if it contradicts the other
-limits. The reports call the rest: what is close to one person or to the same decision for
-everybody, :func:`warn_of_changes` and :func:`disparity_attributes`.
+The solve steps call :func:`nearest_rate`, which allows a budget to be missed if it contradicts the
+other limits. The reports call the rest: :func:`is_nearly_constant`, :func:`below_one_person`,
+:func:`warn_of_changes` and :func:`disparity_attributes`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ from skfair.utils.text import rounded_up
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
-# Decisions are nearly constant if they are for another class than the most frequent one in less
-# than this part of the rows that truly have another class.
+# Let k be the most frequent decision. Decisions are nearly constant if the share of other decisions
+# is less than this part of the share of rows whose true class is not k.
 NEARLY_CONSTANT = 0.05
-# A warning is given if the limits, or the default objective, change a selection rate by more.
+# A warning is given if the limits, or the default objective, change a selection rate by more than
+# MUCH_MOVED.
 MUCH_MOVED, DEFAULT_OBJECTIVE = 0.1, "accuracy"
-# Parameters that do not tell constraints apart: the limits, and the comparison, which is read from
-# ``compared()`` instead.
+# Constraints that differ only in these parameters are of one kind. Limits may differ, and the
+# comparison is read from ``compared()`` instead.
 _OF_LIMIT = ("max_disparity", "min_ratio", "comparison")
 
 
@@ -64,10 +65,10 @@ class SelectionFloor(Constraint):
 
 
 def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint]:
-    """Return the constraints without those that a tighter one of the same kind makes redundant.
+    """Return the constraints that no tighter constraint of the same kind makes redundant.
 
-    ``limit`` stands for the limit of constraints without their own. Limits that are dicts cannot be
-    ordered, so only equal ones are taken together.
+    ``limit`` is the limit of constraints without their own. Limits that are dicts cannot be
+    ordered, so only equal ones make each other redundant.
     """
     kept: dict[str, tuple[Limit, Constraint]] = {}
     for constraint in constraints:
@@ -83,7 +84,7 @@ def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint
 
 
 def prepare_constraint(
-    constraint: Constraint,  # its own limit goes before ``limit``
+    constraint: Constraint,  # if it has its own limit, ``limit`` is not used
     rows: TrainingRows,
     limit: Limit,  # one limit, or one for each attribute by its name; an attribute may have None
 ) -> list[BoundConstraint]:
@@ -148,7 +149,7 @@ def floors(
     if min_rate != "as before":
         raise ValueError(f"min_rate must be a number or 'as before', got {min_rate!r}.")
     bound = replace(constraint.prepare(rows, 1.0), is_fairness=False)
-    # bound.rates are rates of being refused, or missed: 1 minus these are the rates to keep.
+    # bound.rates are rejection rates or false negative rates, so 1 minus these is kept.
     means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
     smallest = np.maximum(1.0 - bound.rates @ means, 0.0).tolist()
     return [
@@ -161,7 +162,7 @@ def budget(
     rows: TrainingRows,
     selection_rate: Any,  # a number, two, or "as before" for the rate of ``selected``
     selected: BoolArray,  # (n_samples,): who is selected without limits; read for "as before" only
-    heaviest: float,  # share of the heaviest row in all weights; a number is kept to half of it
+    heaviest: float,  # share of the heaviest row in the total weight, see ``selection_range``
 ) -> list[BoundConstraint]:
     """Return the constraints on the selection rate of all rows: at most two, none from 0 to 1."""
     wanted = kept_rate(selection_rate, selected, rows.sample_weight)
@@ -174,7 +175,7 @@ def budget(
     return bound
 
 
-# Shares of the rows by which nearest_rate() lets a selection rate be missed, from all downwards.
+# nearest_rate() allows a selection rate to be missed by these shares of the rows, from 1 downwards.
 _ROOMS = tuple(0.5**k for k in range(10))
 _BUDGET = "selection_rate"  # the names of the constraints of budget() contain this
 Answer = TypeVar("Answer")
@@ -186,7 +187,7 @@ def is_budget(bound: BoundConstraint) -> bool:
 
 
 def widened(bound: BoundConstraint, room: float) -> BoundConstraint:
-    """Return a constraint as it is, or a budget with ``room`` added to what it allows."""
+    """Return a constraint unchanged, or a budget with its limit raised by ``room``."""
     if not is_budget(bound):
         return bound
     return replace(bound, max_disparity=bound.max_disparity + room)
@@ -202,7 +203,7 @@ def rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence[float])
 
 
 def said_if_rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence[float]) -> str:
-    """Return a sentence if the selection rate is missed and all other limits are kept."""
+    """Return a sentence if the selection rate is missed and all other limits hold, else ""."""
     missed = rate_missed(bounds, disparities)
     if not ROUNDING < missed < inf:
         return ""
@@ -212,13 +213,13 @@ def said_if_rate_missed(bounds: Sequence[BoundConstraint], disparities: Sequence
 def nearest_rate(
     first: Answer, search: Callable[[float], Answer], missed: Callable[[Answer], float]
 ) -> Answer:
-    """Return the answer that keeps all other limits and misses the selection rate least.
+    """Return the answer that satisfies all other limits and misses the selection rate least.
 
-    ``first`` is the answer under all limits, which was not feasible; it is returned if no answer
-    keeps the other limits. ``search`` returns the best answer if the rate may be missed by a share
-    of the rows, and ``missed`` is :func:`rate_missed` of an answer: infinite if another limit is
-    exceeded. Bisection over ``_ROOMS`` finds the least share up to a factor of 2. A room that is no
-    smaller than what an answer already misses is not searched.
+    ``first`` is the answer under all limits, which was not feasible. It is returned if no answer
+    satisfies the other limits. ``search(room)`` returns the best answer if the rate may be missed
+    by ``room``, a share of the rows. ``missed`` is :func:`rate_missed` of an answer, which is
+    infinite if another limit is exceeded. Bisection over ``_ROOMS`` finds the smallest share up to
+    a factor of 2. It skips rooms that are not smaller than what an answer already misses.
     """
     answers = [first, search(_ROOMS[0])]
     wide, narrow = 0, len(_ROOMS)
@@ -245,8 +246,9 @@ def kept_rate(
 def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
     """Return the smallest and the largest share that may be selected.
 
-    A number can be met to within half a row only, so the range around it has half the share
-    ``largest`` of the heaviest row on both sides, and a little more for rounding.
+    Rows are whole, so a selection rate can be off by half a row. The range around a number extends
+    by half of ``largest``, the share of the heaviest row, on both sides, and a little more for
+    rounding.
     """
     pair = selection_rate
     if isinstance(selection_rate, Real):
@@ -289,9 +291,10 @@ def is_nearly_constant(predicted: FloatArray, actual: FloatArray) -> BoolArray:
 
 
 def below_one_person(bounds: Sequence[BoundConstraint]) -> float:
-    """Return the least change of a compared rate by one person, if the smallest limit is below it.
+    """Return the smallest change of a rate by one person, if the smallest limit is below it.
 
-    Otherwise 0. It is the change by a person of the largest group, or of its largest class.
+    Otherwise it returns 0. The change is smallest for the person of the largest group (or class
+    within a group).
     """
     steps = [
         float(bound.row_weights[bound.row_weights > 0].min(initial=inf))
@@ -304,7 +307,7 @@ def below_one_person(bounds: Sequence[BoundConstraint]) -> float:
 
 
 def loosened(bound: BoundConstraint, limit: float) -> BoundConstraint:
-    """Return a constraint on groups with its limit raised to ``limit``; others as they are."""
+    """Return a constraint on groups with its limit raised to ``limit``; others unchanged."""
     if not bound.is_fairness or bound.comparison.is_cap:
         return bound
     return replace(bound, max_disparity=max(bound.max_disparity, limit))
@@ -315,20 +318,20 @@ def warn_of_changes(
     classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
     weights: FloatArray | None,
     *,
-    objective: str = "",  # the name of what decisions maximise, if that is a stage of its own
+    objective: str = "",  # name of the objective, if it changes decisions before the limits do
     is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
-    # The beginning of the advice; "max_disparity." follows it
+    # The beginning of the advice, which ends with "max_disparity."
     remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
     one_person: float = 0.0,  # see below_one_person
-    # Returns the smallest limit found at which not nearly all rows get the same decision, or None.
-    # It is called only if this is said, because it searches
+    # Returns the smallest limit found at which decisions are not nearly constant, or None. It takes
+    # time, so it is only called if the warning needs it
     smallest_limit: Callable[[], float | None] = lambda: None,
 ) -> None:
     """Warn if the selection rate changes by much, or if nearly all rows get the same decision.
 
-    There are two stages: what the objective changes without limits, and what the limits change. A
-    stage is passed over if its change is meant: that of an objective other than the default one,
-    and that of constraints that cap rates. It is still warned of if decisions become constant.
+    There are two stages: the change by the objective without limits, and the change by the limits.
+    Intended changes give no warning, unless decisions become constant: those by an objective other
+    than the default one, and those by constraints that cap rates.
     """
     # (n_classes, 3): by the model itself, without limits, within the limits
     shares = np.array([(own.before, own.without_limits, own.after) for own in changes.values()])
@@ -337,7 +340,7 @@ def warn_of_changes(
     is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
 
     def warned(stage: int, cause: str, advice: str, *, is_meant: bool) -> list[str]:
-        """Return the sentences about stage 0 or 1; none if there is nothing to say."""
+        """Return the sentences about stage 0 or 1; an empty list if there is no warning."""
         steps = np.diff(shares)[:, stage]
         k = int(np.argmax(np.abs(steps)))
         becomes_constant = is_constant[stage + 1] and not is_constant[stage]

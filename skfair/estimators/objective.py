@@ -25,7 +25,7 @@ Measure: TypeAlias = (
     | MatrixLike
     | Callable[[float, float, float, float], float]
 )
-# Numerator and denominator of ratios, as entries of the confusion matrix to add up.
+# Numerator and denominator of ratios, as sums of entries of the confusion matrix.
 _RATIOS = {"f1": ("tp tp", "fp fn tp tp"), "precision_at_recall": ("tp", "fp tp")}
 _NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
 
@@ -120,7 +120,7 @@ class Ratio(NamedTuple):
     denominator: IntArray
 
     def utility(self, level: float) -> FloatArray:
-        """Return the utility that is positive in sum where the ratio is above ``level``, scaled."""
+        """Return the scaled utility whose sum is positive if the ratio is above ``level``."""
         return scaled(self.numerator - level * self.denominator)
 
     def value(self, table: FloatArray) -> float:
@@ -130,21 +130,21 @@ class Ratio(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """An objective for given classes, numbered so that of two the positive one is the last.
+    """An objective for given classes. If there are two, the positive one is the last.
 
-    If the value is linear in the shares, ``utility`` says so. If not, there are two classes, and
-    ``ratio`` is set for ratios of linear functions only.
+    If the value is linear in the shares, ``utility`` is set. Otherwise there are two classes, and
+    ``ratio`` is set if the value is a ratio of linear functions.
     """
 
-    value: Callable[[FloatArray], float]  # of the shares of rows (true, decided); more is better
+    value: Callable[[FloatArray], float]  # from shares of rows (true, decided); larger is better
     # (n_classes, n_classes): utility of decisions (true, decided), scaled to [0, 1]; None if the
     # value is not linear
     utility: FloatArray | None
     ratio: Ratio | None = None
-    recall: float | None = None  # the least recall, which becomes a constraint
+    recall: float | None = None  # the smallest recall allowed, which becomes a constraint
     at_least: float | None = None  # the value that must be reached at the smallest disparity
-    unit: float = 1.0  # how much the value changes if utility changes by 1
-    name: str = ""  # of the metric, for messages
+    unit: float = 1.0  # change of the value if the utility changes by 1
+    name: str = ""  # name of the metric, for messages
 
     def of(self, codes: IntArray, weights: FloatArray, predicted: IntArray) -> float:
         """Return the value of decisions about rows: ``codes`` are true classes, by number."""
@@ -152,7 +152,7 @@ class Goal(NamedTuple):
         return self.value(shares_of(np.eye(n)[codes], weights, predicted))
 
     def rank(self, shares: FloatArray) -> float:
-        """Return the value of shares of rows, minus infinity if it is NaN."""
+        """Return the value of shares of rows, or minus infinity if it is NaN."""
         value = self.value(shares)
         return -np.inf if np.isnan(value) else value
 
@@ -160,7 +160,8 @@ class Goal(NamedTuple):
 def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
     """Raise unless exactly one of ``max_disparity`` and ``Objective(at_least=)`` is given.
 
-    ``is_open`` says whether some constraint has no limit of its own, so that it needs one of them.
+    ``is_open`` says whether some constraint has no limit of its own, so that it needs one of the
+    two.
     """
     if max_disparity is None and is_open and objective.at_least is None:
         raise ValueError(
@@ -177,13 +178,13 @@ def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
 
 
 def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -> Goal:
-    """Return an objective for classes (of two the positive one last) with given shares of rows."""
+    """Return the goal for classes (of two, the positive one last) with given shares of rows."""
     measure, n = objective.measure, classes.size
     name = measure if isinstance(measure, str) else ""
     if name == "accuracy":
         goal = Goal(lambda table: float(np.trace(table)), np.eye(n))
     elif name == "balanced_accuracy":
-        has_rows = shares > 0  # the mean recall is of the classes that have rows
+        has_rows = shares > 0  # only classes with rows count in the mean recall
         recall = np.divide(1.0, shares, out=np.zeros(n), where=has_rows) / has_rows.sum()
         unit = float(recall.max())
         utility = np.diag(recall / unit)
@@ -211,7 +212,7 @@ def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:
     """Check a cost matrix of sorted classes; return it for classes in another order.
 
-    ``order`` holds the sorted positions of these.
+    ``order[i]`` is the place of class i of the other order among the sorted ones.
     """
     n = order.size
     try:

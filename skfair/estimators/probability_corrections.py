@@ -3,9 +3,9 @@
 The search of :mod:`skfair.estimators.decisions.solve` calls :func:`fit_corrections` on out-of-fold
 probabilities, and the decider applies them to new rows. They are needed for two reasons:
 
-- Models with class weights, and models that are too sure of themselves, give probabilities that
-  differ from the shares of the classes. An objective such as balanced accuracy would then weigh the
-  classes a second time.
+- The probabilities of models with class weights, and of overconfident models, differ from the
+  shares of the classes. An objective such as balanced accuracy would then weigh the classes a
+  second time.
 - A classifier that does not know the group gives the average over the groups. If decisions may use
   the group, and there are more than two classes, offsets need the probabilities within the group.
   (With two classes and one threshold for each group that does not matter.)
@@ -25,24 +25,29 @@ from skfair._typing import FloatArray, IntArray
 LEAST = 1e-4
 # A correction is fitted to at most this many rows of a group.
 _MOST_ROWS = 3_000
-# Standard deviation of the normal prior of the coefficients, around those that change nothing.
+# Standard deviation of the normal prior of the coefficients. Its mean is the identity, which
+# changes nothing.
 _SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class ProbabilityCorrections:
-    """New probabilities softmax(log(p) @ slopes + offsets) of p, for each group that needs it."""
+    """Corrections of probabilities p to softmax(log(p) @ slopes + offsets), by group.
 
-    groups: IntArray  # numbers of the groups that are corrected; only 0 if all rows are
-    is_by_group: bool  # False if all rows have the same correction, whatever their group
-    # (n_corrected, n_classes, n_classes): of each log probability (first axis), for each class
+    Only groups that need a correction have one.
+    """
+
+    groups: IntArray  # numbers of the corrected groups; [0] if all rows have the same correction
+    is_by_group: bool  # False if all rows have the same correction
+    # (n_corrected, n_classes, n_classes): coefficient of each log probability (second axis) for
+    # each class (last axis)
     slopes: FloatArray
-    offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
+    offsets: FloatArray  # (n_corrected, n_classes): intercept for each class
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
-        """Return the probabilities of rows; groups without a correction are left as they are.
+        """Return corrected probabilities of rows; groups without a correction are unchanged.
 
-        ``groups`` is not read, and may be None, unless corrections are by group.
+        ``groups`` is only read if corrections are by group, and may be None otherwise.
         """
         corrected = chances.copy()
         known = groups if self.is_by_group else np.zeros(chances.shape[0], dtype=np.int64)
@@ -52,10 +57,10 @@ class ProbabilityCorrections:
         return corrected
 
     def uncorrected(self, threshold: float, group: int) -> float:
-        """Return the threshold before correction that decides as ``threshold`` does after it.
+        """Return the threshold on uncorrected probabilities that makes the same decisions.
 
-        Both are on the probability of the second of two classes. A threshold that no probability
-        reaches is infinite.
+        Both thresholds are on the probability of the second of two classes. A threshold that no
+        probability reaches is infinite.
         """
         which = np.flatnonzero(self.groups == (group if self.is_by_group else 0))
         if not which.size or not 0 < threshold < 1:
@@ -88,9 +93,9 @@ def fit_corrections(
 ) -> ProbabilityCorrections | None:
     """Fit the corrections by penalised likelihood; return None if they are not needed.
 
-    They are needed if the log likelihood of one group gains more than half the number of
+    They are needed if the log likelihood of one group rises by more than half the number of
     coefficients times the log of its number of rows (as in the Bayesian information criterion).
-    Then all groups are corrected whose log likelihood gains more than one for each coefficient.
+    Then every group is corrected whose log likelihood rises by more than 1 per coefficient.
     """
     n_classes = chances.shape[1]
     size = n_classes * (n_classes + 1)
@@ -119,10 +124,10 @@ def fit_corrections(
 def _fitted(
     logs: FloatArray, classes: IntArray, weights: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the coefficients of one correction, and how much the log likelihood gains by them.
+    """Return the coefficients of one correction, and by how much they raise the log likelihood.
 
-    ``start`` are the coefficients that change nothing, a unit matrix over a row of zeros (the
-    offsets). The penalty is on the distance from them.
+    ``start`` are the coefficients that change nothing: a unit matrix above a row of zeros (the
+    offsets). The penalty is on the distance from ``start``.
     """
     n, n_classes = logs.shape
     columns = np.vstack([logs.T, np.ones(n)])

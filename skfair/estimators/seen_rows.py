@@ -3,19 +3,19 @@
 The post-processing estimators call :func:`check_unseen` in ``fit``. It warns, or raises if limits
 are to be certified.
 
-Limits are set on scores of rows that a model has not seen. Scores of its own training rows say how
-well it remembers them, so limits that are set on these do not hold for new people, and nothing can
-be certified. The rows do not say which of the two they are, but copies of the model do. A copy is
-fitted to each half of the rows, and its errors on the other half and on its own half are known. A
-model that is new to the rows errs about as often as a copy errs on the other half. A model that has
-seen them errs about as often as a copy does on its own half.
+Limits should be set on scores of rows that a model has not seen. Scores of its own training rows
+show how well it remembers them. Limits that are set on these do not hold for new people, and
+nothing can be certified. The check fits a copy of the model to each half of the rows, and measures
+its errors on the other half and on its own half. A model that has not seen the rows errs about as
+often as a copy does on the other half. A model that has seen them errs about as often as a copy
+does on its own half.
 
-A model that was fitted to many more rows may err less than the copies, too. How much less is
-bounded by how the errors fall when copies are fitted to four times as many rows.
+A model that was fitted to many more rows may also err less than the copies. A bound on this effect
+follows from the fall of the errors when copies are fitted to four times as many rows.
 
-Copies of a linear model of many rows err nearly as much on their own half as on the other one. Such
-a model is not taken for one that has seen the rows, and limits on its training rows hold for new
-people nearly as well.
+Copies of a linear model of many rows err nearly as much on their own half as on the other one. So
+the check does not find that such a model has seen the rows. This does little harm, because limits
+on its training rows hold for new people nearly as well.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import TINY
 from skfair.utils.warn import hidden, is_unwanted, warn_user
 
-# At most _MOST_ROWS rows are looked at, and copies are fitted to one half of these. With fewer than
-# _FEWEST_ROWS nothing is checked. With half of _MOST_ROWS one of 20 boosters of 400 rounds is no
-# longer found on COMPAS; twice as many take twice the time.
+# At most _MOST_ROWS rows are used, and copies are fitted to one half of these. With fewer than
+# _FEWEST_ROWS nothing is checked. With half of _MOST_ROWS, one of 20 boosters of 400 rounds is not
+# found on COMPAS any more. Twice as many rows take twice the time.
 _MOST_ROWS, _FEWEST_ROWS = 4000, 200
-# Copies are also fitted to one _PART-th of a half. How much their errors fall from there to the
-# whole half is continued for _DOUBLINGS further doublings of the rows, because the model may have
-# been fitted to up to 32 times as many.
+# Copies are also fitted to one _PART-th of a half. The fall of their errors from there to the whole
+# half is extrapolated for _DOUBLINGS further doublings of the rows, because the model may have been
+# fitted to up to 32 times as many rows.
 _PART, _DOUBLINGS = 4, 5
-# Two tests, in standard errors. A model has to be below the middle of both errors of the copies by
-# _NEARER (a model exactly in the middle is with probability 3e-5), and below the error that more
-# rows explain by _LESS (probability 1%).
+# Two tests, in standard errors. The error of a model that has seen the rows must be below the
+# middle of both errors of the copies by _NEARER (chance alone does this with probability 3e-5 for a
+# model in the middle), and below the error that more rows would explain by _LESS (probability 1%).
 _NEARER, _LESS = 4.0, 2.33
-# Only these packages' fits are run, which do nothing but fit. What others do, and how long it
-# takes, is not known: they may ask a service.
+# Only models of these packages are copied and fitted, because their ``fit`` does nothing else. The
+# ``fit`` of other packages might take long, or call a service.
 _PACKAGES = ("sklearn", "lightgbm", "xgboost", "catboost")
 
 
 class _Errors(NamedTuple):
-    """Mean errors on the rows: of the model, and of copies on the other half and on their own."""
+    """Mean errors: of the model, of copies on the other half, and of copies on their own half."""
 
     model: float
     other_half: float
@@ -73,7 +73,7 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
     inner, is_certified = estimator._inner(), getattr(estimator, "certificate", None) is not None
     if not estimator._is_prefit or isinstance(data.X, PartitionedRows):
         return
-    if not is_certified and is_unwanted(SeenRowsWarning):  # an outer fit has checked it
+    if not is_certified and is_unwanted(SeenRowsWarning):  # an outer fit makes the check
         return
     name = check_fitted(inner)
     means = _errors_if_seen(inner, data.passed or data, isinstance(estimator, RegressorMixin))
@@ -105,9 +105,10 @@ def _errors_if_seen(
 ) -> _Errors | None:
     """Prepare copies of a model and the halves of the rows for :func:`_compared`.
 
-    Returns the errors that show that the model has seen the rows. None if they do not show it, or
-    if no copy can be fitted. ``is_numeric`` is for regressors: errors are absolute differences. For
-    classifiers they are squares of probabilities (Brier score), or wrong decisions.
+    Returns the mean errors if they show that the model has seen the rows. Returns None if they do
+    not show it, or if no copy can be fitted. With ``is_numeric`` (regressors) errors are absolute
+    differences. For classifiers they are squared errors of probabilities (Brier score), or wrong
+    decisions.
     """
     unfitted = _cheap_copy(inner)
     if unfitted is None:
@@ -134,10 +135,10 @@ def _errors_if_seen(
         is_class = y[part][:, None] == classes
         return np.asarray(((chances_of(fitted, X, classes) - is_class) ** 2).sum(axis=1))
 
-    with hidden(".*", Warning):  # fits to few rows warn
+    with hidden(".*", Warning):  # fits to few rows may warn
         try:
             return _compared(inner, halves, units, weights, fitted_to, errors)
-        except Exception:  # a copy may need more rows, or arguments of fit that are not known here
+        except Exception:  # a copy may need more rows, or arguments of fit that are missing here
             return None
 
 
@@ -151,8 +152,9 @@ def _compared(
 ) -> _Errors | None:
     """Return mean errors if they show that the model has seen the rows, or None.
 
-    A copy is fitted to each half. If the model errs less than the middle of what copies do on the
-    other half and on their own, the second question is whether it was merely fitted to more rows.
+    A copy is fitted to each half. If the error of the model is below the middle of the copies'
+    errors on the other half and on their own, the second question is whether the model was merely
+    fitted to more rows.
     """
     of_model, of_other, of_own = [], [], []
     for half, other in (halves, halves[::-1]):
@@ -161,12 +163,12 @@ def _compared(
         of_other.append(errors(copy, other))
         of_own.append(errors(copy, half))
         mean_of_own = np.average(of_own[-1], weights=weights[half])
-        # Twice the error of the model above the middle of both errors of the copy. For most models
-        # that are new to the rows it is positive, and one copy is enough to see that.
+        # This is twice the error of the model minus the middle of both errors of the copy. For most
+        # models that have not seen the rows it is positive, so that one copy is enough.
         above_middle = 2 * of_model[-1] - of_other[-1] - mean_of_own
         if weights[other] @ above_middle >= 0:
             return None
-    # The lists hold the rows of the second half first; of_own is turned round to have them so, too.
+    # The lists hold the rows of the second half first. ``of_own`` is reversed for the same order.
     order = np.concatenate(halves[::-1])
     total = weights[order].sum()
     people = np.unique(units[order], return_inverse=True)[1]
@@ -183,8 +185,8 @@ def _compared(
     on_model, on_other, on_own = map(np.concatenate, (of_model, of_other, of_own[::-1]))
     means = _Errors(mean(on_model), mean(on_other), mean(on_own))
     is_nearer = margin(on_model - (on_other + on_own) / 2) > _NEARER
-    # A copy that learns little from few rows errs equally on both halves. If the model is better by
-    # more than twice that difference, it is another cause than having seen the rows.
+    # A copy that learns little from few rows errs about equally on both halves. If the model is
+    # better by more than twice their difference, this has another cause than having seen the rows.
     gain, gain_by_seeing = means.other_half - means.model, means.other_half - means.own_half
     if not is_nearer or gain > 2 * gain_by_seeing:
         return None
@@ -194,10 +196,10 @@ def _compared(
         parts = half[:size], half[size : 2 * size]
         of_part.append(np.mean([errors(fitted_to(part), other) for part in parts], axis=0))
     on_part = np.concatenate(of_part)
-    # With o and p for the mean errors of copies of a half and of a part of it on other rows, the
-    # error falls by the factor o / p for _PART times the rows. So the least error that more rows
-    # explain is o (o / p)^steps. To have its standard error it is written as a mean over rows: the
-    # linear terms in o and p, whose derivatives are (steps + 1) fall^steps and
+    # Let o and p be the mean errors on other rows of copies fitted to a half and to a part of it.
+    # With _PART times the rows the error falls by the factor o / p. So the smallest error that more
+    # rows explain is o (o / p)^steps. Its standard error needs it as a mean over rows, which the
+    # terms linear in o and p give. Their derivatives are (steps + 1) fall^steps and
     # -steps fall^(steps + 1).
     steps = _DOUBLINGS / np.log2(_PART)
     fall = min(means.other_half / mean(on_part), 1.0)
@@ -207,7 +209,7 @@ def _compared(
 
 
 def _halves(units: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return two halves of at most ``_MOST_ROWS`` random rows, each person wholly in one of them.
+    """Return two halves of at most ``_MOST_ROWS`` random rows, with each person in one of them.
 
     Rows of weight 0 are left out.
     """
@@ -219,9 +221,9 @@ def _halves(units: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _cheap_copy(inner: Any) -> Any:
-    """Return an unfitted copy, with fixed seeds, that :data:`_PACKAGES` fit; None if others do.
+    """Return an unfitted copy with fixed seeds, or None if it is not of :data:`_PACKAGES`.
 
-    Copies of searches are copies of the model that they found, because a search fits many models.
+    The copy of a search is a copy of the model that it found, because a search fits many models.
     """
     if isinstance(inner, FrozenEstimator):
         inner = inner.estimator

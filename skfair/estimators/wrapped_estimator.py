@@ -1,4 +1,4 @@
-"""The estimator inside a post-processing one: which it is, its arguments, its out-of-fold values.
+"""The estimator inside a post-processing one: its choice, its arguments, its out-of-fold values.
 
 FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator inherit from
 :class:`WrapsEstimator`. Their ``fit`` calls :func:`read_for_wrapped` for the rows, ``_row_params``
@@ -47,12 +47,12 @@ def read_for_wrapped(
     X: MatrixLike,
     y: ColumnLike,
     units: ColumnLike | None = None,
-    **metadata: Any,  # of the rows, as they were passed to ``fit``
+    **metadata: Any,  # other arguments of ``fit`` by row, as they were passed
 ) -> tuple[Any, TrainingData]:
     """Return X as the estimator inside reads it, and the rows of the fit with their groups.
 
     X is not converted to a matrix of numbers, because the estimator inside may read texts or
-    frames. Dask collections come back as partitions, if the outer estimator takes these.
+    frames. Dask collections become partitions, if the outer estimator takes them.
     """
     if estimator._takes_partitions and is_lazy(X, y, *metadata.values()):
         data = read_rows(estimator, X, y, skip_check_array=True, **metadata)
@@ -65,7 +65,7 @@ def read_for_wrapped(
 
 
 class WrapsEstimator:
-    """An estimator with another one inside: which that is, and what its fit takes."""
+    """Mixin of estimators with another estimator inside."""
 
     _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
@@ -86,13 +86,13 @@ class WrapsEstimator:
     def _has_folds(self) -> bool:
         """Whether any models are fitted on folds.
 
-        They are not if ``cv`` is None, and around a fitted estimator only models of the groups are,
-        unless predictions use the groups.
+        With ``cv=None`` none is. Around a fitted estimator only models of the groups are, and only
+        if predictions do not use the groups.
         """
         return self.cv is not None and not (self._is_prefit and getattr(self, "group_aware", True))
 
     def _check_fits_on_partitions(self, units: ColumnLike | None) -> None:
-        """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
+        """Raise if a fit on Dask collections would need folds or parts, or all rows in memory."""
         if self.certificate is not None:
             raise ValueError(NOT_LAZY)
         refuse_folds_of_rows(None, units, "Dask collections are not cut into folds")
@@ -116,8 +116,8 @@ class WrapsEstimator:
     ) -> dict[str, Any]:
         """Return the metadata with which the estimator inside is fitted; none if it is fitted.
 
-        ``metadata`` (the ``**fit_params`` of the outer ``fit``) is for it alone. From
-        ``others``, such as groups, it gets what it has requested by metadata routing.
+        ``metadata`` (the ``**fit_params`` of the outer ``fit``) is for this estimator alone. From
+        ``others``, such as groups, it gets those that it has requested by metadata routing.
         """
         inner = self._inner()
         if self._is_prefit:
@@ -156,7 +156,7 @@ class WrapsEstimator:
         inner = get_tags(self._inner())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        if inner.classifier_tags and tags.classifier_tags:  # else fit raises
+        if inner.classifier_tags and tags.classifier_tags:  # otherwise fit raises
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
@@ -170,7 +170,7 @@ def read_parts(read: Callable[[MatrixLike], FloatArray], X: MatrixLike) -> Float
 
 
 def _read_part(X: Any, read: Callable[[MatrixLike], FloatArray]) -> FloatArray | None:
-    """Return the values of a partition; None if it has no rows, which many estimators refuse."""
+    """Return the values of a partition, or None without rows, which many estimators refuse."""
     return read(as_rows(X)) if X.shape[0] else None
 
 
@@ -180,12 +180,12 @@ def values_unseen(
     read: Callable[[Any, MatrixLike], FloatArray],  # returns the values of a fitted model for rows
     X: MatrixLike,
     y: ColumnLike,
-    params: dict[str, Any],  # of the fit, by row
+    params: dict[str, Any],  # arguments of the fit inside, by row
     splits: Callable[[], list[Split]],  # makes the folds; not called if the estimator is fitted
 ) -> tuple[list[Any], FloatArray]:
     """Return the models, and a value for each row by a model that was not fitted to it.
 
-    These are the models of the folds, or the only one if it was passed fitted.
+    The models are the models of the folds, or the only one if it was passed fitted.
     """
     if estimator._is_prefit:
         check_fitted(inner)

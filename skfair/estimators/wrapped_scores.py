@@ -1,7 +1,6 @@
 """Folds, and scores and probabilities of estimators that are wrapped by post-processing ones.
 
-The parts, as the fits of FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator
-use them:
+FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator use these functions:
 
 - *Folds.* :func:`kept_folds` and :func:`known_folds` read ``cv=``, :func:`make_splits` returns the
   pairs (train, test) of row numbers.
@@ -55,10 +54,10 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import plural
 from skfair.utils.validation import one_dimensional
 
-Split = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those to score
+Split = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of the rows to score
 
-# Folds of cv="auto". Certificates of fewer than FEW_ROWS rows have FOLDS_OF_FEW folds: models then
-# see more of the rows, and the test counts more of them, which is worth the time.
+# Numbers of folds for cv="auto". Certificates of fewer than FEW_ROWS rows have FOLDS_OF_FEW folds.
+# They take more time, but models then see more of the rows, and the test counts more of them.
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
 # Classifiers of scikit-learn whose ``predict`` is the class of the largest ``predict_proba``.
 _LIKELIEST = (
@@ -66,7 +65,7 @@ _LIKELIEST = (
     "RandomForestClassifier",
     "ExtraTreesClassifier",
 )
-# By ``response_method``: the methods that are tried, the first one that exists is used.
+# The methods that are tried for each ``response_method``. The first one that exists is used.
 RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
     "decision_function": ("decision_function",),
@@ -75,13 +74,13 @@ RESPONSES = {
 
 
 def as_rows(X: MatrixLike) -> Any:
-    """Return frames, sparse matrices, texts and dicts as they are, anything else as an array."""
+    """Return frames, sparse matrices, texts and dicts unchanged, anything else as an array."""
     X = from_arrow(X)
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
         rows: Any = getattr(X, "iloc", X)
-        if any(isinstance(row, str | Mapping) for row in rows[:1]):  # as vectorizers want them
+        if any(isinstance(row, str | Mapping) for row in rows[:1]):  # rows for vectorizers
             return X
     with config_context(array_api_dispatch=False):  # tensors are converted, as in every fit
         return check_array(X, dtype=None, ensure_all_finite=False, allow_nd=True)
@@ -124,10 +123,11 @@ def known_folds(
 ) -> Any:
     """Return ``cv`` for :func:`make_splits`; splitters that read groups or units are run here.
 
-    - A number stays: :func:`make_splits` keeps units whole. So do None and a list.
+    - A number is returned unchanged, because :func:`make_splits` keeps units whole. None and lists
+      are returned unchanged, too.
     - A string ("auto" or "prefit") becomes the default number. Models around a fitted one, such as
-      those of groups, still need folds.
-    - With units a splitter of scikit-learn gets these as its ``groups``, and must keep them whole.
+      models of groups, still need folds.
+    - With units, a splitter of scikit-learn gets them as its ``groups``, and must keep them whole.
     - A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
       own columns of X, the rows as passed.
     """
@@ -148,7 +148,7 @@ def known_folds(
                 "folds, or a splitter such as cv=GroupKFold(5)."
             )
         return splits
-    if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
+    if not takes_groups or isinstance(cv, type):  # make_splits raises for a class
         return cv
     reads_columns = getattr(cv, "sensitive", None) is not None
     if sensitive.people is not None and not reads_columns:
@@ -161,7 +161,7 @@ def known_folds(
 
 
 def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None:
-    """Raise if the user says which rows are in which folds where that is not read.
+    """Raise if the user sets which rows are in which fold and this is not used.
 
     ``reason`` completes "not read here, because".
     """
@@ -204,10 +204,10 @@ def groups_of_new_rows(
 ) -> IntArray | None:
     """Return the groups of new rows (n_attributes, n_samples), None if they are not used.
 
-    A group-aware estimator always asks for them, and raises if they are missing. That its groups
-    have equal thresholds in this fit is no exception, because the next fit may differ. Only a
-    single group need not be named. Groups that were not seen in ``fit`` are -1 if ``unseen`` is
-    "overall", otherwise they raise.
+    A group-aware estimator needs them, and raises if they are missing. It does so even if all
+    groups have equal thresholds in this fit, because the next fit may differ. With a single group
+    they may be missing. Groups that were not seen in ``fit`` get -1 if ``unseen`` is "overall", and
+    otherwise raise.
     """
     if not estimator.is_group_aware_:
         return None
@@ -256,7 +256,7 @@ def check_fitted(estimator: Any) -> str:
 
 
 def check_prefit(estimator: Any) -> Any:
-    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+    """Return the classifier; raise if it is not fitted or has no probabilities."""
     name = check_fitted(estimator)
     if hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         raise TypeError(
@@ -270,10 +270,10 @@ def check_prefit(estimator: Any) -> Any:
 def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities (n_samples, n_classes) of ``classes``, in their order.
 
-    Each row adds up to 1. A class that the fold of the model lacked has 0.
+    Each row adds up to 1. A class that was missing in the model's fold has the probability 0.
     """
     predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
-    # A product is much faster than a sum over a short axis; it is finite only if all terms are.
+    # A product is much faster than a sum over a short axis. It is finite only if all terms are.
     total = predicted @ np.ones(predicted.shape[1])
     if not np.isfinite(total).all() or predicted.min(initial=0.0) < 0:
         raise ValueError(
@@ -304,7 +304,7 @@ def own_and_chances_of(
     X: MatrixLike,
     classes: NDArray[Any],
     *,
-    is_calibrated: bool,  # whether the probabilities are made of scores by with_probabilities
+    is_calibrated: bool,  # whether with_probabilities computes the probabilities from scores
 ) -> FloatArray:
     """Return the number of the class that a model predicts by itself, and the probabilities.
 
@@ -347,20 +347,21 @@ def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> Float
 def make_splits(
     cv: Any,
     rows: TrainingData | PassedRows,
-    kinds: IntArray,  # (n_samples,): of each row, such as its group and class
+    kinds: IntArray,  # (n_samples,): a number for each row, such as its group and class
     *,
-    key: int = 0,  # of the hash; other keys give other folds
+    key: int = 0,  # key of the hash; other keys give other folds
     is_numeric: bool = False,  # whether targets are numbers, not classes
 ) -> list[Split]:
     """Return the pairs (train, test) of a ``cv`` that :func:`known_folds` has read.
 
-    For a number of folds the rows are sorted by class and kind, within a kind by a hash of the row,
-    and dealt out in turn like cards. So every class and kind is spread evenly. The order in which a
-    table is stored changes nothing, which matters because models of folds that are cut out of a
-    sorted table extrapolate. Targets that are numbers are sorted by size within a kind. Of rows of
-    one unit (person) a typical one is dealt, and the others follow it.
+    If ``cv`` is a number, the rows are sorted by class and kind, and within a kind by a hash of the
+    row. Then they are dealt to the folds in turn, like cards. So every class and kind is spread
+    evenly, and the folds do not depend on the order of the table. This matters because folds cut
+    out of a sorted table would make their models extrapolate. Targets that are numbers are sorted
+    by size within a kind. Of the rows of one unit (person) a typical row is dealt, and the others
+    get the same fold.
 
-    Other values of ``cv`` are used as they are, but every row must be in a test part.
+    Other values of ``cv`` are used unchanged, but every row must be in a test part.
     """
     y, units = rows.y, rows.units
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -378,7 +379,7 @@ def make_splits(
         alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
 
         def least(codes: IntArray) -> FloatArray:
-            """Return for each row the least hash in its class or kind: a sort key without names."""
+            """Return for each row the smallest hash of its code, a sort key without names."""
             of_code = np.full(n, np.inf)
             np.minimum.at(of_code, codes, draws)
             return of_code[codes]
@@ -387,7 +388,7 @@ def make_splits(
             typical = units.typical_rows(kinds, alike, levels, kinds, draws)
             kinds, levels = kinds[typical], levels[typical]
             alike, draws = alike[typical], draws[typical]
-        # lexsort: the last key counts first, and weights (``alike``) only between equal rows.
+        # In lexsort the last key counts first. Weights (``alike``) only order equal rows.
         by_kind = kinds, least(kinds)
         keys = (levels, *by_kind) if is_numeric else (*by_kind, levels, least(levels))
         fold = np.empty(dealt, np.int64)
@@ -412,11 +413,11 @@ def make_splits(
 def fewest_to_fit(y: NDArray[Any], splits: Sequence[Split], needed: int = 1) -> int:
     """Return the smallest number of rows of a class in the fit of a fold; raise below ``needed``.
 
-    A class that a fold lacks altogether is no error if the fold has two others.
+    A class that is missing in a fold is no error if the fold has at least two others.
     """
     classes, codes = np.unique(y, return_inverse=True)
     sizes = np.array([np.bincount(codes[train], minlength=classes.size) for train, _ in splits])
-    # A fold may lack a class if others are left: its probability is 0 there.
+    # A class that is missing in a fold gets the probability 0 there, if others are left.
     has_others = np.count_nonzero(sizes, axis=1, keepdims=True) > 1
     for fold, k in np.argwhere((sizes < needed) & ~(has_others & (sizes == 0)))[:1]:
         raise ValueError(

@@ -1,13 +1,13 @@
 """Linear regressions that are fitted on folds under rising limits, and their mean.
 
 :mod:`skfair.regression.certifying` calls :func:`linear_refits` once for each fold, and steps
-through all folds together: the models of one step, one for each fold, are judged on the rows of
-their own folds. If the limits of a step can be certified, :func:`mean_model` makes the returned
-model of them. So every row is used for fits and for the judgement.
+through all folds together. A step has one model for each fold, fitted on the other folds and judged
+on the rows of its fold. If the limits of a step can be certified, :func:`mean_model` returns the
+mean of its models. So every row is used for fits and for the judgement.
 
-The evidence is about the models of the folds, and holds for their mean, too: its mean prediction
-for a group is the mean of the models' mean predictions. (The rates of decisions have no such
-property.) The mean of linear models is itself linear.
+The evidence is about the models of the folds. It holds for their mean, too, because the mean
+model's mean prediction for a group is the mean of the models' mean predictions. (The rates of
+decisions have no such property.) The mean of linear models is itself linear.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def linear_refits(
     data: TrainingData,
     whole: ConstrainedERM,  # the problem of all rows, of which only the constraints are read
     spread: float,  # one unit of the limits of ``whole`` is this many units of y
-    rows: IntArray,  # the rows to fit on: the models learn nothing from the others
+    rows: IntArray,  # the rows to fit on; the models learn nothing from the other rows
 ) -> Iterator[LinearFit]:
     """Yield one model for each share of the limits in ``SHARES``, from small shares to 1.
 
-    Other limits only move the bounds of a problem, so there is one problem for all shares.
+    Limits only change the bounds of a problem, so one problem is used for all shares.
     """
     task = regression_task(data.y[rows], None, settings)
     problem = LinearConstrainedERM(
@@ -66,9 +66,10 @@ def linear_refits(
         alpha=penalty_of(task),
     )
     solver = choose_solver(settings.solver, problem)
-    # Factors on the bounds: the targets of these rows have a unit of their own.
+    # The bounds are multiplied by these. The targets of these rows have a unit of their own, so the
+    # limits of ``whole`` are converted, too.
     factors = [share * spread / task.scale.spread for share in SHARES]
-    # Problems with very many columns offer products with the Hessian in place of it.
+    # Problems with very many columns do not offer the Hessian, only products with it.
     has_hessian = "products" not in problem.offers
     if isinstance(task.loss, SquaredError) and isinstance(solver, ALNewton) and has_hessian:
         solutions = _solved_exactly(problem, factors)
@@ -83,30 +84,31 @@ def _solved_exactly(problem: ConstrainedERM, factors: Sequence[float]) -> Iterat
     """Yield the weights w that minimise squared errors, for each factor on the bounds.
 
     The objective is quadratic in w and the constraints are linear, so their values and derivatives
-    at w = 0 describe the whole problem. The centres are left out: the objective does not depend on
-    them, so the Hessian with them would be singular. See :class:`_LinearSides`.
+    at w = 0 describe the whole problem. The centres, auxiliary parameters from which some rows of
+    constraints are measured, are eliminated by :class:`_LinearSides`. The objective does not depend
+    on them, so the Hessian with them would be singular.
     """
     p = problem.model.n_parameters  # the centres are the parameters after these
     at = problem.evaluate(np.zeros(problem.n_parameters))
     hessian = at.hessian(np.zeros(problem.n_constraints))[:p, :p]
-    # A ridge that is tiny next to the Hessian, so that it has a Cholesky factor in any case.
+    # A tiny ridge is added, so that the Hessian always has a Cholesky factor.
     hessian[np.diag_indices(p)] += 1e-12 * float(np.trace(hessian))
     gradient, back = at.gradient()[:p], inverse_factor(hessian)
     sides = _LinearSides.of(problem.constraint_rows.centers, at.constraints, at.jacobian()[:, :p])
     for factor in factors:
         least = sides.least(factor * problem.lower, factor * problem.upper)
-        # Infinite, because the same prediction for all rows satisfies every limit on means: no
-        # constraint has to be missed.
+        # The price of a violation (``elastic``) is infinite, because no violation is needed: the
+        # same prediction for all rows satisfies every limit on means.
         yield elastic_step(hessian, gradient, sides.slopes, least, elastic=np.inf, back=back).d
 
 
 class _LinearSides(NamedTuple):
     """The constraints as one-sided rows ``slopes @ w >= least`` for the weights w, without centres.
 
-    A row r without a centre has the value v_r + J_r w and gives two sides, one for each bound. A
-    row with a centre c keeps its value minus c between its bounds l_r and u_r. Some c does that for
-    all rows of the centre if and only if for any two of them, h and k, the values are no more than
-    u_h - l_k apart. So each ordered pair (h, k) gives one side.
+    A row r without a centre has the value v_r + J_r w and gives two sides, one for each bound. For
+    a row with a centre c, the value minus c must lie between the bounds l_r and u_r. There is such
+    a c for all rows of the centre if and only if, for any two of these rows h and k, value h minus
+    value k is at most u_h - l_k. So each ordered pair (h, k) gives one side.
     """
 
     alone: IntArray  # rows without a centre
@@ -138,13 +140,14 @@ def _solved_by(
 ) -> Iterator[FloatArray]:
     """Yield the parameters (weights and centres) that a solver finds for each factor.
 
-    Parameters theta and multipliers lam start on the line through the last two solutions, as soon
-    as there are two. For squared errors the solutions lie on it, until another pair of groups
+    Once there are two solutions, parameters theta and multipliers lam start on the line through the
+    last two. For squared errors the next solution lies on this line, unless another pair of groups
     reaches its limit.
     """
     rng = check_random_state(settings.random_state)
     options: Any = {"tol": settings.tol, "max_iter": settings.max_iter, "random_state": rng}
-    # Factor, parameters and multipliers of the last two solutions; 0 stands for no solution yet.
+    # Factor, parameters and multipliers of the last two solutions. A factor of 0 means that there
+    # is none yet.
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
     for factor in factors:
         (f0, theta0, lam0), (f1, theta1, lam1) = before, last
@@ -160,7 +163,7 @@ def _solved_by(
 
 
 def mean_model(models: Sequence[Any]) -> Any:
-    """Return the model that predicts for new rows: the only one, or the mean of linear ones."""
+    """Return the model for new rows: the only one, or the mean of several linear ones."""
     if len(models) == 1:
         return models[0]
     coefs, intercepts = ([getattr(m, name) for m in models] for name in ("coef_", "intercept_"))

@@ -4,35 +4,35 @@
 :func:`skfair.estimators.decisions.solve.search` if limits are to be certified for the population.
 (:mod:`skfair.estimators.certified.refits` is for models that are trained under limits.)
 
-The models of the folds are fitted once and stay. A *path* is a sequence of steps, from certainly
-fair decisions to free ones, and a step holds the offsets of all features. A *feature* is a cell of
-group, stratum and true class, and a row gets the class of the largest expected utility minus
-offset (:mod:`skfair.enforcement.decisions.shares`).
+The models of the folds are fitted once and stay fixed. A *path* is a sequence of steps, from
+certainly fair decisions to decisions without limits. A step holds the offsets of all features. A
+*feature* is a combination of group, stratum and true class. A row gets the class of the largest
+expected utility minus offset (:mod:`skfair.enforcement.decisions.shares`).
 
 The path of a fold is found on the other folds. Step j of all paths together is judged on the
-decisions of every row, by the model and the path of its fold. So no row is judged by a model that
-was fitted on it, or by a path that was found on it. One dependence is left: while the path of a
-fold is found, the rows of the other folds are scored by models that have seen this fold. A model
-for each pair of folds would avoid that for three times as many fits. Failures stay within 5%
-without.
+decisions of every row, made by the model and the path of its fold. So no row is judged by a model
+that was fitted on it, or by a path that was found on it. One dependence remains: while the path of
+a fold is found, the rows of the other folds are scored by models that have seen this fold. A model
+for each pair of folds would avoid this, but needs three times as many fits. It is not needed,
+because failures stay within 5%.
 
 With two classes the paths come from :mod:`skfair.enforcement.certified.offset_path`. With several
-classes, each against the rest, a step satisfies a rising share of the limits on the rows that it
-was found on. (With two classes that loses 1.5 points of accuracy: 120 fits, n=3,000.)
+classes, each against the rest, a step satisfies a rising share of the limits on the rows on which
+it was found. (With two classes that would lose 1.5 points of accuracy: 120 fits, n=3,000.)
 
 The test is about each model with its path, but predictions come from the mean of the models and
-the mean of the paths. These may differ: boosted trees of different folds are certain of different
-people, and if few people are selected the mean selects fewer (Adult, n=5000: 0.4% of the people in
-place of 0.9%, and a gap of 0.06 in place of 0.01). Elsewhere its gaps are larger by half a standard
-error. So the last certified step is taken at which the rates of the folds, plus what the mean
-changes in them, satisfy the limits. The change is measured on the training rows, each of which was
-seen by all models but one. What the models disagree on there is nearly what they disagree on
-elsewhere (measured and true changes have a correlation of 0.9: 40 samples, n=20,000). Equalized
+the mean of the paths. Their rates may differ. Boosted trees of different folds are certain of
+different people, and if few people are selected the mean selects fewer (Adult, n=5000: 0.4% of the
+people instead of 0.9%, and a gap of 0.06 instead of 0.01). In other cases its gaps are larger by
+half a standard error. So the chosen step is the last certified one at which the rates of the folds,
+plus the changes by the mean, satisfy the limits. The changes are measured on the training rows,
+each of which was seen by all models but one. The models disagree there nearly as much as elsewhere
+(measured and true changes have a correlation of 0.9: 40 samples, n=20,000). Equalized
 odds 0.05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it (trees, half of the
 rows positive, n=20,000).
 
-Decisions that are nearly the same for everybody are no solution, whether the models of the folds
-or their mean make them.
+Decisions that are nearly the same for everybody do not count as a solution, neither from the models
+of the folds nor from their mean.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class Folds:
     splits: Sequence[Split]  # each row is in one test part
     models: Sequence[Any]  # of the folds, or one that was fitted before
     chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
-    shares: Shares  # what rows are expected to add to rates, out-of-fold
+    shares: Shares  # expected contributions of the rows to the rates, out-of-fold
     groups: GroupModels | None  # None if decisions may use the groups
     strict: StrictEvaluation  # the constraints, and the utility of decisions
     rates: RowRates  # of the constraints
     confidence: float
     # Smallest and largest share of selected rows; None if it is free. Two classes only
     wanted: tuple[float, float] | None
-    # How far outside of ``wanted`` the share may be: 0, or a standard error for "as before"
+    # The share may be outside of ``wanted`` by this: 0, or a standard error for "as before"
     room: float
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
@@ -116,13 +116,13 @@ class Folds:
         """
         X = _safe_indexing(self.X, part)
         chances = [chances_of(model, X, self.rows.classes) for model in self.models]
-        if len(chances) < len(self.splits):  # one model, passed fitted, serves all folds
+        if len(chances) < len(self.splits):  # a model that was passed fitted is used for all folds
             chances *= len(self.splits)
         chances.append(np.mean(chances, axis=0))
         joints: Iterable[FloatArray | None] = [None] * len(chances)
         if self.groups is not None:
             joints = self.groups.joints(X, chances)
-        # Made one after the other: with many groups each is large.
+        # Shares are made one after the other, because with many groups they need much memory.
         for of_model, joint in zip(chances, joints, strict=True):
             yield of_model, self.rows.shares(of_model, joint, part)
 
@@ -135,7 +135,7 @@ class Folds:
         if self.strict.n_classes == 2:
             selected = np.empty((len(chances), len(path)), bool)
             for rows in gen_batches(len(chances), MOST_ROWS):
-                # Margins of all rows would take eight times as much as the decisions.
+                # Margins of all rows would take eight times as much memory as the decisions.
                 selected[rows] = self.margins(chances[rows], shares[rows], path) > 0
             return selected
         values = chances @ self.strict.utility
@@ -158,7 +158,7 @@ class Folds:
         The margin of every row falls by the threshold of the step. It is added to the offsets of
         all features of one attribute, because the shares of a row in these add up to 1.
         """
-        # Features are numbered group by group, so those of the first attribute come first.
+        # Features are numbered group by group, so the features of the first attribute come first.
         everyone = np.arange(paths.shape[-2]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
         return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
@@ -168,11 +168,11 @@ def certify(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    draws: Callable[[Any], FloatArray],  # only stored with the decider: no thresholds are mixed
+    draws: Callable[[Any], FloatArray],  # only stored with the decider, and not used
 ) -> dict[str, Any]:
     """Find decisions whose limits are certified for the population; return fitted attributes.
 
-    ``bind`` has refused floors, and budgets of several classes.
+    ``bind`` has raised already if there are floors, or budgets of several classes.
     """
     rows, goal, spec, splits = problem.rows, problem.goal, problem.spec, fits.splits()
     certificate = spec.certificate
@@ -181,9 +181,9 @@ def certify(
     strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
     rates = row_rates(strict.rates.constraints, rows.codes, rows.weights, data.units)
     rates = rates.against(certificate.shift)
-    # The test takes paths as given, but they vary with the rows, too. Each has seen K - 1 of K
-    # folds, so in the test a row counts as (K - 1) / K rows. With whole rows 8 of 100 fits failed
-    # on Adult (n=5000, groups not used).
+    # The test takes paths as given, but they vary with the rows, too. Each path was found on K - 1
+    # of K folds, so in the test a row counts as (K - 1) / K rows. If rows counted fully, 8 of 100
+    # fits failed on Adult (n=5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     groups = joint = None
     if not spec.group_aware:
@@ -191,7 +191,7 @@ def certify(
     shares, weights = rows.shares(fits.chances, joint), rows.weights
     free = decided(fits.chances @ goal.utility)
     share, room = kept_rate(spec.selection_rate, fits.own == 1, weights), 0.0
-    # "as before" is an estimate from these rows. A standard error more or less is as good.
+    # "as before" is an estimate from these rows, so a deviation of one standard error is allowed.
     if isinstance(spec.selection_rate, str):
         room = float(np.linalg.norm(weights)) * (share * (1 - share)) ** 0.5
     wanted = None if share is None else selection_range(share, float(weights.max()))
@@ -222,8 +222,8 @@ def _last_certified(
 
     The offsets are those of the mean path, for new rows. The decisions of the training rows are
     made by models and paths that have not seen them. All steps up to the last one that passes are
-    certified together, so any of them may be taken. If none can be, the status is "no_solution",
-    and the step is the fairest one that decides all rows.
+    certified together, so any of them may be chosen. If no step can be chosen, the status is
+    "no_solution", and the first step is returned, whose decisions are the fairest.
     """
     strict, rates, is_pair = folds.strict, folds.rates, folds.strict.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
@@ -234,10 +234,11 @@ def _last_certified(
         decisions[test] = folds.decide(folds.chances[test], shares[test], path)
     walked = walk(rates, decisions, confidence)
     n_passed = walked.step + 1  # ``walked.step`` is -1 if the first step fails
-    # chosen: the last step of those at which the mean satisfies the limits, too; -1 if none does.
+    # ``chosen`` is the last passed step at which the mean satisfies the limits, too, or -1.
     mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
-    # One step at a time, because decisions of all steps as 64-bit numbers take more memory than X.
+    # Steps are visited one at a time, because the decisions of all steps as 64-bit numbers would
+    # take more memory than X.
     utility = np.array([strict.utility_of(labels.astype(np.int64)) for labels in decisions.T])
     selected = np.array([weights @ labels for labels in decisions.T])
     constant = float((weights @ strict.values).max())  # utility of the best constant decision
@@ -335,8 +336,8 @@ def _thresholds(
 ) -> FloatArray:
     """Return for each step the threshold on margins at which a share from low to high is selected.
 
-    If tied rows make that impossible, the nearest share is selected. The threshold is the one that
-    changes the number of selected rows least.
+    If tied rows make that impossible, the nearest share is selected. If several thresholds are
+    possible, the one that changes the number of selected rows least is returned.
 
     The thresholds are chosen on the rows that are tested later, but without their groups and true
     classes. Errors of rates are nearly the same at all thresholds nearby, so the choice hardly
@@ -346,7 +347,7 @@ def _thresholds(
     lows, highs = np.broadcast_to(low, now.shape), np.broadcast_to(high, now.shape)
     for step, of_step in enumerate(margins.T):
         order = np.argsort(-of_step, kind="stable")
-        # Places after which a threshold may lie: tied rows stay together.
+        # A threshold may lie after these places only, because tied rows stay together.
         last = np.flatnonzero(np.diff(of_step[order], append=-np.inf))
         selected = np.cumsum(weights[order])[last]
         missed = np.maximum(np.maximum(lows[step] - selected, selected - highs[step]), 0.0)
@@ -359,7 +360,7 @@ def _thresholds(
 def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
     """Return the offsets of the folds, (n_folds, n_steps, n_features, n_classes).
 
-    The last step is without offsets: it passes if decisions satisfy the limits as they are.
+    The last step has no offsets. It passes if the decisions of the models satisfy the limits.
     """
     strict, rows = folds.strict, folds.rows
     n_classes, offsets = strict.n_classes, rows.groups.offsets
@@ -387,8 +388,8 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
             shares[fitted_on],
             check_random_state(seed),
         )
-        # From the whole limits to small shares, so that each search starts from the offsets of the
-        # one before and stays near the free decisions.
+        # The loop goes from the whole limits to small shares, so that each search starts from the
+        # offsets of the previous one and stays near the decisions without limits.
         for step, share in reversed(list(enumerate(SHARES))):
             search = search.under(replace(whole, rates=whole.rates.scaled(share)))
             path[step] = search.search().offsets
@@ -401,9 +402,9 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
 
     Returns three things:
 
-    - the mean path; if a share of selected rows is asked for, with the thresholds at which it
+    - the mean path; if a share of selected rows is asked for, it includes thresholds at which it
       selects as many rows as the folds do on average,
-    - how much larger each rate is under the mean than under the folds, (n_rates, n_steps),
+    - the difference of each rate between the mean and the folds, (n_rates, n_steps),
     - the share of the rows that get each class from the mean, (n_classes, n_steps).
     """
     rates, n, mean = folds.rates, folds.rows.codes.size, paths.mean(axis=0)
@@ -414,7 +415,7 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
     by_folds: list[NDArray[Any]] = []
     for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
-        if len(by_folds) == len(paths) and folds.wanted is not None:  # the turn of the mean
+        if len(by_folds) == len(paths) and folds.wanted is not None:  # the last round, for the mean
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
             margins = folds.margins(chances, shares, mean)
             path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
@@ -428,9 +429,9 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, F
 
 
 def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool) -> str:
-    """Warn that nothing was certified, why, and how many more people it takes; return the reason.
+    """Warn that nothing was certified, with the reason and advice; return the reason.
 
-    ``is_within`` says whether the mean satisfies the limits at some certified step: such steps were
+    ``is_within`` says whether the mean satisfies the limits at some certified step. Such steps were
     refused for another reason.
     """
     n, rates = n_people(decisions.size, folds.rates.units), folds.rates

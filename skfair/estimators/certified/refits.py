@@ -2,15 +2,15 @@
 
 This is the second of two ways. The first one (:mod:`skfair.estimators.certified.paths`) changes
 only the offsets of decisions, and keeps the model. A constraint that is trained into the weights
-cannot be changed afterwards, so here the estimator itself is fitted under a limit far below the one
-that is asked for, then under larger ones. Each model is judged on rows that it has not seen. The
-order is fixed beforehand, so each test may use the full level, and the last model before the first
-failure is taken.
+cannot be changed afterwards. So here the estimator itself is fitted under a limit far below the
+limit of the user, and then under larger ones. Each model is judged on rows that it has not seen.
+The order is fixed beforehand, so each test may use the full error probability of 1 - confidence.
+The last model before the first failure is returned.
 
 A family calls, in this order:
 
-1. :func:`in_parts` or :func:`in_folds` to split the rows into those of the fit and those that
-   judge, which :class:`HeldOut` holds. Linear regressors use folds, so that all rows judge.
+1. :func:`in_parts` or :func:`in_folds` splits the rows into rows to fit on and rows to judge by,
+   which :class:`HeldOut` holds. Linear regressors use folds, so that all rows judge.
 2. :func:`refits` for the models, one after the other. (Folds of linear regressors have
    :func:`skfair.estimators.certified.linear_folds.linear_refits`.) :func:`split_and_fits` makes
    these two steps at once, for rows in two parts.
@@ -45,26 +45,26 @@ from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
 from skfair.utils.warn import unwanted, warn_user
 
-# How many times its margin (bound minus disparity) a limit has to be for a proof that mostly
-# succeeds. With this factor :func:`_warn` estimates how many more people are needed.
+# A proof mostly succeeds if the limit is at least this many times the margin (bound minus
+# disparity). :func:`_warn` uses the factor to estimate how many people are needed.
 _FOR_POWER = 1.7
 
 
 class Judgement(NamedTuple):
-    """The evidence of the rows that judge a model."""
+    """The evidence about a model from the rows that judge it."""
 
-    p_value: float  # of the hypothesis that the disparity is the limit or more
+    p_value: float  # for the hypothesis that the disparity is at least the limit
     disparity: float  # measured on these rows
-    bound: float  # the smallest limit that can be shown
+    bound: float  # the smallest limit that could be certified
     quality: float  # the score of the model
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
     is_constant: bool  # whether all rows get the same decision
-    # More to report: "p_values_" and "certified_disparities_", by constraint
+    # Further attributes to report: "p_values_" and "certified_disparities_", by constraint
     by_constraint: Mapping[str, object] = {}
 
 
 class HeldOut(NamedTuple):
-    """Rows, and one or several splits of them: a pair (rows of a fit, rows that judge it) each."""
+    """Rows and one or several splits. A split is a pair (rows of a fit, rows that judge it)."""
 
     X: Any
     y: Any
@@ -93,8 +93,8 @@ class HeldOut(NamedTuple):
 def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None = None) -> Split:
     """Divide rows into (fit, judge) so that a share of each kind judges, such as group and class.
 
-    Raises if all rows of a kind would be in one part; a kind with a single row may be. Rows of one
-    unit (person) are in the same part, and count as a single row of their commonest kind.
+    Raises if all rows of a kind would be in one part, unless the kind has a single row. Rows of one
+    unit (person) are in the same part, and count as a single row of their most frequent kind.
     """
     if units is not None:
         typical = units.typical_rows(kinds)
@@ -112,7 +112,7 @@ def in_parts(kinds: IntArray, seed: Seed, share: float, units: RowUnits | None =
             f"class with {least} rows: each needs one to fit on and one to judge by. Pass a value "
             f"from {1 / least:.2g} to {1 - 1 / least:.2g}, or merge small groups."
         )
-    order = rng.permutation(kinds.size)  # then sorted by kind, so in each kind by chance
+    order = rng.permutation(kinds.size)  # a stable sort by kind follows: random within each kind
     order = order[np.argsort(kinds[order], kind="stable")]
     rank = np.arange(kinds.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_judging = rank < n_judging[kinds[order]]
@@ -135,34 +135,36 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
 def refits(
     estimator: Certified,  # with the parameter ``certificate``; it is not changed
     rows: HeldOut,  # in one split
-    metadata: Mapping[str, Any],  # what else ``fit`` takes: groups, strata, weights
+    metadata: Mapping[str, Any],  # other arguments of ``fit``: groups, strata, weights
 ) -> Iterator[list[Any]]:
     """Yield a list with one fitted clone of the estimator for each share of the limits.
 
-    The shares rise up to 1. A list, because :func:`certified_refit` takes a model for each split.
+    The shares rise up to 1. It is a list because :func:`certified_refit` takes a model for each
+    split.
     """
     fitted, _ = rows.splits[0]
     X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
     own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
-    # Parameters that hold limits. max_disparity is not read if all constraints have their own.
+    # The parameters that hold limits. If all constraints have limits of their own, max_disparity is
+    # not one of them.
     names = (
         ["constraint"] if have_own_limits(estimator.constraint) else ["constraint", "max_disparity"]
     )
     for share in SHARES:
         scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
         model = clone(estimator)
-        # Not set_params: a subclass may have an __init__ without these parameters.
+        # set_params would fail for a subclass whose __init__ lacks these parameters.
         vars(model).update(certificate=None, **scaled)
-        with unwanted(UserWarning):  # about limits that are missed on these rows
+        with unwanted(UserWarning):  # warnings about limits that are violated on these rows
             model.fit(X, y, **own)
         yield [model]
 
 
 def split_and_fits(
     estimator: Certified,
-    X: Any,  # as it was passed: the models are clones of the estimator, and read it themselves
+    X: Any,  # as it was passed, because the models are clones of the estimator and read it
     data: TrainingData,
-    kinds: IntArray,  # (n_samples,): group and class of each row, as one number; each is split
+    kinds: IntArray,  # (n_samples,): group and class of each row, as one number, see ``in_parts``
     metadata: Any,  # groups, strata and weights, as the user passed them
     seed: Seed,
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
@@ -189,8 +191,8 @@ def one_limit(limit: Any) -> float:
 def scaled_limits(value: Any, share: float) -> Any:
     """Return ``constraint`` or ``max_disparity`` with all limits in it multiplied by a share.
 
-    A number is a limit, a dict holds one for each attribute, and constraints have limits of their
-    own. None (no limit) and names of constraints stay.
+    A number is a limit, a dict holds one for each attribute, and constraint objects may have limits
+    of their own. None (no limit) and names of constraints are returned unchanged.
     """
     if isinstance(value, Constraint):
         own = {
@@ -211,14 +213,14 @@ def certified_refit(
     rows: HeldOut,
     path: Iterable[list[Any]],  # for each step the models of all splits, under rising limits
     judge: Callable[[list[Any]], Judgement],  # judges the models of a step
-    # The limit of each constraint by its name. The key "" is for callers with a single limit, which
-    # then holds whatever the constraint is called
+    # The limit of each constraint by its name. Callers with a single limit pass it under the key
+    # "", and it holds for any name
     limits: Mapping[str, float],
-    quality: str = "accuracy",  # the key of ``path_`` that ``Judgement.quality`` gets
-    # Makes the model that predicts for new rows of the models of a step
+    quality: str = "accuracy",  # the key of ``path_`` for ``Judgement.quality``
+    # Returns the model for new rows, given the models of a step
     deployed: Callable[[list[Any]], Any] = itemgetter(0),
 ) -> dict[str, Any]:
-    """Walk the path to its first failure, and return the fitted attributes of the step before it.
+    """Test the steps up to the first failure; return the fitted attributes of the step before.
 
     If the first step fails, its attributes are returned with the status "no_solution", after a
     warning. Later steps of the path are never fitted.
@@ -234,14 +236,14 @@ def certified_refit(
     p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
     smallest = min(limits.values())
     reason = "" if is_certified else _warn(rows, verdict, confidence, smallest)
-    # Only fitted attributes are taken over (they begin or end with _), no parameters: those of the
-    # estimator stay, and so does its number of rows, which counts the rows that judge, too.
+    # Only fitted attributes (they begin or end with _) of the model are copied to the estimator.
+    # Its parameters stay, and so does its number of rows, which includes the rows that judge.
     fitted = {
         name: value
         for name, value in vars(deployed(models)).items()
         if (name[0] == "_" or name[-1] == "_") and name != "_n_rows"
     }
-    # The model was fitted under a share of the limits. What is reported is the limit asked for.
+    # The model was fitted under a share of the limits. The limits of the user are reported.
     reached = fitted.get("_limits", {})
     return fitted | {
         "_limits": {k: {"": of[""], "limit": limits.get(k, smallest)} for k, of in reached.items()},
@@ -262,11 +264,11 @@ def certified_refit(
 
 
 def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) -> str:
-    """Warn that nothing was certified, why, and what may help; return the reason."""
+    """Warn that nothing was certified, with the reason and advice; return the reason."""
     n, people = n_people(len(rows.y), rows.units), said_people(len(rows.y), rows.units)
     n_judging = n_people(rows.judging.size, rows.judging_units)
     judges = f", {n_judging} of them to judge by" if n_judging < n else ""
-    # Margins fall with the root of the number of people.
+    # Margins are proportional to 1 / root of the number of people.
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     reason = "what can be shown of the fairest one exceeds a limit"
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."

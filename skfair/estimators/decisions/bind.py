@@ -1,4 +1,4 @@
-"""The bind step of FairDecisionClassifier: what the user asks for, bound to the rows of the fit.
+"""The bind step of FairDecisionClassifier: limits and objective, bound to the rows of the fit.
 
 ``FairDecisionClassifier.fit`` puts its parameters into a :class:`DecisionSpec` and calls
 :func:`bind`. It returns a :class:`DecisionProblem`: the rows with their classes
@@ -7,9 +7,9 @@ are bound later, by :meth:`DecisionProblem.evaluation`, because "as before" refe
 the fitted model (:class:`Before`). The search of ``solve.py`` and the certificates of
 ``certified/paths.py`` read the problem.
 
-Classes are numbers in the order of ``LabelledRows.classes``; of two classes 1 is the positive one.
-With more, each class is limited against the rest, and a constraint has the number of its class.
-``TRUE_CLASS`` in place of a number stands for "decided for the true class".
+Classes are numbers in the order of ``LabelledRows.classes``. With two classes, 1 is the positive
+one. With more, each class is limited against the rest, and a constraint has the number of its
+class. The number ``TRUE_CLASS`` belongs to constraints on right decisions, for whatever class.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from skfair.losses import LogLoss
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import listed
 
-# Weights are taken for numbers of copies only if the lightest row has fewer copies than this. So
-# five or more random whole numbers are hardly ever taken for copies (0.3% of 2,000 draws from 20 to
+# Weights count as numbers of copies only if the lightest row has fewer copies than this. So five or
+# more random whole numbers are hardly ever mistaken for copies (in 0.3% of 2,000 draws from 20 to
 # 200).
 _MOST_COPIES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionSpec:
-    """Those parameters of FairDecisionClassifier that do not concern its models, as passed."""
+    """The parameters of FairDecisionClassifier, as passed, except those about its models."""
 
     constraint: Any
     max_disparity: Any
@@ -79,19 +79,19 @@ class LabelledRows:
 
     groups: GroupEncoding
     codes: IntArray  # (n_samples,): number of the class of each row
-    classes: NDArray[Any]  # the labels by number; of two classes the positive one is the last
+    classes: NDArray[Any]  # the labels by number; with two classes, the positive one is the last
     sample_weight: FloatArray | None
     strata: Strata | None  # levels of the control features
-    # The class that floors and budgets are for if they are not a dict of classes; None if the user
-    # named none of several classes
+    # The class for which floors and budgets hold unless they are a dict; None if the user chose
+    # none of several classes
     pos_label: Any = None
-    # Share of the heaviest row that was passed in the weight of all. Distinct rows, which stand for
-    # several, keep the value
+    # The share of the heaviest row, as passed, in the total weight. ``DistinctRows`` merge rows,
+    # and keep this value
     heaviest: float = 1.0
 
     @property
     def counts(self) -> FloatArray:
-        """Weights as they were passed; 1 if there are none."""
+        """The weights as they were passed, or ones."""
         return np.ones(self.codes.size) if self.sample_weight is None else self.sample_weight
 
     @property
@@ -115,10 +115,11 @@ class LabelledRows:
         joint: FloatArray | None = None,
         part: IntArray | slice = slice(None),
     ) -> Shares:
-        """Return the shares of some rows in the features: what they are expected to add to rates.
+        """Return the shares of some rows in the features, from which expected rates are computed.
 
-        ``chances`` are their probabilities of the classes. If ``joint`` is None their groups are
-        used, else it holds P(group and class | row), and ``chances`` are not read.
+        A feature is a combination of group, stratum and true class. If ``joint`` is None, the
+        groups of the rows are used with ``chances``, their probabilities of the classes. Otherwise
+        ``joint`` holds P(group and class | row), and ``chances`` are not read.
         """
         strata = None if self.strata is None else self.strata.codes[part]
         if joint is not None:
@@ -127,10 +128,10 @@ class LabelledRows:
         return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
 
     def changes(self, *stages: IntArray, first_rows: IntArray | slice) -> dict[str, Change]:
-        """Return the attribute ``changes_``: of the selection rate, or of the share of each class.
+        """Return ``changes_``, about the selection rate or the share of each of several classes.
 
-        The stages are three sets of decisions (n_samples,): of the model itself, the best ones
-        without limits, and the ones within the limits.
+        The stages are three sets of decisions (n_samples,): those of the model itself, the best
+        ones without limits, and the best ones within the limits.
         """
         named = {"selection rate": 1}
         if self.classes.size > 2:
@@ -141,7 +142,7 @@ class LabelledRows:
     def against_rest(self, label: int) -> TrainingRows:
         """Return the rows for a constraint on class ``label``, whose rows are the positive ones.
 
-        For ``TRUE_CLASS`` all rows are positive: to be selected is to be decided rightly.
+        For ``TRUE_CLASS`` all rows are positive, and a row is "selected" if its decision is right.
         """
         names = self.classes.tolist()
         targets = np.ones(self.codes.size)
@@ -162,12 +163,12 @@ class LabelledRows:
 class Before:
     """The decisions before limits: of the model itself, and the best ones for the objective."""
 
-    # By ``predict`` of the models of the folds, on rows that they have not seen. "as before" in
-    # floors and budgets is about these
+    # The out-of-fold decisions by ``predict`` of the models. "as before" in floors and budgets
+    # refers to these
     own: IntArray
-    predicted: IntArray  # the decisions of most expected utility
-    # (n_classes, n_classes): of decisions (column) by true class (row). For objectives that are not
-    # linear in the shares of the rows it is the one whose best decisions have the best objective
+    predicted: IntArray  # the decisions of largest expected utility
+    # (n_classes, n_classes): utility of decisions (column) by true class (row). If the objective is
+    # not linear in the shares of the rows, its best decisions are the best ones for this utility
     utility: FloatArray
 
 
@@ -178,8 +179,8 @@ class DecisionProblem:
     rows: LabelledRows
     spec: DecisionSpec
     constraints: Sequence[Constraint]
-    # The limit of constraints without their own. It is 0 if the smallest disparity is searched, and
-    # the search then replaces it by others
+    # The limit of constraints without their own. If the smallest disparity is searched, it is 0
+    # here, and the search tries others
     limit: Any
     goal: Goal
 
@@ -190,7 +191,7 @@ class DecisionProblem:
 
     @property
     def n_fair(self) -> int:
-        """How many of the constraints compare any rates of these rows.
+        """The number of constraints for which there are rates to compare in these rows.
 
         They come first in evaluations, before floors and budgets.
         """
@@ -214,8 +215,8 @@ class DecisionProblem:
     def evaluation(self, before: Before, room: float = 0.0) -> StrictEvaluation:
         """Return the strict evaluation of decisions under the constraints, floors and budgets.
 
-        ``before`` says what "as before" means. ``room`` is the share of the rows by which the
-        selection rate may be missed.
+        "as before" refers to ``before``. The selection rate may be missed by ``room``, a share of
+        the rows.
         """
         rows, limits = self.rows, []
         for label, floor in _by_class(self.spec.min_rate, "min_rate", rows):
@@ -229,7 +230,7 @@ class DecisionProblem:
         return self._evaluation([*self.fair, *bound], before)
 
     def evaluation_without_limits(self, before: Before) -> StrictEvaluation:
-        """Return the strict evaluation of decisions that nothing but the objective limits."""
+        """Return the strict evaluation of decisions under the recall of the objective alone."""
         return self._evaluation([], before)
 
     def _evaluation(self, limits: list[ClassConstraint], before: Before) -> StrictEvaluation:
@@ -243,10 +244,10 @@ class DecisionProblem:
 
 
 def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
-    """Return what is asked for, bound to the rows.
+    """Return limits and objective, bound to the rows.
 
     Raises if a certificate is asked for and the other parameters allow none. Warns if the result
-    depends on the positive class and that is a mere guess.
+    depends on the positive class and that class is a guess.
     """
     min_rate, selection_rate, max_disparity = spec.min_rate, spec.selection_rate, spec.max_disparity
     constraints = active_constraints(spec.constraint, "classification", data, max_disparity)
@@ -284,10 +285,10 @@ def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
 
 
 def _without_unit(weights: FloatArray) -> FloatArray:
-    """Return weights that do not change if all weights are multiplied by a number.
+    """Return weights in a unit that does not depend on the unit of the given ones.
 
-    If there are small whole numbers with the ratios of the weights, the smallest of these are
-    returned: numbers of copies of the rows. Otherwise the weights are scaled to a mean of 1.
+    If small whole numbers have the same ratios, the smallest such numbers are returned, as numbers
+    of copies of the rows. Otherwise the weights are scaled to a mean of 1.
     """
     ratios = weights / weights[weights > 0].min()
     for least in range(1, _MOST_COPIES):
@@ -300,10 +301,10 @@ def _without_unit(weights: FloatArray) -> FloatArray:
 def _positive_of_several(
     pos_label: ClassLabel, classes: NDArray[Any], min_rate: Any, selection_rate: Any
 ) -> Any:
-    """Return the class (of more than two) that floors and budgets are for; None if none is named.
+    """Return the class (of more than two) for which floors and budgets hold, or None.
 
-    Constraints limit each class against the rest, so ``pos_label`` is only for floors and budgets
-    that are not a dict. It is refused if there are none.
+    Constraints limit each class against the rest, so ``pos_label`` is only used for floors and
+    budgets that are not a dict. Raises if it is given and there are none.
     """
     if pos_label is None:
         return None
@@ -320,7 +321,7 @@ def _positive_of_several(
 def class_constraints(
     constraints: Sequence[Constraint], rows: LabelledRows, limit: Limit
 ) -> list[ClassConstraint]:
-    """Bind each constraint to the rows: to the positive one of two classes, else to every class.
+    """Bind each constraint to the rows, for the positive one of two classes or for every class.
 
     Constraints on right decisions (``counts_right``) are bound once, to ``TRUE_CLASS``. Names that
     occur twice get numbers. :mod:`skfair.classification.certifying` calls this, too.

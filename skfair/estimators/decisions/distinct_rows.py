@@ -1,9 +1,10 @@
 """Distinct rows in a canonical order, so that a search does not depend on the order of X.
 
 :class:`skfair.estimators.decisions.solve.DecisionSearch` uses them if groups are estimated. Such
-searches are chaotic: rounding errors alone change what is found. So copies of a row become one row
-with their weight, and rows and groups are sorted by what is known of them, not by their names or
-places. :meth:`DistinctRows.as_passed` turns what was found back to the rows and groups as passed.
+searches are chaotic, so that rounding errors alone change their results. Therefore copies of a row
+become one row with their total weight, and rows and groups are sorted by their numbers, not by
+their names or places. :meth:`DistinctRows.as_passed` returns results for the rows and groups as
+they were passed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.estimators.decisions.bind import LabelledRows
 
-# Probabilities are rounded to this many digits. If rows are passed in another order they differ by
-# up to 2e-13, and without rounding the search may end 5 points of accuracy away (800 rows, four
-# groups).
+# Probabilities are rounded to this many digits. They differ by up to 2e-13 if rows are passed in
+# another order, and without rounding the accuracy of the result then differs by up to 5 points (800
+# rows, four groups).
 _DIGITS = 9
 
 
@@ -29,14 +30,14 @@ class DistinctRows:
     own: IntArray  # (n_distinct,): the decisions of the model itself
     chances: FloatArray  # (n_distinct, n_classes): probabilities of the classes
     joint: FloatArray  # (n_distinct, n_groups, n_classes): P(group and class | row)
-    kinds: IntArray  # (n_samples,): number of the distinct row that each row as passed is
-    places: IntArray  # (n_groups,): number among the sorted groups of each group as passed
+    kinds: IntArray  # (n_samples,): number of the distinct row that equals each row as passed
+    places: IntArray  # (n_groups,): number of each group as passed among the sorted groups
 
     @classmethod
     def of(
         cls, rows: LabelledRows, own: IntArray, chances: FloatArray, joint: FloatArray
     ) -> DistinctRows:
-        """Make them of rows as passed; ``joint`` is P(group and class | row)."""
+        """Return the distinct rows of the given ones; ``joint`` is P(group and class | row)."""
         chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
         places = rows.groups.places(chances[:, -1], rows.sample_weight)
         by_place = np.argsort(places)

@@ -1,8 +1,8 @@
-"""The models of FairDecisionClassifier on folds: of the classes, and if need be of the groups.
+"""The models of FairDecisionClassifier on folds: of the classes, and of the groups if needed.
 
 ``FairDecisionClassifier.fit`` calls :func:`read_folds` and then :func:`fit_classes`. The search or
 certificate that follows works on out-of-fold probabilities. It calls ``ClassFits.fit_groups`` only
-if decisions must not use the groups and the limits bind, because these models cost time.
+if decisions must not use the groups and the limits bind, because models of the groups cost time.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def read_folds(
     problem: DecisionProblem,
     key: int,  # of the hash that deals rows to folds
 ) -> Any:
-    """Return ``cv`` with its default filled in: a number of folds, a splitter, or a list of splits.
+    """Return ``cv``, or its default, as a number of folds, a splitter, or a list of splits.
 
-    For a certificate the list is made here, also for a fitted model, because its paths have folds.
-    Raises if the folds cannot judge each other.
+    For a certificate the result is a list, also if the model is fitted already, because the paths
+    of a certificate are found on folds. Raises if the folds cannot judge each other.
     """
     rows, certificate = problem.rows, problem.spec.certificate
     if not isinstance(cv, str):
@@ -92,8 +92,8 @@ def fit_classes(
     key: int,  # of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
-    # If groups are given as probabilities, ``data`` has a row several times, once for each group.
-    # Models are fitted to the rows as passed, and their answers are spread over the copies below.
+    # If groups are given as probabilities, ``data`` has a copy of a row for each group. Models are
+    # fitted to the rows as passed, and their predictions are repeated for the copies below.
     passed, inner = data.passed, estimator._inner()
     once: TrainingData | PassedRows = passed or data
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes

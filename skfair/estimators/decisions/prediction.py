@@ -40,9 +40,9 @@ from skfair.groups.named_columns import take_columns
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """Decides each row for the class with the largest expected utility minus offset.
+    """Makes the decision with the largest expected utility minus offset for each row.
 
-    Classes are numbered as in ``LabelledRows``: of two classes the positive one is the last.
+    Classes are numbered as in ``LabelledRows``, so of two classes the positive one is the last.
     """
 
     groups: GroupLevels  # of the fit
@@ -51,12 +51,13 @@ class Decider:
     # mixture of the groups with these shares
     marginals: FloatArray
     utility: FloatArray  # (n_classes, n_classes): of decisions (column) by true class
-    # (n_groups, n_strata, n_classes, n_classes): by group, stratum and true class, of each decision
+    # (n_groups, n_strata, n_classes, n_classes): the offset of each decision (last axis) by group,
+    # stratum and true class
     offsets: FloatArray
-    # Returns a number between 0 and 1 for each row, which decides between thresholds of a mixture
+    # Returns a number between 0 and 1 for each row, which selects one of a mixture's thresholds
     draws: Callable[[Any], FloatArray]
-    group_models: GroupModels | None  # None if groups are known, or of no use
-    tie_weight: float = 0.0  # c in v + c v log v, which replaces utility v and breaks ties
+    group_models: GroupModels | None  # None if groups are known or not used
+    tie_weight: float = 0.0  # c in v + c v log v, which replaces a utility v to break ties
     corrections: ProbabilityCorrections | None = None  # of the probabilities
     mixture: Mixture | None = None  # of several thresholds in a group; None if each has one
 
@@ -72,7 +73,7 @@ class Decider:
     ) -> FloatArray:
         """Return the expected utility of each decision minus its offset, (n_samples, n_classes).
 
-        ``rows`` are read by the models of groups and the draws of mixtures only. ``chances`` are
+        Only the models of groups and the draws of mixtures read ``rows``. ``chances`` are
         the probabilities of the classes. ``groups`` (n_attributes, n_samples) is None if decisions
         do not use them, and -1 for an unknown group. ``strata`` is None without strata.
         """
@@ -87,8 +88,8 @@ class Decider:
         shares = self._shares(rows, chances, groups, strata)
         result = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
         if self.mixture is not None:
-            # Offsets of a mixture are on the scale of draws. Rows of unknown groups have no draw:
-            # they keep their values, which the mixture has cut at its usual threshold.
+            # Offsets of a mixture are on the scale of draws. Rows of unknown groups have no draw,
+            # so they keep their values, to which the mixture has applied its usual threshold.
             assert groups is not None
             is_unknown = groups[0] < 0
             result[is_unknown] = values[is_unknown]
@@ -120,10 +121,10 @@ class Decider:
     def thresholds(self, names: NDArray[Any]) -> Any:
         """Return the threshold of each group on the probability of the second of two classes.
 
-        ``names`` are the names of the groups. Groups of several attributes are crossed. The margin
-        m(p) between both decisions is linear in the probability p, so with m(0) = low and m(1) =
-        high the threshold is p = -low / (high - low). It is -inf if all rows are selected whatever
-        p is, and inf if none is.
+        ``names`` are the names of the groups. With several attributes there is a threshold for each
+        intersection. The margin m(p) between both decisions is linear in the probability p, so with
+        m(0) = low and m(1) = high the threshold is p = -low / (high - low). It is -inf if rows are
+        selected at any p, and inf if they are selected at none.
         """
         import pandas as pd
 
@@ -133,9 +134,10 @@ class Decider:
                 "says which one it gets. Fit with group_aware=True for one threshold in each group."
             )
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
-        cells = np.array(list(product(*own)))  # (n_cells, n_attributes): whose offsets add up
+        cells = np.array(list(product(*own)))  # (n_cells, n_attributes): the intersections
         names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
-        # Utility minus offset of both decisions if the true class were certain: p = 0 and p = 1.
+        # Utility minus offset of both decisions at p = 0 and p = 1, where the true class is
+        # certain.
         at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
         low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
@@ -166,7 +168,7 @@ def decider_attributes(
 ) -> dict[str, Any]:
     """Return the attributes that predictions need: the decider, its classes, models and offsets.
 
-    The decider keeps the order of ``rows.classes``; ``classes_`` and ``offsets_`` are sorted.
+    The decider has the order of ``rows.classes``, whereas ``classes_`` and ``offsets_`` are sorted.
     """
     groups, strata, n_classes = rows.groups.levels, rows.strata, rows.classes.size
     marginals = rows.groups.sums(rows.sample_weight)
@@ -209,7 +211,7 @@ def strata_of_new_rows(
 
 
 def linear_of(thresholds: Any, models: Sequence[Any], names: NDArray[Any], direction: float) -> Any:
-    """Return the linear formula that decides in each group, given its threshold.
+    """Return the linear formula of the decisions in each group, given its threshold.
 
     ``thresholds`` is the table of :meth:`Decider.thresholds`, and ``names`` are the features.
     Raises unless there is a single model, a logistic regression. ``direction`` is -1 if the

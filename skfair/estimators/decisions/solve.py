@@ -5,11 +5,12 @@ offsets of the decisions on the training rows by a :class:`DecisionSearch`, and 
 makes the fitted attributes. If the limits bind and decisions may not use the group, models of the
 groups are fitted first, and the rows are replaced by distinct rows in a canonical order.
 
-Which decisions are searched, :meth:`DecisionSearch.within_limits` says:
+:meth:`DecisionSearch.within_limits` chooses what is searched:
 
-- with ``Objective(at_least=...)`` those of the smallest disparity (``smallest``),
-- otherwise the best ones within the limits (``best``),
-- and if these do not exist because of a budget, those that miss it least (``nearest_rate``).
+- With ``Objective(at_least=...)``, the decisions of the smallest disparity (``smallest``).
+- Otherwise, the best decisions within the limits (``best``).
+- If a budget makes the limits impossible, the decisions that miss the budget least
+  (``nearest_rate``).
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
-# Limits that smallest_limit() tries at most, each twice the one before.
+# smallest_limit() tries at most this many limits, each twice the previous one.
 _MOST_LIMITS = 5
-# The smallest disparity is found up to this.
+# The smallest disparity is found to this precision.
 _CLOSE = 5e-4
-# A warning is given if a hash decides for a larger share of the rows between several thresholds.
+# With mixtures of thresholds, a hash of the row selects the threshold. A warning is given if the
+# decision depends on the hash for more than this share of the rows.
 MUCH_MIXED = 0.05
 
 
@@ -72,12 +74,12 @@ def search(
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
     rows, goal, group_aware = problem.rows, problem.goal, problem.spec.group_aware
-    # Probabilities are corrected before decisions without limits are made, too, so that the price
-    # of the limits does not contain the effect of the correction.
+    # Decisions without limits use corrected probabilities, too, so that the loss by the limits
+    # does not contain the effect of the correction.
     corrections, chances = _corrected(problem, fits.chances)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
-    # free: the search among the rows as passed; limited: the one that finds the decisions. They
-    # differ if groups are estimated.
+    # ``free`` searches among the rows as passed, and ``limited`` finds the decisions within the
+    # limits. They differ if groups are estimated.
     free = limited = DecisionSearch(problem, fits.own, chances, drawn)
     group_models = None
     if not (group_aware or rows.groups.is_vacuous or free.is_satisfied(free.before.predicted)):
@@ -139,10 +141,10 @@ class DecisionSearch:
     problem: DecisionProblem
     own: IntArray  # (n_samples,): the decisions of the model itself
     chances: FloatArray  # (n_samples, n_classes): probabilities of the classes
-    # Returns a number between 0 and 1 for each row, for mixtures of thresholds; None if there may
-    # be none (group_aware is not "mixed")
+    # Returns a number between 0 and 1 for each row, for mixtures of thresholds; None unless
+    # group_aware is "mixed"
     drawn: Callable[[], FloatArray] | None
-    # If groups are estimated: the distinct rows, which ``problem`` is about
+    # The distinct rows if groups are estimated. ``problem`` then has these rows
     distinct: DistinctRows | None = None
 
     def on_distinct_rows(self, joint: FloatArray) -> DecisionSearch:
@@ -155,7 +157,7 @@ class DecisionSearch:
         return DecisionSearch(problem, distinct.own, distinct.chances, self.drawn, distinct)
 
     def as_passed(self, solution: Solution) -> Solution:
-        """Return a solution for the rows and groups that were passed, in their order."""
+        """Return a solution in the order in which rows and groups were passed."""
         if self.distinct is None:
             return solution
         offsets, predicted = self.distinct.as_passed(solution.offsets, solution.predicted)
@@ -168,7 +170,7 @@ class DecisionSearch:
 
     @cached_property
     def strict(self) -> StrictEvaluation:
-        """The evaluation of decisions under all limits that were asked for."""
+        """The evaluation of decisions under all limits of the user."""
         return self.problem.evaluation(self.before)
 
     @cached_property
@@ -181,12 +183,12 @@ class DecisionSearch:
 
     @cached_property
     def shares(self) -> Shares:
-        """The shares of the rows in the features: what they are expected to add to rates."""
+        """The shares of the rows in the features, from which expected rates are computed."""
         joint = None if self.distinct is None else self.distinct.joint
         return self.problem.rows.shares(self.chances, joint)
 
     def is_satisfied(self, predicted: IntArray) -> bool:
-        """Whether decisions satisfy all limits that were asked for."""
+        """Whether decisions satisfy all limits of the user."""
         return self.strict(predicted).is_feasible
 
     def without_limits(self) -> IntArray:
@@ -194,7 +196,7 @@ class DecisionSearch:
         return self.best(self.problem.evaluation_without_limits(self.before)).predicted
 
     def within_limits(self) -> tuple[StrictEvaluation, Solution]:
-        """Return (evaluation under the limits, decisions): the decisions that are asked for."""
+        """Return (evaluation under the limits, decisions), chosen as the module explains."""
         if self.problem.goal.at_least is not None:
             return self.smallest()
         solution = self.best(self.strict)
@@ -206,12 +208,13 @@ class DecisionSearch:
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
 
-        There are four cases: an objective that is linear in the shares of the rows, decisions of
-        estimated groups that satisfy the limits as they are, a ratio, and any other function.
+        There are four cases: the objective is linear in the shares of the rows; groups are
+        estimated and the decisions without limits satisfy the limits; the objective is a ratio; or
+        it is any other function.
         """
         goal, is_aware = self.problem.goal, bool(self.problem.spec.group_aware)
-        # With known groups the expected classes of rows count in part in place of the true ones,
-        # which overfits less. A value that must be reached is counted by the true ones alone.
+        # With known groups, the objective is partly computed from expected classes instead of true
+        # ones, which overfits less. A value that must be reached is computed from true ones alone.
         chances = self.chances if is_aware and goal.at_least is None else None
         expecting = replace(strict, chances=chances)
         search = partial(self._best_for, strict, expecting)
@@ -230,9 +233,9 @@ class DecisionSearch:
     ) -> Solution:
         """Return the best decisions for a utility, with their value in the objective as merit.
 
-        ``strict`` and ``expecting`` have the same limits, but ``expecting`` may hold probabilities,
-        by which decisions are then compared. The result is no worse than simple decisions, such as
-        the same for all rows, in the value of ``strict``.
+        ``strict`` and ``expecting`` have the same limits, but ``expecting`` may hold probabilities.
+        Decisions are compared by its values. In the value of ``strict``, the result is at least as
+        good as simple decisions, such as the same one for all rows.
         """
         rows, groups, spec = self.problem.rows, self.problem.rows.groups, self.problem.spec
         is_partition = bool(spec.group_aware) and groups.n_attributes == 1 and rows.n_strata == 1
@@ -249,16 +252,17 @@ class DecisionSearch:
     def _value(self, evaluation: StrictEvaluation, predicted: IntArray) -> float:
         """Return the value of decisions in the objective.
 
-        Classes of rows are the true ones, and in part expected ones if the evaluation has
-        probabilities.
+        It is computed from the true classes of rows, and partly from expected classes if the
+        evaluation has probabilities.
         """
         shares = shares_of(evaluation.class_shares, evaluation.weights, predicted)
         return self.problem.goal.rank(shares)
 
     def nearest_rate(self, strict: StrictEvaluation, solution: Solution) -> Solution:
-        """Return decisions that keep the limits and miss the selection rate least.
+        """Return decisions that satisfy the other limits and miss the selection rate least.
 
-        ``solution`` are the decisions under all limits. They come back if nothing keeps the others.
+        ``solution`` are the decisions under all limits. They are returned if no decisions satisfy
+        the other limits.
         """
         rates = strict.rates
         return nearest_rate(
@@ -268,10 +272,10 @@ class DecisionSearch:
         )
 
     def smallest_limit(self, strict: StrictEvaluation) -> float | None:
-        """Return a limit at which not nearly all rows get the same decision, None if not found.
+        """Return a limit at which decisions are not nearly constant, or None if none is found.
 
-        The first limit that is tried is what one person changes in a rate, each other one twice the
-        one before.
+        The first limit that is tried is the change of a rate by one person. Each further limit is
+        twice the previous one.
         """
         weights, classes = strict.weights, strict.rates.classes
         actual = np.bincount(classes, weights, strict.n_classes).astype(np.float64)
@@ -290,9 +294,10 @@ class DecisionSearch:
     def smallest(self) -> tuple[StrictEvaluation, Solution]:
         """Return (evaluation, decisions) with the smallest disparity that allows the objective.
 
-        The objective must be at least ``goal.at_least``. The smallest limit at which it is, under
-        which the evaluation is, is found by bisection between ``low`` (too small) and ``high``
-        (large enough). If no limit is large enough, the decisions are the best in the objective.
+        The objective must be at least ``goal.at_least``. Bisection between ``low`` (too small) and
+        ``high`` (large enough) finds the smallest limit at which this is possible. The evaluation
+        is under this limit. If no limit is large enough, the decisions are the best ones for the
+        objective.
         """
 
         def evaluation_under(limit: float) -> StrictEvaluation:
@@ -305,14 +310,14 @@ class DecisionSearch:
         low, high = 0.0, disparity(strictest, self.before.predicted)
         strict = evaluation_under(high)
         solution = self.best(strict)
-        # A search under a tighter limit may find better decisions by chance, so one is tried.
+        # A search under a tighter limit may find better decisions by chance, so half is tried.
         if not self._reaches(strict, solution):
             high, within = 0.5 * high, evaluation_under(0.5 * high)
             tried = self.best(within)
             if not self._reaches(within, tried):
                 return strict, solution
             strict, solution = within, tried
-        limit = 0.0  # tried first, because the value may be reached without any disparity
+        limit = 0.0  # the first limit, because the value may be possible without any disparity
         while high - low > _CLOSE:
             other = evaluation_under(limit)
             tried = self.best(other)
@@ -325,7 +330,7 @@ class DecisionSearch:
         return strict, solution
 
     def _reaches(self, strict: StrictEvaluation, solution: Solution) -> bool:
-        """Whether decisions satisfy the limits and have the value that is asked for."""
+        """Whether decisions satisfy the limits and reach ``goal.at_least``."""
         goal = self.problem.goal
         assert goal.at_least is not None
         value = goal.of(strict.rates.classes, strict.weights, solution.predicted)
@@ -338,7 +343,7 @@ def report(
     solution: Solution,
     free: float,  # the objective without limits
 ) -> dict[str, Any]:
-    """Return attributes about limits and objective; warn if either is not what was asked for."""
+    """Return attributes about limits and objective; warn if a limit or the value is missed."""
     is_satisfied = strict(solution.predicted).is_feasible
     if not is_satisfied:
         reached = strict.rates.disparities(solution.predicted)

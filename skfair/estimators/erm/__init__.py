@@ -1,1 +1,1 @@
-"""The constrained estimators: from their parameters to a problem, its solution and its report."""
+"""The steps of the constrained estimators: settings, task, bind, solve and report."""

@@ -51,9 +51,9 @@ from skfair.utils.warn import warn_user
 def row_checks(X: MatrixLike, settings: Settings) -> dict[str, Any]:
     """Return the parameters of scikit-learn's checks of the rows of a classifier.
 
-    For very many rows the check that all numbers are finite is left out, which saves a pass over
-    them. Sums over the columns, which linear scores need anyway, fail if one is not, and
-    :func:`finite_rows` then raises the right error.
+    For very many rows, numbers are not checked for NaN and infinity, which saves a pass over them.
+    Linear scores need sums over the columns anyway. If these are not finite, :func:`finite_rows`
+    raises the error of the check.
     """
     has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
     is_summed = settings.model.is_linear and settings.certificate is None
@@ -63,7 +63,7 @@ def row_checks(X: MatrixLike, settings: Settings) -> dict[str, Any]:
 
 @contextmanager
 def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
-    """Raise scikit-learn's error if numbers that :func:`row_checks` left out caused another one."""
+    """Raise scikit-learn's error about NaN if an error is due to numbers that were not checked."""
     try:
         yield
     except ValueError:
@@ -75,10 +75,10 @@ def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
 def active_constraints(
     constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit
 ) -> list[Constraint]:
-    """Return the constraints of ``constraint=`` that limit something; warn of those that do not.
+    """Return the constraints of ``constraint=`` that limit something; warn about the others.
 
-    With a single group only caps do, which limit a rate or loss itself and compare no groups. Of
-    constraints that differ in their limits alone, the tightest one remains.
+    With a single group only caps limit something: they bound a rate or loss itself and compare no
+    groups. If constraints differ in their limits alone, only the tightest one is returned.
     """
     groups = data.groups
     constraints = make_constraints(constraint, task)
@@ -104,7 +104,7 @@ def bind(
     data: TrainingData,
     task: Task,
     constraints: Sequence[Constraint],
-    # Weight of the rows of a stream before these, which count in the default of ``alpha``
+    # Weight of the earlier rows of a stream, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> ConstrainedERM:
     """Return the problem of constrained empirical risk minimisation, in the units of the task."""
@@ -118,7 +118,7 @@ def bind(
         for constraint in constraints
         for prepared in prepare_constraint(constraint, rows, settings.max_disparity)
     ]
-    selected = np.zeros(0, bool)  # read for "as before" only
+    selected = np.zeros(0, bool)  # only "as before" needs it
     if "as before" in (settings.min_rate, settings.selection_rate):
         selected = decisions_of_free_model(data, task)
     if settings.min_rate is not None:
@@ -128,7 +128,7 @@ def bind(
         bound += budget(rows, settings.selection_rate, selected, float(heaviest))
     if len(bound) > 1:
         bound = unique_names(bound)
-    if task.class_names is None:  # limits are in units of y, or of its loss
+    if task.class_names is None:  # for regression limits are in units of y, or of its loss
         unit_of = task.scale.of_constraint
         bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
     return _problem(data, task, bound, penalty_of(task, earlier))
@@ -147,7 +147,7 @@ def _problem(
     bound: list[BoundConstraint],
     alpha: float,
 ) -> ConstrainedERM:
-    """Make the score model that the settings ask for, and the problem of it."""
+    """Return the problem for the score model that the settings choose."""
     targets, loss, weights = task.targets, task.loss, task.loss_weights
     chosen, has_intercept = task.settings.model, task.settings.fit_intercept
     if not chosen.is_linear and isinstance(data.X, PartitionedRows):

@@ -5,9 +5,9 @@
 Each returns attributes by name, and :func:`store` is the one place where an estimator gets them.
 ``predict`` and ``decision_function`` read the scores of rows by :func:`raw_scores`.
 
-The other functions make parts of the attributes: :func:`model_attributes` the model,
-:func:`solution` what the solver found, :func:`disparities` and :func:`changes` what it amounts to.
-Certificates of regressors call some of them, too.
+The other functions make parts of the attributes: :func:`model_attributes` for the model,
+:func:`solution` for the result of the solver, :func:`disparities` and :func:`changes` for the
+decisions. Certificates of regressors call some of these functions, too.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
 Attributes = dict[str, Any]
-# Attributes of some kinds of models only. Each fit forgets them, so that none is left of a model of
-# another kind.
+# Attributes that only some kinds of models have. Each fit deletes them first, so that none remains
+# from an earlier model of another kind.
 MODEL_ATTRIBUTES = (
     *("coef_", "intercept_", "coefs_", "intercepts_"),
     *("model_", "parameters_", "score_scale_", "score_shift_", "decisions_"),
 )
-# Attributes of a solved problem, apart from its model. A part of a stream does not forget them.
+# Attributes of a solved problem, except for its model. ``partial_fit`` does not delete them.
 SOLUTION_ATTRIBUTES = (
     *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_", "_stream"),
     *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),
@@ -65,7 +65,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     __metadata_request__fit = {"control_features": True}
 
     _parameter_constraints: dict[str, Any] = {
-        "constraint": "no_validation",  # make_constraints says more
+        "constraint": "no_validation",  # make_constraints checks it, with better messages
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
@@ -97,9 +97,10 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         return tags
 
     def _settings(self) -> Settings:
-        """Return the parameters. They are read from ``vars``: a subclass may hide some of them.
+        """Return the parameters, read from ``vars``.
 
-        Such a subclass has an ``__init__`` with fewer parameters, so ``get_params`` has fewer, too.
+        ``get_params`` would lack some of them in a subclass whose ``__init__`` has fewer
+        parameters.
         """
         own = {k: v for k, v in vars(self).items() if k in Settings.__dataclass_fields__}
         own |= {"model": read_model(self.model), "is_classifier": is_classifier(self)}
@@ -107,7 +108,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     @property
     def _used_weights(self) -> FloatArray:
-        """Weights of the columns that the model uses: ``coef_`` is 0 for those of ``sensitive``."""
+        """Weights of the columns that the model uses, without the zeros for ``sensitive``."""
         return np.ravel(self.coef_[0][self._model_positions])  # all if there are no positions
 
 
@@ -129,9 +130,9 @@ def of_all_columns(estimator: ConstrainedERMBase, attributes: Attributes) -> Att
 
 
 def store(estimator: Fitted, attributes: Attributes, *, is_part: bool = False) -> Fitted:
-    """Store the attributes of a fit, and nothing of an earlier one; return the estimator.
+    """Store the attributes of a fit, delete those of an earlier one; return the estimator.
 
-    After a part of a stream, what is known of the last fit stays.
+    After a part of a stream, ``SOLUTION_ATTRIBUTES`` of the last fit stay.
     """
     estimator._forget(*MODEL_ATTRIBUTES, *(() if is_part else SOLUTION_ATTRIBUTES))
     estimator.__dict__.update(of_all_columns(estimator, attributes))
@@ -139,9 +140,9 @@ def store(estimator: Fitted, attributes: Attributes, *, is_part: bool = False) -
 
 
 def raw_scores(
-    attributes: Mapping[str, Any],  # of a fitted model
+    attributes: Mapping[str, Any],  # attributes of a fitted model
     rows: Rows,
-    positions: IntArray | None = None,  # of the columns that it uses among those of ``coef_``
+    positions: IntArray | None = None,  # places in ``coef_`` of the columns that the model uses
 ) -> FloatArray:
     """Return the scores of validated rows, (n_rows,)."""
     if "coef_" in attributes:
@@ -157,7 +158,8 @@ def raw_scores(
 def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -> FloatArray:
     """Return the scores of the training rows in units of the problem.
 
-    They are computed as predictions are, to the last bit, so that what is reported holds for these.
+    They are computed in the same way as predictions, so that reports hold for these to the last
+    bit.
     """
     return scale.inside(raw_scores(attributes, data.X))
 
@@ -165,7 +167,7 @@ def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -
 def of_fit(
     data: TrainingData, task: Task, problem: ConstrainedERM, solved: StrictResult
 ) -> Attributes:
-    """Return the model and what it satisfies; warn where a limit is missed or a solver stopped."""
+    """Return all attributes of a fit; warn if a limit is violated or the solver stopped early."""
     result, settings = solved.result, task.settings
     is_strict = settings.enforce != "surrogate"
     attributes = model_attributes(problem, task, result.theta, solved.shift, solved.scale)
@@ -180,7 +182,7 @@ def of_fit(
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
-    # Stochastic solvers always make as many steps as max_iter says, so "max_iter" is no failure.
+    # Stochastic solvers always make ``max_iter`` steps, so the status "max_iter" is no failure.
     is_stochastic = choose_solver(settings.solver, problem).is_stochastic
     if attributes["status_"] == "max_iter" and not is_stochastic:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
@@ -195,10 +197,10 @@ def of_fit(
 def changes(
     data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, *, is_limited: bool = True
 ) -> dict[str, Change]:
-    """Return the attribute ``changes_``: what the constraints change in decisions or predictions.
+    """Return the attribute ``changes_``: how the constraints change decisions or predictions.
 
-    ``scores`` are those of the fitted model. ``is_limited`` is False if it is the model without
-    constraints, which then need not be fitted to be compared with.
+    ``scores`` are the scores of the fitted model. If ``is_limited`` is False, nothing limits this
+    model, so no model without constraints is fitted for the comparison.
     """
     free, before, is_classifier = problem.relaxed(), scores, task.settings.is_classifier
     if is_limited:
@@ -267,10 +269,10 @@ def model_attributes(
 def solution(
     problem: ConstrainedERM, outcome: StrictResult, scale: TargetScale, tol: float
 ) -> Attributes:
-    """Return the attributes of what the solver found, in the units of the user.
+    """Return the attributes about the result of the solver, in the units of the user.
 
-    ``problem`` is the one that was asked for. ``outcome.problem`` is the one that was solved last,
-    perhaps with tighter bounds or a steeper loss.
+    ``problem`` has the limits of the user. ``outcome.problem`` was solved last, perhaps with
+    tighter bounds or a steeper loss.
     """
     result, solved = outcome.result, outcome.problem
     at = solved.evaluate(result.theta)
@@ -282,8 +284,8 @@ def solution(
         for constraint in problem.constraints
     ]
     names = [name for constraint in problem.constraints for name in constraint.row_names]
-    # Strict enforcement may ask the solver for more precision than ``tol``, which rounding may make
-    # impossible. A solution that is precise to ``tol`` has converged nevertheless.
+    # Strict enforcement may ask the solver for more precision than ``tol``, and rounding may make
+    # this impossible. A solution that is precise to ``tol`` still counts as converged.
     is_solved = result.status == "max_iter" and residual <= tol
     return {
         "kkt_residual_": residual,
@@ -317,7 +319,7 @@ def disparities(problem: ConstrainedERM, decisions: Decisions, scale: TargetScal
 
 
 def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetScale) -> bool:
-    """Warn if a limit is missed on the training data, and return whether one is."""
+    """Return whether a limit is violated on the training data, and warn if so."""
     missed = [
         (constraint.disparity_of_means(means), constraint.max_disparity, constraint)
         for constraint, means in zip(problem.constraints, decisions.means, strict=True)
@@ -325,14 +327,14 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
     if not missed:
         return False
     value, limit, constraint = max(missed, key=lambda reached: reached[0] - reached[1])
-    # A violation by rounding is none. Inside, predictions are of size 1, but they were computed in
-    # units of y, where those far from 0 (a large middle) are rounded more.
+    # A violation by rounding does not count. Inside, predictions have size 1, but they were
+    # computed in units of y, where numbers far from 0 (a large middle) are rounded more.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
     value, limit = (scale.of_constraint(constraint) * number for number in (value, limit))
     what = f"whose {constraint.name} disparity on the training data is at most {limit:g}"
     reached = f"the smallest reached is {value:.4g}"
-    if not constraint.is_fairness:  # its "disparity" may be 1 minus what the user limits
+    if not constraint.is_fairness:  # the "disparity" may be 1 minus the rate that the user limits
         what, reached = f"that keeps the {constraint.name}", f"it is missed by {value - limit:.4g}"
     warn_user(
         f"No model was found {what}; {reached}."

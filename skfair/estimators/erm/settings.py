@@ -1,7 +1,7 @@
 """The parameters of ConstrainedERMClassifier and ConstrainedERMRegressor, read once for a fit.
 
-``ConstrainedERMBase._settings`` makes :class:`Settings` of the attributes of the same names, and
-the other files of this folder read them in place of the estimator.
+``ConstrainedERMBase._settings`` fills :class:`Settings` from the attributes of the same names. The
+other files of this folder read it instead of the estimator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from skfair.losses import Loss
 from skfair.models.choice import ChosenModel
 from skfair.solvers.base import Solver
 
-# What users may pass: names, objects, several constraints.
+# Types of the parameters: users may pass names, objects, or several constraints.
 ConstraintChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
 SolverChoice = str | Solver
@@ -30,10 +30,10 @@ class Settings:
 
     is_classifier: bool
     constraint: ConstraintChoice
-    max_disparity: Limit  # of constraints without a limit of their own, in the units of the user
+    max_disparity: Limit  # for constraints without a limit of their own, in the units of the user
     enforce: str  # "strict", "strict_loss" (classifiers) or "surrogate"
     certificate: float | Certificate | None
-    model: ChosenModel  # how scores are made of columns
+    model: ChosenModel  # the kind of score model
     loss: LossChoice
     alpha: float | None  # weight of the penalty; None for the default, see penalty_of
     fit_intercept: bool

@@ -2,8 +2,8 @@
 
 ``fit`` calls :func:`solve` on the problem of ``bind.py``. :func:`choose_solver` and
 :func:`solve_freely` (the model without limits) are its parts, which ``bind.py``, ``report.py`` and
-certificates call, too. ``partial_fit`` of the classifier is there if :func:`takes_parts` allows it,
-and calls :func:`advance`, which keeps the state of the solver in a :class:`Stream`.
+certificates call, too. The classifier has ``partial_fit`` if :func:`takes_parts` allows it. It
+calls :func:`advance`, which keeps the state of the solver in a :class:`Stream`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 
-# With more parameters than this, solver="auto" makes no matrix of all their second derivatives.
+# With more parameters than this, solver="auto" avoids the matrix of their second derivatives.
 NEWTON_FEATURES = 1000
-# Least number of steps of the solver on a part of a stream.
+# The solver makes at least this many steps on a part of a stream.
 PART_STEPS = 100
 
 StreamSolver = StochasticSolver[Any]
 
 
 def choose_solver(solver: SolverChoice, problem: ConstrainedERM | None = None) -> Solver:
-    """Return the solver that suits a problem best, or the one that is asked for, if it can.
+    """Return the solver that the user chose, or for "auto" the one that suits the problem best.
 
-    Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
+    Raises if the chosen solver cannot solve the problem. Without a problem, as for a stream, "auto"
+    is a solver that takes rows in parts.
     """
     if isinstance(solver, str) and solver == "auto":
         if problem is None or "hessian" not in problem.offers:
@@ -89,7 +90,7 @@ def solve(problem: ConstrainedERM, settings: Settings, callback: Callback) -> St
             **options,
         )
 
-    # These two are the arguments of nearest_rate.
+    # The next two functions are the arguments of nearest_rate.
     def missed(solved: StrictResult) -> float:
         means = problem.decide(problem.scores(solved.result.theta) + solved.shift).means
         pairs = zip(problem.constraints, means, strict=True)
@@ -121,7 +122,7 @@ def takes_parts(estimator: Any) -> bool:
         constraints = make_constraints(estimator.constraint, "classification")
         solver = choose_solver(estimator.solver)
     except (TypeError, ValueError):
-        return True  # parameters that are not valid: partial_fit itself raises a better error
+        return True  # parameters are not valid, and partial_fit itself raises a better error
     if any(constraint.within_strata for constraint in constraints):
         raise AttributeError(
             "A constraint within strata needs control_features in fit; partial_fit has none. Use "
@@ -140,27 +141,27 @@ class Stream:
     """The state of training between the parts of a stream."""
 
     training: TrainingState
-    units: Units  # of the columns of the first part
+    units: Units  # units of the columns, from the first part
     rng: np.random.RandomState
-    weight: float = 0.0  # of all rows so far, in the mean loss
+    weight: float = 0.0  # total weight of all rows so far, in the mean loss
 
 
 def advance(
-    problem: ConstrainedERM,  # of the next part
-    stream: Stream | None,  # None before the first part: it begins where the last fit ended
-    task: Task,  # of the next part
+    problem: ConstrainedERM,  # the problem of the next part
+    stream: Stream | None,  # None before the first part, which begins where the last fit ended
+    task: Task,  # the task of the next part
     fitted: Mapping[str, Any],  # attributes of the last fit, if there was one
 ) -> Stream:
     """Make steps on a part, and return the new stream.
 
-    The old one is copied first, so that it stays as it was if something fails.
+    The old one is copied first, so that it is unchanged if something fails.
     """
     solver = cast(StreamSolver, choose_solver(task.settings.solver))
     check_needs(solver, problem)
     seed = task.settings.random_state
     stream = _begin(problem, solver, seed, fitted) if stream is None else deepcopy(stream)
     problem.model.use_units(stream.units)
-    n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # a pass or more
+    n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # at least about one pass
     solver.advance(problem, stream.training, n_steps, stream.rng)
     return replace(stream, weight=stream.weight + task.total_weight)
 
@@ -179,9 +180,9 @@ def _begin(
                 f"{problem.model.n_parameters}, so it cannot be continued. Pass the same "
                 "columns, or use a new estimator."
             )
-        # The last model is kept with weights for unscaled columns, because the parameters of a
-        # problem are for columns standardised on its own rows.
+        # The last model was stored with weights for unscaled columns. The parameters of a problem
+        # are for columns standardised on its own rows, so they are converted.
         start = problem.centered(problem.model.standardised(*last))
-        if fitted["multipliers_"].size == problem.n_constraints:  # the groups may be others
+        if fitted["multipliers_"].size == problem.n_constraints:  # other groups make other numbers
             multipliers = fitted["multipliers_"]
     return Stream(solver.begin(problem, start, multipliers), problem.model.units, deepcopy(rng))

@@ -2,8 +2,8 @@
 
 ``fit`` makes a :class:`Task` by :func:`regression_task`, or for classifiers by
 :func:`skfair.estimators.classes.classification_task`. ``bind.py``, ``solve.py`` and ``report.py``
-read it. Solvers see standardised targets ("inside"); :class:`TargetScale` turns what they find into
-the units of y.
+read it. Solvers see standardised targets. Numbers in this unit are called "inside", and
+:class:`TargetScale` converts them into the units of y.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class TargetScale:
 
     middle: float = 0.0
     spread: float = 1.0
-    # The loss in units of y is spread**degree times the loss inside: degree 2 for squares, 1 for
-    # absolute errors, and 0 for losses that do not scale, such as those of classes
+    # The loss in units of y is spread**degree times the loss inside. The degree is 2 for squares, 1
+    # for absolute errors, and 0 for losses that do not scale, such as the losses of classes
     degree: int = 0
 
     @property
     def of_loss(self) -> float:
-        """The factor that turns a loss inside into one in units of y."""
+        """The factor from a loss inside to a loss in units of y."""
         return self.spread**self.degree
 
     @property
     def of_penalty(self) -> float:
-        """The factor on ``alpha`` that makes the penalty inside one on weights in units of y."""
+        """The factor on ``alpha``, with which the penalty is on weights in units of y."""
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
     def of_constraint(self, constraint: BoundConstraint) -> float:
-        """The factor that turns a disparity inside, of scores or of losses, into units of y."""
+        """The factor from a disparity inside, of scores or of losses, to units of y."""
         return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
@@ -62,8 +62,8 @@ class Task:
     loss_weights: FloatArray | None  # weights in the mean loss
     # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None
-    scale: TargetScale  # what the targets were before
-    settings: Settings  # by which the targets are learned
+    scale: TargetScale  # converts targets and scores into units of y
+    settings: Settings  # the parameters of the fit
 
     @property
     def total_weight(self) -> float:
@@ -73,7 +73,7 @@ class Task:
 
 
 def regression_task(y: FloatArray, weights: FloatArray | None, settings: Settings) -> Task:
-    """Return what a regressor learns: targets are standardised, as far as the loss allows it."""
+    """Return the task of a regressor: targets are standardised as far as the loss allows it."""
     loss, y = make_loss(settings.loss, "regression"), check_numbers(y, "y")
     middle = float(np.average(y, weights=weights)) if settings.fit_intercept else 0.0
     middle = middle if _is_of_residuals(loss, y, middle) else 0.0
@@ -92,8 +92,8 @@ def regression_task(y: FloatArray, weights: FloatArray | None, settings: Setting
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
     """Whether a loss stays the same if ``middle`` is subtracted from scores and targets.
 
-    If not, as Poisson's loss, the targets are not centred. It is tried on five quantiles of y as
-    targets, with others of the quantiles as scores.
+    If not, as for Poisson's loss, the targets are not centred. The loss is compared for five
+    quantiles of y as targets, with the same quantiles in another order as scores.
     """
     targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
     scores = np.roll(targets, 2)
@@ -106,9 +106,9 @@ def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
 def penalty_of(task: Task, earlier: float = 0.0) -> float:
     """Return the weight of the penalty for standardised targets.
 
-    ``earlier`` is the weight of the rows of a stream before these, which count in the default.
+    ``earlier`` is the weight of the earlier rows of a stream, which count in the default.
     """
     alpha = task.settings.alpha
-    if alpha is None:  # on weights inside, so that the unit of y does not change the predictions
+    if alpha is None:  # the penalty is on weights inside, so predictions do not depend on the unit
         return 1 / (task.total_weight + earlier)
     return float(alpha) * task.scale.of_penalty
