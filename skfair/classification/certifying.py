@@ -1,12 +1,12 @@
-"""Certificates of ConstrainedERMClassifier: offsets found on all rows, or a model of some rows.
+"""Certificates of ConstrainedERMClassifier, by offsets of decisions or by refits of the model.
 
 ``fit`` calls :func:`certified` if ``certificate=`` is set. There are two ways, ``by=``:
 
 - "cross": if scores are linear and the loss is logistic, the model without constraints is a
-  logistic regression. A FairDecisionClassifier around it certifies its decisions with offsets
-  (:func:`_with_offsets`), and predicts for this estimator.
+  logistic regression. A FairDecisionClassifier around it finds offsets of its decisions on all rows
+  and certifies them (:func:`_with_offsets`). It then predicts for this estimator.
 - "split": any other model is trained under its constraints on one part of the rows, and certified
-  as a whole on the other (:func:`_certified_as_a_whole`).
+  as a whole on the other part (:func:`_certified_as_a_whole`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.warn import unwanted
 
-# If a column has larger numbers, all are standardised, and the penalty is on the weights of
-# standardised columns. Newton's method of scikit-learn breaks down at columns of 1e8, whose squares
-# leave no digit for the intercept.
+# If a column has larger numbers than this, all columns are standardised, and the penalty is on the
+# weights of standardised columns. scikit-learn's Newton method fails for columns of size 1e8,
+# because their squares leave no digit for the intercept.
 _LARGEST = 1e6
-# With more columns than these L-BFGS is faster if they are on one scale: with 50 in two fifths of
-# the time of Newton's method. With 33 of real data (Adult, Bank) both take the same.
+# With more columns than this, L-BFGS is faster if they have the same scale. With 50 columns it
+# takes two fifths of the time of Newton's method. With 33 columns of real data (Adult, Bank) both
+# take the same time.
 _FEW = 40
 
 
@@ -56,19 +57,20 @@ def certified(
     data: TrainingData,
     classes: NDArray[Any],  # two
     positive: Any,  # the positive one
-    constraints: Sequence[Constraint],  # those that are active
+    constraints: Sequence[Constraint],  # the active constraints
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
     """Return the fitted attributes of decisions that certifiably satisfy limits for unseen data.
 
-    If no constraint limits anything, the dict is empty, and ``fit`` goes on without a certificate.
+    If no constraint limits anything, the dict is empty, and ``fit`` continues without a
+    certificate.
     """
     if isinstance(data.X, PartitionedRows):
         raise ValueError(NOT_LAZY)
     ordered = classes if classes.tolist()[1] == positive else classes[::-1]
     rates = _limited_rates(data, ordered, constraints, settings.max_disparity)
-    if rates is None:  # of several attributes, max_disparity may limit those of one group only
+    if rates is None:  # for example if max_disparity only limits attributes with a single group
         return {}
     by, strata = estimator._certificate().by, _strata_of_model(estimator, X)
     needs_strata = any(constraint.within_strata for constraint in constraints)
@@ -136,14 +138,15 @@ def _with_offsets(
         pos_label=positive,
     )
     units = None if data.units is None else data.units.codes
-    with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):  # have been given
+    # These warnings were given when the outer estimator read the rows.
+    with unwanted(SmallGroupWarning, RepeatedRowsWarning, GroupColumnWarning):
         return decisions.fit(
             data.X, data.y, data.sample_weight, sensitive_features=groups, units=units
         )
 
 
 def _logistic_regression(settings: Settings, data: TrainingData) -> Any:
-    """Return the model without limits, as scikit-learn fits it fastest."""
+    """Return the model without limits, with the solver that is fastest for these columns."""
     weights = data.sample_weight
     n_rows = float(data.y.size if weights is None else weights.sum())
     alpha = 1 / n_rows if settings.alpha is None else float(settings.alpha)
@@ -161,7 +164,7 @@ def _logistic_regression(settings: Settings, data: TrainingData) -> Any:
 
 
 def _suit_lbfgs(X: NDArray[Any]) -> bool:
-    """Return whether there are many columns, on about the same scale as each other and as 1."""
+    """Return whether there are many columns, which all have a scale of about 1."""
     some = X[:: max(len(X) // 1000, 1)]
     spread, mean = some.std(axis=0), np.abs(some.mean(axis=0))
     return X.shape[1] > _FEW and bool(spread.min() > 0.3 and max(*spread, *mean) < 3.0)
@@ -188,13 +191,14 @@ def _certified_as_a_whole(
 
     limits = {peers.constraint: float(rates.after_shift(peers.limit)) for peers in rates.compared}
     attributes = certified_refit(estimator, held_out, path, judge, limits)
-    if attributes["status_"] == "certified" and attributes["changes_"]:  # none of a surrogate
+    # With enforce="surrogate" there are no changes to report.
+    if attributes["status_"] == "certified" and attributes["changes_"]:
         warn_of_changes(attributes["changes_"], codes, rates.weights)
     return attributes
 
 
 def _judged(rates: RowRates, selected: IntArray, actual: IntArray, confidence: float) -> Judgement:
-    """Return the evidence of the rows that judge: which are selected, and which are positive."""
+    """Return the evidence about a model, from the decisions and true classes of rows that judge."""
     walked = walk(rates, selected[:, None], confidence)
     weights = rates.weights / rates.weights.sum()
     shares = [np.array([1 - weights @ labels, weights @ labels]) for labels in (selected, actual)]

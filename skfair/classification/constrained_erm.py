@@ -1,9 +1,9 @@
 """A classifier whose own predictions satisfy limits on disparity on the training rows.
 
-``fit`` reads the rows, binds the constraints to them, solves the problem and reports what was
-found. The last three steps are in the files of ``skfair/estimators/erm``. With ``certificate=``
-:mod:`skfair.classification.certifying` takes the place of these steps. ``partial_fit`` binds and
-reports each part in the same way, but makes only some steps of a stochastic solver.
+``fit`` reads the rows, binds the constraints to them, solves the problem and reports the result.
+The last three steps are in the files of ``skfair/estimators/erm``. With ``certificate=``
+:mod:`skfair.classification.certifying` replaces these steps. ``partial_fit`` binds and reports each
+part in the same way, but makes only some steps of a stochastic solver.
 """
 
 from __future__ import annotations
@@ -395,12 +395,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
             The scores. A positive score means that the second of ``classes_`` is predicted.
         """
         check_is_fitted(self)
-        if vars(self).get("_limits"):  # not in callbacks, while the model is fitted
+        if vars(self).get("_limits"):  # missing in callbacks during the fit
             warn_of_decider(self, "scores")
         rows = read_features(self, X, **ROW_CHECKS)
         if "decisions_" not in vars(self):
             return report.raw_scores(vars(self), rows, self._model_positions)
-        # The log-odds at which decisions with offsets are even.
+        # The scores are log-odds that are 0 at the thresholds of the decisions with offsets.
         margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)
         return np.asarray(2 * np.arctanh(margins))
 
@@ -413,7 +413,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         labels : ndarray of shape (n_samples,)
             The predicted class labels.
         """
-        scores = self.decision_function(X)  # checks that there is a model
+        scores = self.decision_function(X)  # checks that the estimator is fitted
         return self._decide(scores)
 
     def score(self, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> float:

@@ -269,13 +269,13 @@ class FairDecisionClassifier(
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
-        "constraint": "no_validation",  # make_constraints says more
+        "constraint": "no_validation",  # make_constraints checks it, with better messages
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "group_aware": ["boolean", StrOptions({"mixed"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
-        "objective": "no_validation",  # Objective says more
-        "min_rate": "no_validation",  # floors and budgets say more
+        "objective": "no_validation",  # Objective checks it
+        "min_rate": "no_validation",  # floors() and budget() check the next two
         "selection_rate": "no_validation",
         "unseen": [StrOptions({"error", "overall"})],
         "random_state": ["random_state"],
@@ -349,7 +349,7 @@ class FairDecisionClassifier(
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
         if is_lazy(X, y, units, sensitive_features, control_features, sample_weight):
-            if not (self.group_aware and self._is_prefit):  # others fit models on the rows
+            if not (self.group_aware and self._is_prefit):  # then models are fitted on the rows
                 raise TypeError(
                     "FairDecisionClassifier does not read Dask collections here: it does around a "
                     "fitted estimator (cv='prefit'), with group_aware=True. Pass these, or rows in "
@@ -375,13 +375,15 @@ class FairDecisionClassifier(
         params = self._row_params((data.passed or data).sample_weight, fit_params, others)
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
-        # Key of the hash that deals rows to folds. Without a seed the folds are always the same.
+        # The key of the hash that deals rows to folds. Without a seed the folds are always the
+        # same.
         of_folds = 0 if self.random_state is None else key + 1
         folds = read_folds(self.cv, X, data, units, problem, of_folds)
         fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
         solved = solve(problem, data, fits, draws)
-        # Training rows without a group had no part in the search: they are decided like new rows.
+        # Training rows without a group were not part of the search. They get decisions like new
+        # rows.
         if self.group_aware and data.groups.has_group is not None:
             rows = np.flatnonzero(~data.groups.has_group)
             strata = None if problem.rows.strata is None else problem.rows.strata.codes[rows]

@@ -7,7 +7,7 @@
 - "split": the estimator is refitted on one part of the rows and tested on the other
   (:func:`skfair.estimators.certified.refits.split_and_fits`).
 
-In both, :func:`_certified` brings the judge for the walk over models under rising limits.
+In both ways models are fitted under rising limits, and :func:`_certified` judges them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from skfair.groups.training_data import TrainingData
 from skfair.metrics.evidence import evidence_of_scores
 from skfair.utils.rounding import SUM_ROUNDING
 
-# With more rows, by="auto" means "split", which then loses little and takes a tenth of the time.
+# With more rows than this, by="auto" means "split", which then loses little accuracy and takes a
+# tenth of the time.
 MOST_ROWS_IN_FOLDS = 50_000
 
 
@@ -51,7 +52,7 @@ def certified_means(
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose mean predictions satisfy certified limits.
 
-    ``X`` and ``metadata`` are the arguments of ``fit`` as they were passed, which refits need.
+    ``X`` and ``metadata`` are the arguments of ``fit`` as they were passed. Refits get them.
     """
     by, is_linear = estimator._certificate().by, task.settings.model.is_linear
     if by == "cross" and not is_linear:
@@ -77,14 +78,14 @@ def certified_means(
     ]
     path = map(list, zip(*folds, strict=True))
     shown = _certified(estimator, data, constraints, limits, held_out, path)
-    # The mean of the models was not fitted itself, so what it does to all rows is measured here.
+    # The mean of the models was not fitted itself, so its disparities are measured here.
     scores = own_scores(shown, data, task.scale)
     shown["changes_"] = changes(data, task, problem, scores)
     return shown | disparities(problem, problem.decide(scores), task.scale)
 
 
 def _tested_limits(constraints: Sequence[Constraint], max_disparity: Any) -> list[float]:
-    """Return the limit of each constraint; raise if it has no test."""
+    """Return the limit of each constraint; raise for a constraint that cannot be certified."""
     limits = []
     for constraint in constraints:
         if constraint.metric != "mean_score_difference" or constraint.compared().against_overall:
@@ -141,9 +142,9 @@ def _certified(
 def _cohorts(
     data: TrainingData, constraints: Sequence[Constraint], held_out: HeldOut
 ) -> list[Cohort]:
-    """Return the rows that judge, in the groups and strata of each constraint, without predictions.
+    """Return the rows that judge, in the groups and strata of each constraint.
 
-    They have zeros as predictions until the judge puts in those of a model.
+    Their predictions are zeros, which the judge replaces by those of a model.
     """
     judging, strata, units = held_out.judging, None, held_out.judging_units
     together = None if units is None else units.codes
@@ -161,9 +162,10 @@ def _judged(
     spread: float,  # range of the predictions
     certificate: Certificate,
 ) -> tuple[float, float, float]:
-    """Return the p-value of a limit on means, the disparity, and the smallest limit shown."""
+    """Return the p-value of a limit, the disparity, and the smallest limit that is certified."""
     shift, evidence = certificate.shift, evidence_of_scores("mean_score_difference", cohort)
-    # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
+    # If a share ``shift`` of a group changes, its mean m becomes (1 - shift) m + shift q, with some
+    # q in the range of the predictions.
     now = (limit - shift * spread) / (1 - shift)
     p_value = evidence.p_value(now) if now >= 0 else 1.0
     bound = evidence.smallest_shown(certificate.confidence, spread)

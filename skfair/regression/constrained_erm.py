@@ -2,7 +2,7 @@
 
 ``fit`` has the steps of :mod:`skfair.classification.constrained_erm`: read, bind, solve, report
 (``skfair/estimators/erm``). Targets are standardised inside, so that limits, tolerances and
-smoothing mean the same whatever their unit.
+smoothing do not depend on the unit of y.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Post-processing for any regressor: the model stays, and maps move its predictions.
 
-``fit`` fits the regressor on folds and lets :func:`skfair.enforcement.regression_steps.find_steps`
-find the maps of its out-of-fold predictions. If the limit binds and predictions may not use the
-group, models of the groups are fitted in between. :func:`_attributes` makes the fitted attributes,
-with a :class:`Mover` that applies the maps to new rows.
+``fit`` fits the regressor on folds, and :func:`skfair.enforcement.regression_steps.find_steps`
+finds the maps of its out-of-fold predictions. If the limit binds and predictions may not use the
+group, models of the groups are fitted first. :func:`_attributes` makes the fitted attributes, with
+a :class:`Mover` that applies the maps to new rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_number, check_numbers, check_weights
 from skfair.utils.warn import warn_user
 
-# A warning is given if predictions keep less than this part of their range without limits.
+# A warning is given if the range of the predictions is less than this part of the range without
+# limits.
 NEARLY_CONSTANT = 0.01
 
 
@@ -269,11 +270,11 @@ class FairDecisionRegressor(
         params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
-        # The last entry, P(group | row), is None as long as the groups themselves are used.
+        # The last field, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None
         if free.excess > 0 and not self.group_aware:
-            # fit_groups estimates pairs of group and class: here all rows are of one class.
+            # fit_groups estimates pairs of group and class. Here all rows have the same class.
             classes, chances = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
             group_models, joint = fit_groups(self, models, data, classes, chances, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
@@ -370,9 +371,9 @@ class Mover:
     ) -> FloatArray:
         """Return the values moved by steps, (n_samples,).
 
-        ``codes`` are the groups (n_attributes, n_samples), -1 for groups that ``fit`` has not seen;
-        None if groups are estimated from ``rows``, or if there is a single one. Rows of unseen
-        groups are moved by the mean of the maps, weighted by ``marginals``.
+        ``codes`` are the groups (n_attributes, n_samples), -1 for groups that ``fit`` has not seen.
+        They are None if groups are estimated from ``rows``, or if there is a single group. Rows of
+        unseen groups are moved by the mean of the maps, weighted by ``marginals``.
         """
         if not steps:
             return values
@@ -392,7 +393,7 @@ class Mover:
 
 
 def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:
-    """Apply steps in their order. ``groups`` has for each attribute codes, or probabilities."""
+    """Apply steps in their order. ``groups`` holds codes or probabilities by attribute."""
     for step in steps:
         values = step(values, groups[step.attribute])
     return values
