@@ -169,11 +169,11 @@ class PartialParityCalibrator(
     """
 
     _takes_partitions = True
-    _names_group_columns = False  # predictions use the group in any case
+    _names_group_columns = False  # no warning about columns like groups: predictions use groups
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "interval": "no_validation",  # Intervals says more
-        "constraint": [str, Constraint],  # classes_to_map says more
+        "interval": "no_validation",  # Intervals checks it
+        "constraint": [str, Constraint],  # classes_to_map checks the rest
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
@@ -260,7 +260,7 @@ class PartialParityCalibrator(
         folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, of_folds)
         counted = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, counted)
-        # What the estimator inside is fitted to. With Dask collections it gets these themselves.
+        # The estimator inside is fitted to these. Dask collections are passed on to it unchanged.
         its_X, its_y, weights = data.X, data.y, data.sample_weight
         asked = self._sensitive
         if is_parted:
@@ -278,7 +278,7 @@ class PartialParityCalibrator(
 
     def _fit_models(
         self,
-        X: Any,  # what the estimator inside is fitted to; Dask collections as they were passed
+        X: Any,  # rows for the estimator inside; Dask collections as they were passed
         y: Any,
         data: TrainingData,
         classes: NDArray[Any],
@@ -307,7 +307,8 @@ class PartialParityCalibrator(
     ) -> dict[str, Any]:
         """Return the arguments of the fit of the estimator inside.
 
-        It gets the groups if its ``fit`` takes them, or with metadata routing if it asks for them.
+        It gets the groups if its ``fit`` takes them, or, with metadata routing, if it requests
+        them.
         """
         others = {"sensitive_features": sensitive_features}
         takes_groups = has_fit_parameter(self._inner(), "sensitive_features")

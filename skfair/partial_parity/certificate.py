@@ -1,9 +1,9 @@
 """Certificates of PartialParityClassifier and PartialParityCalibrator.
 
-Both call :func:`certified_interval` in ``fit`` if ``certificate=`` is set. It splits the rows, lets
-:mod:`skfair.estimators.certified.refits` fit models under rising limits, and brings the judge: it
-scores the rows that had no part in the fit, and returns the p-value of the limit and the smallest
-limit that can be shown.
+Both call :func:`certified_interval` in ``fit`` if ``certificate=`` is set. It splits the rows, and
+:mod:`skfair.estimators.certified.refits` fits models under rising limits. The judge in this file
+scores the rows that were not part of the fit, and returns the p-value of the limit and the smallest
+limit that can be certified.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from skfair.partial_parity.promise import Promise, limit_of, upper_bound
 from skfair.read import read_part_groups
 from skfair.utils.validation import check_weights
 
-# Where a limit has a bound but no test, the p-value is the smallest of these levels at which the
-# bound is within the limit; 1 if it is at none.
+# If a limit has a confidence bound but no test, the p-value is the smallest of these error
+# probabilities at which the bound is within the limit, or 1 if there is none.
 _LEVELS = np.geomspace(1e-8, 0.98, 1000).tolist()
 
 
@@ -84,19 +84,20 @@ def certified_interval(
 def _judged_scores(
     promise: Promise, scores: FloatArray, limit: float, certificate: Certificate
 ) -> tuple[float, float, float]:
-    """Return the p-value of a limit, the disparity of scores, and the limit that can be shown.
+    """Return the p-value of a limit, the disparity of scores, and the smallest certifiable limit.
 
-    Rows without weights have tests of :mod:`skfair.metrics` for statistical parity (at each
-    threshold) and for constraints on decisions (in each class that counts). Otherwise the bound of
-    Dvoretzky, Kiefer and Wolfowitz is used, with a p-value from ``_LEVELS``. A shift moves the
-    ranks within a group (and class) by its size at most.
+    For rows without weights :mod:`skfair.metrics` has tests of statistical parity (at each
+    threshold) and of constraints on decisions (in each class on which the constraint depends).
+    Otherwise the bound of Dvoretzky, Kiefer and Wolfowitz is used, with a p-value from ``_LEVELS``.
+    If a share ``shift`` of a group (and class) changes, ranks change by at most this share.
     """
     within, shift, confidence = promise.constraint, certificate.shift, certificate.confidence
     decides = within.ranked.limits_decisions
     metric = "partial_demographic_parity_gap" if decides else str(within.metric)
     has_test = promise.weights is None and not promise.is_ccdf and metric in SCORE_METRICS
-    # A shift moves ranks by at most its own size, and shares of an interval by its size over the
-    # length. At one threshold of the same interval two ranks move apart by the shift at most.
+    # A shift changes ranks by at most its own size, and shares of an interval by its size divided
+    # by the length. At one threshold of the same interval, the distance of two ranks grows by at
+    # most the shift.
     ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
     lengths = promise.intervals.lengths
     by_group = np.sort(shift / (np.ones_like(lengths) if promise.is_ccdf else lengths))
@@ -121,7 +122,7 @@ def _judged_scores(
             units = units.taken(rows)
             members = np.unique(members * units.n_units + units.codes) // units.n_units
         n_members = np.bincount(members.ravel(), minlength=groups.n_groups)
-        if n_members.min() < 2:  # a single person of a group shows nothing
+        if n_members.min() < 2:  # a single person gives no evidence about a group
             return 1.0, promise.measure(scores), 1.0
         options: dict[str, Any] = {
             "sensitive_features": groups,

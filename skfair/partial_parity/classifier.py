@@ -1,9 +1,9 @@
 """A classifier that limits the disparity of groups within an interval of ranks, such as the top.
 
-``fit`` reads the rows, binds the limit to them, fits a model (under the smooth constraint, if the
-solver is one for it), maps its scores if the group is known at prediction, and reports what is
-satisfied. Constraints, problem and solvers follow partial_fairness_idca. The default solvers, and
-the check of the true disparity, are our own.
+``fit`` reads the rows, binds the limit to them, fits a model (under the smooth constraint, unless
+maps of the scores are enough), maps its scores if the group is known at prediction, and reports the
+disparity. Constraints, problem and solvers follow partial_fairness_idca. The default solvers, and
+the check of the true disparity, are skfair's own.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class PartialParityClassifier(
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "interval": "no_validation",  # Intervals says more
+        "interval": "no_validation",  # Intervals checks it
         "constraint": [str, Constraint],
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
@@ -291,14 +291,15 @@ class PartialParityClassifier(
         if self.certificate is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
             return store(self, own)
-        # The order of the rows then does not change the result.
+        # In a canonical order the result does not depend on the order of X.
         data = data.counted().in_canonical_order()
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         weights = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, weights)
         maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
         model = fitting.make_model(self.model, data, self.group_aware)
-        # Rows without a group count in the loss, but not in the limit.
+        # Rows without a group count in the loss, but not in the limit, so the loss has other
+        # weights.
         loss_rows = replace(promise, weights=data.sample_weight)
         problem = fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = fitting.make_solver(self.solver, promise, problem, maps)

@@ -3,9 +3,10 @@
 ``fit`` binds the limit to the rows by :func:`skfair.partial_parity.promise.promise_of_fit`, and
 calls these functions in their order:
 
-1. :func:`maps_follow`: will the scores be repaired by maps of the groups at the end?
+1. :func:`maps_follow`: whether the scores will be repaired by maps of the groups at the end.
 2. :func:`make_model`, :func:`free_problem`, :func:`make_solver`: the model, its problem without the
-   limit, and the solver of the problem with it. There is none if maps alone satisfy the limit.
+   limit, and the solver of the problem with the limit. There is no solver if maps alone satisfy the
+   limit.
 3. :func:`solve` on an :class:`IntervalFit`, by the function in ``ENFORCED`` for ``enforce``.
 4. :func:`model_state` and :func:`report`: the fitted attributes.
 """
@@ -56,16 +57,17 @@ from skfair.utils.registry import without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
 
-# The default widths of smooth steps suit scores of this standard deviation. For scores of another
-# one they are scaled.
+# The default widths of smooth steps suit scores of this standard deviation. Otherwise they are
+# scaled.
 SPREAD = 1.5
-# A group has weights of its own from this many rows per feature on.
+# A group has weights of its own if it has at least this many rows per feature.
 ROWS_PER_FEATURE = 10
-# Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
-# steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
-# test rows of 600-row samples (COMPAS, Adult, Bank) and of simulated ones.
+# The number of steps of the solver in a round, and its tolerance. They are coarse, because the next
+# round continues where the last one ends. Twice the steps, or a third of the tolerance, take 1.4
+# and 1.3 times as long and do not raise the accuracy on the test rows of 600-row samples (COMPAS,
+# Adult, Bank, simulated data).
 ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
-# Rounds of smooth problems if maps of the groups satisfy the limit exactly afterwards.
+# The number of rounds if maps of the groups satisfy the limit exactly afterwards.
 ROUNDS_BEFORE_REPAIR = 2
 
 
@@ -100,7 +102,7 @@ def make_objective(
 
 
 def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enforce: str) -> bool:
-    """Return whether scores are repaired in the end; raise if the parameters do not go together."""
+    """Return whether scores are repaired at the end; raise if the parameters contradict each other."""
     groups = promise.groups
     if group_aware and groups.n_attributes > 1:
         raise ValueError(
@@ -126,7 +128,7 @@ def make_model(
 ) -> LinearScore | GroupedLinearScore | PlugInScore:
     """Return the score model on the rows.
 
-    A linear one has weights of their own for large groups if it is group-aware.
+    If it is linear and group-aware, large groups have weights of their own.
     """
     function, weights, groups = read_model(model).function, data.sample_weight, data.groups
     if function is not None:
@@ -148,7 +150,7 @@ def free_problem(
 ) -> PartialParityProblem:
     """Return the problem without the limit.
 
-    ``promise`` gives targets and weights of the loss. ``alpha=None`` is the penalty of
+    The targets and weights of the loss are those of ``promise``. ``alpha=None`` is the penalty of
     ``LogisticRegression(C=1)``.
     """
     targets, weights = promise.targets, promise.weights
@@ -162,9 +164,9 @@ def free_problem(
 def make_solver(
     solver: str | Solver, promise: Promise, free: PartialParityProblem, is_repaired: bool
 ) -> Solver | None:
-    """Return the solver of the problem with the limit; None if there is no such problem.
+    """Return the solver of the problem with the limit, or None if no such problem is solved.
 
-    There is none if repair alone satisfies the limit (solver "repair", or "auto" with maps), or if
+    It is None if repair alone satisfies the limit (solver "repair", or "auto" with maps), or if
     nothing is limited.
     """
     made = cast(Solver, solver)  # check_needs below raises if an object is no solver
@@ -181,7 +183,7 @@ def make_solver(
         made = (SOLVERS if name in SOLVERS else INTERVAL_SOLVERS)[name]()
     if promise.is_vacuous or not promise.of_attributes():
         return None
-    if not isinstance(made, IntervalSolver):  # it states its own problem, and checks that one
+    if not isinstance(made, IntervalSolver):  # an IntervalSolver checks the problem that it states
         check_needs(made, free)
     return made
 
@@ -206,7 +208,7 @@ class IntervalFit:
         """The numbers by which solutions are compared."""
         promise, objective = self.promise, self.free.objective
         weights = np.ones(promise.targets.size) if promise.weights is None else promise.weights
-        # Some constraints and losses allow rows of one class only, and these have no AUC.
+        # Some constraints and losses allow rows of one class only, and then there is no AUC.
         has_both = np.ptp(promise.targets) > 0
         auc = PairwiseLoss(promise.targets, weights).share_right if has_both else lambda scores: 1.0
         decides = not isinstance(objective, PairwiseLoss)
@@ -215,12 +217,12 @@ class IntervalFit:
 
     @property
     def is_printed(self) -> bool:
-        """Whether the constraint has the form in which the paper prints it."""
+        """Whether the constraint has the form that the paper prints."""
         return self.enforce == "paper"
 
     @property
     def is_strict(self) -> bool:
-        """Whether the true disparity counts, and not that of the smooth constraint."""
+        """Whether the limit is on the true disparity, not only on the smooth one."""
         return self.enforce == "strict"
 
 
@@ -240,7 +242,7 @@ def _strictly(fit: IntervalFit, solver: Solver) -> PartialResult:
     """Solve in rounds until the true disparity is within the limit.
 
     The model without the limit is returned if it satisfies the limit. An objective with kinks (a
-    partial AUC) is first replaced by the log loss, and the fit goes on from that solution.
+    partial AUC) is first replaced by the log loss, and the fit continues from that solution.
     """
     solved = measured(fit.free, fit.unlimited, fit.target)
     if solved.verdict.is_feasible:
@@ -256,10 +258,10 @@ def _strictly(fit: IntervalFit, solver: Solver) -> PartialResult:
 
 
 def _as_stated(fit: IntervalFit, solver: Solver) -> PartialResult:
-    """Solve the smooth problem once, whatever the true disparity is.
+    """Solve the smooth problem once, without a check of the true disparity.
 
-    Precise solvers start from the model without the limit. The others start as in the paper, which
-    is from zeros for linear scores.
+    Precise solvers start from the model without the limit. Other solvers start as in the paper,
+    which for linear scores is from zeros.
     """
     start = fit.free.model.start(check_random_state(fit.options["random_state"]))
     if solver.is_precise:
@@ -268,7 +270,8 @@ def _as_stated(fit: IntervalFit, solver: Solver) -> PartialResult:
     return solve_partially(forms, solver, start, surrogate, fit.target, n_rounds=1, **fit.options)
 
 
-# By ``enforce``. "paper" differs from "surrogate" only in the form of the constraint (is_printed).
+# The function for each value of ``enforce``. "paper" differs from "surrogate" only in the form of
+# the constraint (is_printed).
 ENFORCED = {"strict": _strictly, "surrogate": _as_stated, "paper": _as_stated}
 
 
@@ -277,9 +280,9 @@ def _in_rounds(
     solver: Solver,
     problem: PartialParityProblem,
     start: FloatArray,  # weights of the model
-    unlimited: SolverResult | None = None,  # see solve_partially; not read if maps follow
+    unlimited: SolverResult | None = None,  # see solve_partially; not used if maps follow
 ) -> PartialResult:
-    """Solve a problem in rounds: few if maps of the groups follow, or without ``unlimited``."""
+    """Solve a problem in rounds, fewer if maps of the groups follow or ``unlimited`` is None."""
     forms, surrogate = _forms(
         fit, solver, problem, fit.target.spread(problem.model.forward(start)[0])
     )
@@ -301,7 +304,7 @@ def _forms(
     shape, is_printed = fit.promise.constraint.surrogate, fit.is_printed
     surrogate = make_surrogate(shape, spread=spread / SPREAD, is_rounded=solver.is_precise)
     forms = stated(fit.promise, problem, surrogate, printed=is_printed, last=is_printed)
-    for form in forms:  # what they offer depends on their constraints
+    for form in forms:  # the offers of a problem depend on its constraints
         check_needs(solver, form)
     return forms, surrogate
 
@@ -311,7 +314,7 @@ def model_state(
 ) -> dict[str, Any]:
     """Return the attributes that prediction needs, without maps of the groups.
 
-    Callbacks predict by them during the fit. :func:`report` adds the maps.
+    Callbacks during the fit predict with them. :func:`report` adds the maps.
     """
     weights, intercept = model.raw(theta[: model.n_parameters])
     if isinstance(model, PlugInScore):
@@ -326,12 +329,12 @@ def report(
     solved: PartialResult,
     scores: FloatArray,  # of the model, before maps
 ) -> dict[str, Any]:
-    """Return the fitted attributes; warn where the limit is exceeded or the solver stopped."""
+    """Return the fitted attributes; warn if the limit is exceeded or the solver stopped early."""
     problem, result = solved.problem, solved.result
     model, at = problem.model, problem.evaluate(result.theta)
     residual = max(problem.kkt_residual(at, result.multipliers).values())
-    # "max_iter" is a failure only of a solver that had to converge. In rounds it need not, because
-    # the next one goes on from there, and at kinks (a partial AUC, a user's model) it cannot.
+    # "max_iter" is only a failure of a solver that had to converge. In a round it need not, because
+    # the next round continues from there. At kinks (a partial AUC, a user's model) it cannot.
     is_final = not (fit.is_strict and problem.moments)
     is_smooth = problem.objective.is_smooth and model.has_curvature
     if result.status == "max_iter" and is_final and solved.is_precise and is_smooth:
@@ -373,7 +376,8 @@ def fit_freely(problem: PartialParityProblem, params: SolveOptions) -> SolverRes
     if objective.uses_interval:
         easy = fit_freely(_with_log_loss(problem), params)
         start = best_factor(problem, easy.theta) * easy.theta
-        # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
+        # Descent on kinks does not converge. On COMPAS, 5000 steps lowered the objective by only
+        # 0.05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}
     is_small = model.n_parameters <= NEWTON_FEATURES
     if isinstance(objective, MeanLoss) and model.has_curvature and is_small:
@@ -394,7 +398,7 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 
 
 def _go_on(fit: IntervalFit, solver: Solver, first: PartialResult) -> PartialResult:
-    """Go on from the solution ``first`` under the log loss; return the better of both.
+    """Continue from the solution ``first`` under the log loss; return the better of both.
 
     Descent on an objective with kinks may end anywhere, so ``first`` remains a candidate. The
     scores of both are scaled to suit the objective, which does not change their ranks.

@@ -1,13 +1,13 @@
-r"""A limit on how far a group ranks above another in the interval: (49) of partial_fairness_idca.
+r"""A limit on the AUC between groups inside the interval: (49) of partial_fairness_idca.
 
 For each pair of groups k, l one two-sided row (the steps satisfy sigma(x) + sigma(-x) = 1)
 
 .. math:: -\kappa \le \sum_{i \in k} \sum_{j \in l} m_i m_j \sigma(z_i - z_j) - \frac12 \le \kappa
 
 where m_i is the mass of row i inside the interval of its group, as in :mod:`skfair.metrics.partial`
-("overlap mass": rows at the ends count in part, ties share). The masses follow the ranking, yet the
-sum is continuous: where two rows change places their scores are equal. Slopes take the masses as
-constant, which is exact wherever no two scores are equal.
+("overlap mass": rows at the ends count in part, ties share). The masses depend on the ranking, but
+the sum is continuous, because two rows that change places have equal scores at that point. Slopes
+take the masses as constant, which is exact if no two scores are equal.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from skfair.partial_parity.surrogates import Surrogate
 
 
 def step_spline(surrogate: Surrogate) -> Spline:
-    """Return a step as a spline; raise for a sigmoid, which never ends."""
-    # Half-width and rounding of the corners, both in units of the score.
+    """Return a step as a spline; raise for a sigmoid, which is nowhere exactly 0 or 1."""
+    # w and r are the half-width and the rounding of the corners, both in units of the score.
     _, w, r, _ = surrogate.codes
     if not surrogate.is_compact:
         raise ValueError(
@@ -43,24 +43,24 @@ def step_spline(surrogate: Surrogate) -> Spline:
 
 
 class GroupAUCMoment(RankedMoment):
-    """One constraint row per pair of groups, see the head of this file."""
+    """The constraint on group AUCs, with one row per pair of groups (see the module)."""
 
     metrics = ("partial_group_auc_gap",)
 
     def __init__(self, rows: IntervalRows, surrogate: Surrogate) -> None:
         super().__init__(rows, surrogate)
-        step_spline(surrogate)  # raises for a step that never ends
+        step_spline(surrogate)  # raises for a sigmoid
         self.pairs = list(combinations(range(self.n_groups), 2))
         names = self.group_names
         self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in self.pairs)
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return minus and plus the distance from 1/2 that is allowed, whatever the intervals."""
+        """Return minus and plus the tolerance, the allowed distance from 1/2."""
         limit = np.full(self.n_constraints, float(tolerance))
         return -limit, limit
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
-        """Return for each pair of groups its group AUC minus 1/2, O(n log n + n G) for G groups."""
+        """Return the group AUC minus 1/2 of each pair, in O(n log n + n G) for G groups."""
         ranked, masses, step = self.ranked_groups(scores), [], step_spline(self.surrogate)
         for of_group, pairs in zip(ranked, self.intervals.bounds, strict=True):
             low, high, _ = of_group.masses(pairs)
@@ -73,7 +73,7 @@ class GroupAUCMoment(RankedMoment):
         return Values(values - 0.5, (scores.size, tape))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes by the scores, O(n G)."""
+        """Return slopes by the scores, in O(n G)."""
         n, tape = at.tape
         slopes = np.zeros(n)
         for multiplier, terms in zip(multipliers, tape, strict=True):

@@ -2,14 +2,14 @@ r"""Linear scores with weights of their own for some groups, partially pooled.
 
 .. math:: z_i = x_i (w + u_{k(i)}) + b + b_{k(i)}
 
-The shared weights w are learned from all rows, the deviations u_k and b_k of a group from its rows,
-and both are penalised, deviations more: a small group stays close to the shared weights. Groups
-without deviations of the weights (too small for them) still have their own intercept. For two
-groups this is the model with cross terms of partial_fairness_idca, but the matrix of cross terms is
-never built: rows are kept by group, and each group is a :class:`LinearScore` of its own.
+The shared weights w are learned from all rows, and the deviations u_k and b_k of a group from its
+rows. Both are penalised, deviations more strongly, so that a small group stays close to the shared
+weights. Groups that are too small for deviations u_k still have their own intercept. For two groups
+this is the model with cross terms of partial_fairness_idca. The matrix of cross terms is never
+built. Instead rows are kept by group, and each group has a :class:`LinearScore`.
 
-The vector of parameters is (w, b, b_1 ... b_G, u_a, u_b, ...) for G groups, with u for the groups
-with deviations only. All are for columns standardised over all rows.
+The vector of parameters is (w, b, b_1 ... b_G, u_a, u_b, ...) for G groups, where only groups with
+deviations have a u. All are for columns standardised over all rows.
 
 :func:`skfair.partial_parity.fitting.make_model` uses the model for ``group_aware=True``, and
 predictions call :func:`group_scores` with the weights of each group.
@@ -28,8 +28,8 @@ from skfair.models.base import ScoreModel
 from skfair.models.linear import LinearScore
 from skfair.models.units import Units, compact_rows, product
 
-# How much more a deviation is penalised than a shared weight. Factors from 10 to 100 gain a little
-# accuracy on a9a and lose none on Bank; with 1, groups of own weights would hardly be pooled.
+# The penalty on a deviation is this many times the penalty on a shared weight. Factors from 10 to
+# 100 gain a little accuracy on a9a and lose none on Bank. With 1, groups would hardly be pooled.
 POOLING = 10.0
 
 
@@ -55,7 +55,7 @@ class GroupedLinearScore(ScoreModel):
         self._codes = codes
         whole = LinearScore(X, sample_weight=sample_weight)
         self.X, self.units = whole.X, whole.units
-        # Pairs (rows, their LinearScore): for each group of ``own``, then for all others together.
+        # Pairs (rows, their LinearScore), for each group of ``own`` and finally for all other rows.
         parts = [np.flatnonzero(codes == g) for g in self.own]
         parts.append(np.flatnonzero(~np.isin(codes, self.own)))
         self._parts = [(rows, self._block(rows)) for rows in parts]
@@ -72,7 +72,7 @@ class GroupedLinearScore(ScoreModel):
         return block
 
     def use_units(self, units: Units) -> None:
-        """Standardise columns by those of another model: parameters then mean the same."""
+        """Standardise columns by the units of another model, so that parameters mean the same."""
         self.units = units
         for _, block in self._parts:
             if block is not None:
@@ -91,7 +91,7 @@ class GroupedLinearScore(ScoreModel):
         return out
 
     def raw(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return weights (n_groups, n_features) and intercepts for the columns as they are."""
+        """Return weights (n_groups, n_features) and intercepts for columns not standardised."""
         of_groups = self.group_parameters(theta)
         coef = of_groups[:, :-1] / self.scale
         return coef, of_groups[:, -1] - coef @ self.mean
@@ -99,7 +99,8 @@ class GroupedLinearScore(ScoreModel):
     def standardised(self, coef: Any, intercept: Any) -> FloatArray:
         """Return the parameters of given weights (n_groups, n_features) and intercepts.
 
-        The shared weights are those of a group without deviations, or the mean if there is none.
+        The shared weights are the weights of a group without deviations, or the mean over groups if
+        all have deviations.
         """
         coef = np.asarray(coef, dtype=np.float64) * self.scale
         intercept = np.asarray(intercept) + coef @ (self.mean / self.scale)
@@ -115,7 +116,7 @@ class GroupedLinearScore(ScoreModel):
         return theta
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all or some rows, and those rows as a tape."""
+        """Return the scores of all or some rows, and the row numbers for ``pullback``."""
         if rows is not None:
             coef, intercept = self.raw(theta)
             return group_scores(coef, intercept, self.X[rows], self._codes[rows]), rows
@@ -148,16 +149,17 @@ class GroupedLinearScore(ScoreModel):
         return out
 
     def _of_all(self, tape: IntArray | None, values: FloatArray) -> FloatArray:
-        """Return values of all rows, summed from those of the rows ``tape``, which may repeat.
+        """Return a value for each row: the sum of ``values`` of its entries in ``tape``.
 
-        Other rows get 0. If ``tape`` is None, the values are those of all rows.
+        ``tape`` are row numbers, which may repeat. Rows that are not in it get 0. If it is None,
+        ``values`` are for all rows already.
         """
         if tape is None:
             return values
         return np.asarray(np.bincount(tape, weights=values, minlength=self.n_samples), float)
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted Gram matrix of the design that is never built, (p, p)."""
+        """Return the weighted Gram matrix of the design with cross terms, (p, p), not built."""
         d, p = self.n_features, self.n_parameters
         out = np.zeros((p, p))
         for k, (members, block) in enumerate(self._parts):
@@ -179,21 +181,21 @@ class GroupedLinearScore(ScoreModel):
         return out
 
     def _put_intercept(self, out: FloatArray, where: int, sums: FloatArray) -> None:
-        """Write the entries of a group's intercept with (w, b) and itself into a Gram matrix.
+        """Write the row and column of a group's intercept into a Gram matrix.
 
-        ``where`` is the place of the intercept, ``sums`` the weighted sums of the columns and of 1.
+        ``where`` is its place. ``sums`` are the weighted sums of the columns and of 1.
         """
         d = self.n_features
         out[where, : d + 1] = out[: d + 1, where] = sums
         out[where, where] = sums[d]
 
     def _own_slice(self, k: int) -> slice:
-        """Return where the deviation u of the k-th group of ``own`` is among the parameters."""
+        """Return the places of the deviation u of the k-th group of ``own`` in the parameters."""
         start = self._first_own + k * self.n_features
         return slice(start, start + self.n_features)
 
     def rounding(self, theta: FloatArray) -> float:
-        """Return how far two computations of the same score may be apart."""
+        """Return the largest difference by rounding of two computations of the same score."""
         coef, intercept = self.raw(theta)
         size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + np.abs(intercept)
         return 32 * float(np.finfo(np.float64).eps * (1 + size.max()))
@@ -205,7 +207,7 @@ class GroupedLinearScore(ScoreModel):
             return 0.5 * float(theta @ gradient), gradient
 
     def penalty_curvature(self) -> FloatArray:
-        """Return the diagonal second derivative of the penalty; the shared intercept is free."""
+        """Return the diagonal of the penalty's second derivative; b is not penalised."""
         per_weight = 1 / self.scale**2
         d = self.n_features
         free, own = np.zeros(1), np.tile(per_weight, self.own.size)

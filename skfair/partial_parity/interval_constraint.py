@@ -1,7 +1,7 @@
 """A constraint within percentile intervals: its name, and the options that users may set.
 
-:func:`read_constraint` turns whatever a user passes as ``constraint=`` into an
-:class:`IntervalConstraint`, so that fits, predictions and certificates read one form only.
+:func:`read_constraint` turns the argument ``constraint=`` into an :class:`IntervalConstraint`, so
+that fits, predictions and certificates read one form only.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class IntervalConstraint(Constraint):
 
 
 def read_constraint(constraint: str | Constraint) -> IntervalConstraint:
-    """Return what an estimator was given; raise if it does not work within intervals."""
+    """Return the argument ``constraint=`` as an object; raise if it cannot be used in intervals."""
     within = constraint
     if not isinstance(within, IntervalConstraint):
         within = IntervalConstraint(constraint)

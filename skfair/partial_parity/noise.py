@@ -1,7 +1,7 @@
-"""The noise floor: the disparity that chance makes between groups that do not differ.
+"""The noise floor: the mean disparity by chance between groups that do not differ.
 
-``fit`` warns by :func:`warn_below_noise` if the limit is below it, and ``noise_floor_`` is
-:func:`simulated_floor` on :func:`alike_rows`. Both are called in
+``fit`` calls :func:`warn_below_noise`, which warns if the limit is below the noise floor. The
+attribute ``noise_floor_`` is :func:`simulated_floor` on :func:`alike_rows`. Both calls are in
 :mod:`skfair.partial_parity.prediction`.
 """
 
@@ -18,16 +18,16 @@ from skfair.groups.limits import Limit
 from skfair.partial_parity.promise import Promise
 from skfair.utils.warn import warn_user
 
-_FLOOR_SAMPLES = 20  # random orders of the scores that are averaged over
-# A first guess has fewer samples, of few rows. If all limits are above _CLEAR times the guess, all
-# rows are not simulated.
+_FLOOR_SAMPLES = 20  # number of random orders of the scores in the mean
+# A first guess uses fewer samples and few rows. If all limits are above _CLEAR times the guess, the
+# simulation on all rows is left out.
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
-# For the guess large groups are made smaller, but none to fewer rows of a class than this.
+# For the guess large groups are made smaller, but each keeps at least this many rows of a class.
 _FEW_ROWS = 50
 
 
 def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
-    """Return the mean disparity if scores are dealt to the rows of a promise by chance."""
+    """Return the mean disparity if scores are assigned to the rows of a promise at random."""
     rng = np.random.RandomState(0)
     scores = np.linspace(-1, 1, promise.targets.size)
     values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
@@ -39,12 +39,12 @@ def alike_rows(
     counts: FloatArray,  # (n_groups, 2): rows of each group and class
     most: float = np.inf,
 ) -> tuple[GroupEncoding, FloatArray, float]:
-    """Return groups and targets of rows to simulate on, and a factor on the noise of these.
+    """Return groups and targets of rows to simulate on, and a factor on their noise.
 
-    There are as many rows of each group and class as ``counts`` says. If these are more than
-    ``most``, large groups are made smaller, but not small ones, which make most of the noise. Noise
-    falls with the root of the number of rows, so all rows have at most the noise of these times the
-    factor (1 if none is left out).
+    The numbers of rows by group and class are ``counts``. If their sum is more than ``most``, large
+    groups are made smaller, but not small ones, which cause most of the noise. Noise is
+    proportional to 1 / root of the number of rows. So the noise of all rows is at most the factor
+    times the noise of the returned rows. The factor is 1 if no row is left out.
     """
     rng = np.random.RandomState(0)
     kept = min(1.0, most * (levels.offsets.size - 1) / counts.sum())
@@ -54,7 +54,7 @@ def alike_rows(
     for first, stop in pairwise(levels.offsets.tolist()):
         by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
         parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
-    # Rounding leaves attributes with different numbers of rows: all are cut to the smallest.
+    # By rounding, attributes have different numbers of rows, so all are cut to the smallest one.
     sizes = [min(part[c].size for part in parts) for c in (0, 1)]
     codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
     return GroupEncoding.of(codes, levels), np.repeat([-1.0, 1.0], sizes), float(share)
@@ -63,9 +63,9 @@ def alike_rows(
 def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None:
     """Warn if groups that do not differ would exceed the limit on average.
 
-    ``limit`` is the one that was used in the end, and ``counts`` (n_groups, 2) the rows of each
-    group and class. A guess on few rows comes first. If all limits are clearly above it, the rest
-    is not simulated.
+    ``limit`` is the limit in force, and ``counts`` (n_groups, 2) are the numbers of rows by group
+    and class. A guess on few rows comes first. If all limits are clearly above it, there is no
+    simulation on all rows.
     """
 
     def floors(most: float, n_samples: int) -> list[float]:

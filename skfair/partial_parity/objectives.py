@@ -24,12 +24,14 @@ class BoundObjective(ABC):
 
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray  # (n_samples,)
-    # Whether descent ends where its gradient is zero. If not, no warning says that it stopped early
+    # Whether descent converges to a gradient of zero. If not, there is no warning that it stopped
+    # early
     is_smooth: ClassVar[bool] = False
-    # Whether only rows in an interval of ranks count. These change with the ranking, so that there
-    # are kinks, and descent may end at any of them. Fits then start from a solution by log loss
+    # Whether only rows in an interval of ranks count. These rows change with the ranking, so the
+    # function has kinks, and descent may end at any of them. Fits then start from a solution by log
+    # loss
     uses_interval: bool = False
-    is_mean: ClassVar[bool] = False  # whether it is a mean over rows: it then has :meth:`on_rows`
+    is_mean: ClassVar[bool] = False  # whether it is a mean over rows and thus has :meth:`on_rows`
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> BoundObjective:
         """Return the objective on some rows, each of which stands for ``factors`` rows."""

@@ -1,4 +1,4 @@
-"""The converter of PartialParityClassifier to ONNX, which ``wing.py`` offers."""
+"""The converter of PartialParityClassifier to ONNX. ``wing.py`` names it."""
 
 from __future__ import annotations
 

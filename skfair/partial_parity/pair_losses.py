@@ -2,12 +2,12 @@ r"""Losses of pairs of a positive and a negative row: the AUC and the partial AU
 
 .. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
 
-These are (81) and (83) of partial_fairness_idca. u are the weights of the positives, v those of the
-negatives inside a union of percentile intervals of their ranks from the top, each with a sum of 1.
-(Rows at the ends of an interval count in part, and tied rows share.) The masses v depend on the
-ranking, but slopes take them as constant.
+These are (81) and (83) of partial_fairness_idca. u are the weights of the positives. v are the
+masses of the negatives inside a union of percentile intervals of their ranks from the top. Both
+have a sum of 1. (Rows at the ends of an interval count in part, and tied rows share.) The masses v
+depend on the ranking, but slopes take them as constant.
 
-Users write :class:`PairLoss` or a name of ``PAIR_LOSSES``. Bound to rows it is a
+Users pass :class:`PairLoss` or a name of ``PAIR_LOSSES``. A fit binds it to its rows as a
 :class:`PairwiseLoss`. Losses are splines, so that sums over pairs take O(n log n)
 (:mod:`skfair.partial_parity.row_pairs`). A spline is 0 on one side, so the quadratic loss, which
 rises again beyond 1, is summed in two halves. The logistic loss is replaced by a cubic spline that
@@ -35,7 +35,7 @@ def _softplus() -> Spline:
     half = np.concatenate([np.arange(0, 4, 0.2), np.arange(4, 8, 0.4), np.arange(8, 17, 1.0)])
     knots = np.concatenate([-half[:0:-1], half])
     value, slope = np.logaddexp(0, knots), 1 / (1 + np.exp(-knots))
-    value[0] = slope[0] = 0.0  # they are 1e-7: it begins and ends as a straight line
+    value[0] = slope[0] = 0.0  # instead of 1e-7, so that the ends are straight lines
     value[-1], slope[-1] = knots[-1], 1.0
     width = np.diff(knots)
     rise = np.diff(value) / width
@@ -46,7 +46,8 @@ def _softplus() -> Spline:
     return Spline(knots, coefs)
 
 
-# The falling half of each loss, as a function of z_j - z_i, and its rising half, of z_i - z_j.
+# The falling half of each loss as a function of z_j - z_i (so that it is 0 on the left, as splines
+# are), and its rising half as a function of z_i - z_j.
 _FALLING = {
     "squared_hinge": Spline.of({-1: (0, 0, 1)}),
     "quadratic": Spline.of({-1: (0, 0, 0.5)}),
@@ -77,8 +78,8 @@ class PairwiseLoss(BoundObjective):
         self,
         targets: FloatArray,  # (n_samples,): -1 and 1
         weights: FloatArray,  # (n_samples,): weights of the rows; a pair weighs their product
-        # (n_intervals, 2): of the false positive rate, ranks of the negatives counted from the top;
-        # only negatives inside count, (83). All of them if None
+        # (n_intervals, 2): intervals of the false positive rate, which is the rank among negatives
+        # from the top. Only negatives inside count, (83). If None, all count
         interval: FloatArray | None = None,
         *,
         # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2`, :math:`\max(1 - x, 0)` or
@@ -116,8 +117,8 @@ class PairwiseLoss(BoundObjective):
     ) -> tuple[float, FloatArray]:
         """Return the sum over pairs and its slopes by the scores.
 
-        The masses of both halves are the same for the loss itself. Algorithms of papers that split
-        it into convex parts pass others.
+        For the loss itself both halves have the same masses. Algorithms of papers that split it
+        into convex parts pass different ones.
         """
         terms = [PairTerm(negatives, falling, positives, positives.shares, _FALLING[self._kind])]
         if self._kind in _RISING:

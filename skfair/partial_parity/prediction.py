@@ -1,9 +1,9 @@
-"""What PartialParityClassifier and PartialParityCalibrator share in ``fit`` and after it.
+"""The common parts of PartialParityClassifier and PartialParityCalibrator, in fit and prediction.
 
 - ``fit`` calls :func:`classes_of` for the two classes, :func:`settled` for the maps of the groups
   and the attributes about limits, and :func:`store` at the end.
-- :class:`PartialPrediction` is their base. A prediction scores new rows (:func:`model_scores` or
-  :func:`mean_scores`), and moves the scores by the map of each group.
+- :class:`PartialPrediction` is the base class of both. A prediction scores new rows
+  (:func:`model_scores` or :func:`mean_scores`), and applies the map of each group to the scores.
 - ``noise_floor_``, ``disparity_upper_bound`` and certificates measure the limit of a fitted model
   on other rows by :func:`promise_on`.
 """
@@ -62,12 +62,12 @@ def classes_of(
 ) -> NDArray[Any]:
     """Return the two sorted classes; warn if the result depends on which one is positive.
 
-    It does if the constraint looks at one class, or at an interval that is not the whole ranking,
-    and for a partial AUC as the loss. No warning is given for labels such as 0 and 1.
+    It does if the constraint depends on one class, if the interval is not the whole ranking, or if
+    the loss is a partial AUC. There is no warning for labels such as 0 and 1.
     """
     classes, within = read_classes(y), read_constraint(constraint)
     ends = np.ravel(np.asarray(interval, dtype=object)).tolist()
-    # Then it does not matter whether ranks count from the top or from the bottom.
+    # If all ranks count, it does not matter whether they are counted from the top or the bottom.
     ranks_all = not within.metric or ends == [0, 1]
     reasons = []
     if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
@@ -92,7 +92,7 @@ def promise_on(
 
 def settled(
     promise: Promise,
-    scores: FloatArray,  # (n_samples,): before maps
+    scores: FloatArray,  # (n_samples,): scores before maps
     # (n_samples,): scores by the model without the limit. If None, ``changes_`` is empty
     free: FloatArray | None,
     *,
@@ -102,8 +102,8 @@ def settled(
 ) -> dict[str, Any]:
     """Choose maps of the groups, measure the limit after them, and return both as attributes.
 
-    Without repair scores are left as they are, and ``calibration_`` is None. If ties make the limit
-    impossible, repair raises it: ``effective_disparity_``.
+    Without repair scores are unchanged, and ``calibration_`` is None. If ties make the limit
+    impossible, repair raises it to ``effective_disparity_``.
     """
     groups, weights = promise.groups, promise.weights
     limit, bound, maps = promise.limit, promise.bound, None
@@ -122,8 +122,8 @@ def settled(
         warn_not_kept(promise, disparity, is_repaired)
     elif is_strict and changes and promise.constraint.ranked.limits_decisions:
         warn_of_changes(changes, promise.targets > 0, weights, remedy="Raise")
-    # If each group has an interval of its own, identical groups differ, and not by chance: there is
-    # no noise floor.
+    # If groups have different intervals, even identical groups differ, and not by chance. Then
+    # there is no noise floor.
     is_same_for_all = not isinstance(promise.interval, Mapping)
     if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
         warn_below_noise(promise, limit, counts)
@@ -141,7 +141,7 @@ def settled(
 
 
 def store(estimator: Fitted, attributes: Mapping[str, Any]) -> Fitted:
-    """Store the attributes of a fit, and nothing of an earlier one; return the estimator."""
+    """Store the attributes of a fit, delete those of an earlier one; return the estimator."""
     estimator._forget("coef_", "intercept_", "model_", "parameters_", "noise_floor_")
     estimator.__dict__.update(attributes)
     return estimator
@@ -206,7 +206,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         codes: Any = groups_of_new_rows(self, X, sensitive_features)
         if codes is not None:  # (n_attributes, n_samples), with one attribute
             codes = codes[0]
-        elif self.is_group_aware_:  # a single group, which need not be named
+        elif self.is_group_aware_:  # with a single group, groups need not be passed
             codes = np.zeros(_num_samples(X), np.int64)
         if "estimators_" in state:
             rows = read_features(self, as_rows(X), skip_check_array=True)

@@ -8,9 +8,9 @@ with scores z = h_w(X) of a model h with weights w, an objective f
 (:class:`~skfair.partial_parity.ranked_moment.RankedMoment`) with auxiliary parameters a, such as
 thresholds. Solvers see one vector theta = (w, a).
 
-:func:`skfair.partial_parity.fitting.free_problem` makes it without constraints, and
-:func:`skfair.partial_parity.strict_rounds.stated` adds these. Solvers of :mod:`skfair.solvers` that
-need only values and gradients work on it as on any other problem.
+:func:`skfair.partial_parity.fitting.free_problem` makes the problem without constraints, and
+:func:`skfair.partial_parity.strict_rounds.stated` adds them. Any solver of :mod:`skfair.solvers`
+that needs only values and gradients can solve it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from skfair.utils.history import count_passes
 
 @dataclass(eq=False)
 class PartialEvaluation:
-    """The problem at a point theta: values, and slopes from which gradients are made."""
+    """The problem at a point theta: values, and the slopes from which gradients are computed."""
 
     problem: PartialParityProblem
     theta: FloatArray
     objective: float  # F, with the penalty
     constraints: FloatArray  # (n_constraints,): c
     scores: FloatArray
-    tape: Any  # what the model needs to pull slopes back
+    tape: Any  # state of the forward pass, which the model needs for gradients
     objective_slopes: FloatArray  # (n_samples,): derivatives of f by the scores
-    penalty_gradient: FloatArray  # (n_weights,): of alpha / 2 |w|^2
-    of_moments: list[Values]  # values of each moment, with what its slopes need
+    penalty_gradient: FloatArray  # (n_weights,): gradient of alpha / 2 |w|^2
+    of_moments: list[Values]  # values of each moment, with the state that its slopes need
 
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+        """Return objective * grad F + sum of multipliers * grad c, by one backward pass."""
         slopes, of_aux = objective * self.objective_slopes, np.zeros(self.problem.n_aux)
         if multipliers is not None:
             by_scores, of_aux = self.slopes(multipliers)
@@ -70,7 +70,7 @@ class PartialEvaluation:
         return by_scores, of_aux
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
-        """Return the gradients of some constraints (all if None): a pull-back for each."""
+        """Return the gradients of some constraints (all if None), by a backward pass for each."""
         units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
         rows = np.array([self.gradient(unit, objective=0.0) for unit in units])
         return rows.reshape(len(units), self.problem.n_parameters)
@@ -79,7 +79,7 @@ class PartialEvaluation:
 class PartialParityProblem(TwoSidedProblem):
     """The problem of one fit. Methods that change it return a changed copy."""
 
-    _rows: IntArray | None = None  # those that an evaluation sees; all if None
+    _rows: IntArray | None = None  # the rows that an evaluation uses; all if None
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class PartialParityProblem(TwoSidedProblem):
         self._ratios = np.ones(len(moments)) if ratios is None else ratios
         self.model, self.moments = model, list(moments)
         self.objective, self.alpha = objective, alpha
-        # Where the auxiliary parameters of each moment start in theta, and the end.
+        # The places in theta at which the auxiliary parameters of each moment start, and the end.
         self.aux_starts = np.cumsum([model.n_parameters, *(m.n_aux for m in moments)])
         self.n_parameters = int(self.aux_starts[-1])
         self.n_constraints = sum(moment.n_constraints for moment in self.moments)
@@ -133,7 +133,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     @property
     def offers(self) -> frozenset[Offer]:  # type: ignore[override]
-        """Whether it has :meth:`on_rows`, which is so if all functions are means."""
+        """The offer "on_rows" if all functions are means, which :meth:`on_rows` needs."""
         functions: list[BoundObjective | RankedMoment] = [self.objective, *self.moments]
         return frozenset(["on_rows"] * all(function.is_mean for function in functions))
 
@@ -154,7 +154,7 @@ class PartialParityProblem(TwoSidedProblem):
         return self.n_parameters - self.model.n_parameters
 
     def start(self, theta_model: FloatArray) -> FloatArray:
-        """Return theta: weights of the model, with auxiliary parameters that suit its scores."""
+        """Return theta: the given weights, and auxiliary parameters that suit their scores."""
         scores, _ = self.model.forward(theta_model, self._rows)
         starts = [moment.start(scores, own) for moment, own in self._tolerances()]
         return np.concatenate([theta_model, *starts])
@@ -164,7 +164,7 @@ class PartialParityProblem(TwoSidedProblem):
         return theta[: self.model.n_parameters]
 
     def evaluate(self, theta: FloatArray) -> PartialEvaluation:
-        """Evaluate objective and constraints: one pass through the model."""
+        """Evaluate objective and constraints, by one pass through the model."""
         w = self.model_part(theta)
         count_passes(1.0 if self._rows is None else self._rows.size / self.model.n_samples)
         scores, tape = self.model.forward(w, self._rows)

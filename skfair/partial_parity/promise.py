@@ -9,8 +9,9 @@ Fits make it by :func:`promise_of_fit`, with the limit from :func:`limit_of`. Fo
 - certificates: :func:`upper_bound`.
 
 There are three units. ``limit`` and ``bound`` are in units of the metric: shares of the interval
-(scale "conditional") or of the whole group (scale "ccdf"). ``tolerance`` is always in shares of the
-interval, as moments and solvers have it. ``load`` scales attributes with own limits to one bound.
+(scale "conditional") or of the whole group (scale "ccdf"). ``tolerance`` is always a share of the
+interval, because moments and solvers use this unit. ``load`` makes attributes with different limits
+comparable: it divides their disparities so that one bound applies to all.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ class Promise:
     constraint: IntervalConstraint
     interval: IntervalLike  # the interval as the user gave it
     is_ccdf: bool  # whether disparities are shares of the whole groups, not of the interval
-    # The disparity allowed: a number for all attributes, or a dict with a number for each, or None
-    # for an attribute without a limit
+    # The largest disparity allowed. A number holds for all attributes. A dict has a number for each
+    # attribute, or None for an attribute without a limit
     limit: Limit
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray | None  # (n_samples,): weights of the rows
-    asked: Any = None  # the limit that the user set; ``limit`` is larger if few rows need that
+    # The limit that the user set. ``limit`` is larger if ``asked`` is less than one row of a group
+    asked: Any = None
     units: RowUnits | None = None  # which rows belong together
 
     @cached_property
@@ -77,7 +79,7 @@ class Promise:
 
     @property
     def bound(self) -> float:
-        """The disparity allowed, the largest one if each attribute has its own limit."""
+        """The largest disparity allowed: the limit, or the largest of the attributes' limits."""
         return loosest(self.limit)
 
     def _seen_longer(self, length: float) -> Self:
@@ -85,7 +87,10 @@ class Promise:
         return replace(self, interval=_pairs(self.own_intervals.widened(length)))
 
     def of_attributes(self) -> list[Self]:
-        """Return one promise for each attribute with a limit; the promise itself if it has one."""
+        """Return a promise for each attribute that has a limit of its own.
+
+        If one limit holds for all attributes, it is the promise itself.
+        """
         if not isinstance(self.limit, Mapping):
             return [self]
         parts = []
@@ -99,7 +104,10 @@ class Promise:
         return parts
 
     def in_force(self, scores: FloatArray) -> InForce:
-        """Return for each limit the disparity that scores reach (key ""), and the limit."""
+        """Return the disparity of scores (key "") and the limit, for each attribute with a limit.
+
+        "asked" is the limit that the user set, if the one in force is larger.
+        """
         limits: InForce = {}
         for part in self.of_attributes():
             name, asked = self.name, self.asked
@@ -159,8 +167,8 @@ class Promise:
         middles = (np.arange(n_percentiles) + 0.5) / n_percentiles
         if not self.compares_thresholds:
             return middles * max(0.0, 1 - self.tolerance)
-        # As in the paper, equally spaced in the user's interval, here written as shares of the
-        # longer one.
+        # As in the paper, the points are equally spaced in the user's interval. They are returned
+        # as shares of ``intervals``, which are longer.
         pairs = np.unique(np.concatenate(self.own_intervals.bounds), axis=0)
         ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
         place = middles * ends[-1]
@@ -185,7 +193,7 @@ class Promise:
         try:
             ccdf_metric = getattr(metrics, str(self.constraint.ranked.ccdf_metric))
             return float(ccdf_metric(positive, scores, **arguments))
-        except ValueError:  # ties: no threshold of some group lies in the interval
+        except ValueError:  # because of ties, some group has no threshold in the interval
             of_all = arguments | {"interval": _pairs(self.intervals)}
             return float(metric(positive, scores, **of_all, normalize=False))
 
@@ -201,7 +209,10 @@ class Promise:
 
     @cached_property
     def _metric(self) -> tuple[Callable[..., float] | None, BoolArray | None, dict[str, Any]]:
-        """The metric, if there is one, whether each row is positive, and keyword arguments."""
+        """The metric (None if there is none), a boolean per row for the classes, and its arguments.
+
+        The second is True for positive rows, or None if the constraint does not depend on classes.
+        """
         constraint, name, positive = self.constraint, self.constraint.metric, None
         arguments: dict[str, Any] = {
             "sensitive_features": ComparedGroups.of(self.groups),
@@ -234,7 +245,7 @@ class Promise:
         return rows
 
     def check_nonempty(self, class_names: Sequence[Any]) -> None:
-        """Raise if a group has no rows, of one of the classes that count if classes do."""
+        """Raise if a group has no rows, or none of a class on which the constraint depends."""
         self.groups.check_nonempty(sample_weight=self.weights)
         if self.constraint.classes:
             classes = (self.targets > 0).astype(np.int64)
@@ -244,7 +255,8 @@ class Promise:
     def inside(self) -> FloatArray:
         """Return how many rows of each group and class may lie inside the interval of the group.
 
-        Only classes that count have a column, or all rows have one if classes do not count.
+        There is a column for each class on which the constraint depends, or a single one for all
+        rows if it does not depend on classes.
         """
         counts, lengths = self.counts(), self.own_intervals.lengths[:, None]
         if not self.constraint.ranks_whole_groups:
@@ -254,7 +266,7 @@ class Promise:
 
     @property
     def _counted(self) -> FloatArray | None:
-        """1 for rows that count and 0 for rows of weight 0; None without weights."""
+        """1 for each row with a positive weight and 0 for the others; None without weights."""
         return None if self.weights is None else (self.weights > 0).astype(float)
 
     def counts(self) -> FloatArray:
@@ -286,7 +298,7 @@ class Promise:
 
 
 def _pairs(intervals: Intervals) -> list[Any]:
-    """Return intervals that are the same for all groups in the form that a user passes."""
+    """Return intervals in the form that a user passes. They must be the same for all groups."""
     return [tuple(pair) for pair in intervals.bounds[0].tolist()]
 
 
@@ -366,10 +378,10 @@ def _check_interval(promise: Promise) -> None:
 
 
 def _allowed_by_rows(promise: Promise, name: str) -> float:
-    """Return the limit, or with a warning the share of one row in the smallest group if larger.
+    """Return the limit, raised to the share of one row in the smallest group if it is less.
 
-    ``name`` is the parameter in the warning. Disparities that are no shares of an interval have no
-    such smallest limit.
+    It then warns; ``name`` is the parameter in the warning. If disparities are not shares of an
+    interval, the limit is not raised.
     """
     counts = promise.counts() if promise.is_ccdf else promise.inside()
     floor = float((1 / counts).max())
@@ -388,11 +400,11 @@ def upper_bound(
 ) -> float:
     r"""Return an upper confidence bound on the disparity in the population, from a sample.
 
-    By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k, of n_k rows, are
-    within :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, for all m
-    groups (and classes) at once with probability 1 - delta, the confidence. Shares of an interval
-    of length L are within epsilon_k / L. Two groups are compared, so the bound is the disparity
-    plus the two largest of these.
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k, which has n_k rows,
+    are within :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones. This holds
+    for all m groups (and classes) at once with probability 1 - delta, the confidence. Shares of an
+    interval of length L are within epsilon_k / L. Two groups are compared, so the bound is the
+    disparity plus the two largest of these errors.
 
     If groups are compared at thresholds, the true interval may reach other thresholds, so it is
     made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be

@@ -1,19 +1,19 @@
 """The interface between constraints within percentile intervals and the problem that is solved.
 
 Such a constraint names a subclass of :class:`RankedMoment` (its attribute ``ranked``), for example
-in :mod:`skfair.partial_parity.statistical_parity`. Unlike other moments it is no mean of a function
-of single scores, because the ranks of all scores say which rows count. Instead it has functions c
-of all scores, and of a few auxiliary parameters such as thresholds, which are kept between bounds:
+in :mod:`skfair.partial_parity.statistical_parity`. Other moments are means of a function of single
+scores. A ranked moment is not, because the ranks of all scores determine which rows count. It has
+functions c of all scores and of a few auxiliary parameters, such as thresholds. The constraint is
 
     lower <= c(scores, aux) <= upper
 
-How it is used: :meth:`~RankedMoment.forms` binds it to rows when a fit states its problem. The
+:meth:`~RankedMoment.forms` binds it to rows when a fit states its problem. The
 :class:`~skfair.partial_parity.problem.PartialParityProblem` then calls ``bounds`` for a tolerance,
 ``start`` once, and ``evaluate`` and ``pull`` in every evaluation.
 
-A moment sees the groups of one attribute. Overlapping attributes make one moment each. Its
-functions are smooth approximations for solvers. The disparity that is promised and reported is
-measured by :mod:`skfair.metrics` instead.
+A moment sees the groups of one attribute. With several overlapping attributes there is a moment for
+each. Its functions are smooth approximations for solvers. The disparity that is limited and
+reported is measured by :mod:`skfair.metrics` instead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class IntervalRows(NamedTuple):
     targets: FloatArray  # (n_samples,): -1 and 1
     sample_weight: FloatArray | None  # (n_samples,): weights of the rows
     intervals: Intervals  # the percentile intervals of each group
-    # (n_percentiles,): at which shares of the intervals statistical parity is imposed
+    # (n_percentiles,): the shares of the intervals at which statistical parity is imposed
     percentiles: FloatArray
 
     @property
@@ -49,21 +49,24 @@ class IntervalRows(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Functions of a moment at a point."""
+    """The functions of a moment at a point."""
 
     values: FloatArray  # (n_constraints,): their values
-    tape: Any  # the state of the evaluation from which :meth:`RankedMoment.pull` makes slopes
+    tape: Any  # state of the evaluation, from which :meth:`RankedMoment.pull` computes slopes
 
 
 class RankedMoment(ABC):
-    """Functions of all scores of given rows that a constraint within intervals keeps in bounds."""
+    """Base of the functions of all scores that a constraint within intervals bounds.
+
+    A cell is a set of rows over which a mean is taken: a group, or a class within a group.
+    """
 
     # Names of the functions of :mod:`skfair.metrics` that measure it. The name at place k is for a
-    # constraint that looks at k classes (0: all rows). If there is none, the largest of its own
+    # constraint on k classes (0: all rows). If there is no name, the largest of the moment's own
     # values, with a ramp, is limited and reported, and maps of the groups cannot satisfy it
     metrics: ClassVar[tuple[str, ...]] = ()
-    # The metric for ``scale="ccdf"``, if groups are then compared at the same thresholds. None if
-    # that scale only multiplies the disparity by the length of the interval
+    # The metric for ``scale="ccdf"`` if this scale compares groups at the same thresholds. None if
+    # it only multiplies the disparity by the length of the interval
     ccdf_metric: ClassVar[str | None] = None
     is_share: ClassVar[bool] = False  # whether the disparity is a share of the interval
     # Whether only decisions count: which rows are above the threshold, not their order
@@ -74,13 +77,13 @@ class RankedMoment(ABC):
 
     row_names: tuple[str, ...]  # what each constraint row limits
     n_aux: int = 0  # number of auxiliary parameters
-    # (n_percentiles,): where it is imposed, as shares of the intervals; empty if it is not
-    # imposed at some only
+    # (n_percentiles,): the shares of the intervals at which it is imposed; empty if it is not
+    # imposed at single percentiles
     percentiles: FloatArray = np.empty(0)
 
     def __init__(self, rows: IntervalRows, surrogate: Surrogate) -> None:
         self.intervals = rows.intervals
-        self.surrogate = surrogate  # the step that stands for "above the threshold"
+        self.surrogate = surrogate  # the smooth step that replaces "above the threshold"
         self.codes, self.group_names = rows.groups.codes[0], rows.groups.names
         self.n_groups = rows.groups.n_groups
         n_rows, weights = self.codes.size, rows.sample_weight
@@ -91,9 +94,9 @@ class RankedMoment(ABC):
         cls,
         rows: IntervalRows,
         surrogate: Surrogate,
-        classes: tuple[int, ...] = (),  # the classes that are looked at; () for all rows
-        ranks_whole_groups: bool = False,  # whether ranks are among all rows of a group, whatever y
-        printed: bool = False,  # whether only the form that the paper prints is wanted
+        classes: tuple[int, ...] = (),  # the classes on which it depends; () for all rows
+        ranks_whole_groups: bool = False,  # whether ranks are among all rows of a group
+        printed: bool = False,  # whether only the form that the paper prints is returned
     ) -> list[Self]:
         """Bind it to rows, in one or several forms.
 
@@ -108,13 +111,13 @@ class RankedMoment(ABC):
         return len(self.row_names)
 
     def with_surrogate(self, surrogate: Surrogate) -> Self:
-        """Return the moment with another step; what it knows of the rows is shared."""
+        """Return a copy with another smooth step, which shares the arrays of the rows."""
         other = copy(self)
         other.surrogate = surrogate
         return other
 
     def shares(self, cells: IntArray, n_cells: int) -> FloatArray:
-        """Return the weight of each row in the mean of its cell; cells add up to 1."""
+        """Return the weight of each row in the mean of its cell; weights of a cell sum to 1."""
         return np.asarray(self.weights / np.bincount(cells, self.weights, n_cells)[cells])
 
     def ranked_groups(self, scores: FloatArray) -> list[RankedRows]:
@@ -150,7 +153,7 @@ class RankedMoment(ABC):
 
 
 class WithinIntervals(OneLimit):
-    """Base of constraints that are used within intervals only."""
+    """Base of constraints that can only be used within intervals."""
 
     tasks = frozenset({"intervals"})
     taken_by = "PartialParityClassifier"

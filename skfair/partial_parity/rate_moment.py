@@ -1,19 +1,19 @@
 r"""Rates of decisions inside the interval: problems (21), (50) and (56) of partial_fairness_idca.
 
-The moment of constraints on decisions, such as "demographic_parity". By Lemma 5.2 the rate of
-positive decisions among the rows of group k inside its interval is the share of the interval that
-lies below the rank F_k of the decision threshold (0). The paper compares all pairs of groups. Here
-every group is compared with one centre l, an auxiliary parameter, within the tolerance kappa:
+This is the moment of constraints on decisions, such as "demographic_parity". By Lemma 5.2 the rate
+of positive decisions among the rows of group k inside its interval is the share of the interval
+that lies below the rank F_k of the decision threshold (0). The paper compares all pairs of groups.
+Here every group is compared with one centre l, an auxiliary parameter. kappa is the tolerance:
 
 .. math:: 0 \le \mathrm{share}_k(F_k) - l \le \kappa, \qquad
    F_k = \frac{1}{n_k} \sum_i \sigma(z^k_i)
 
-with the scores z of the n_k rows of a *cell*: all rows of a group, its positives, or each class by
-itself with a centre of its own. sigma is a smooth step.
+with the scores z of the n_k rows of a *cell*. A cell is all rows of a group, its positives, or each
+of its classes. Each class has a centre of its own. sigma is a smooth step.
 
-The share does not change with F_k while F_k is outside the interval, so there descent cannot find
-back to a solution on the other side. Other forms have no such flat parts, and each is sufficient
-for the limit. A fit tries them one after the other:
+While F_k is outside the interval, the share does not change with F_k, so descent cannot leave this
+flat part. The other forms have no flat parts, and each is sufficient for the limit. A fit tries
+them one after the other:
 
 ==========  ======================================================================================
 form        constraint of each cell
@@ -34,12 +34,12 @@ rate of class c is
    \sum_{i \in k, y_i = c} m_i
 
 The masses depend on the ranking, but slopes take them as constant. If rows of two classes change
-places at an end of the interval, the value jumps. The forms "below" and "above" have no leeway
-kappa then: nobody inside the interval, or everybody, is decided positively.
+places at an end of the interval, the value jumps. The forms "below" and "above" then have no
+tolerance: nobody or everybody inside the interval gets a positive decision.
 
 *As printed* (form "pairs"). Differences between all pairs of groups are at most :math:`\kappa (b -
-a)` for an interval [a, b], so they and the tolerance of a solver are in ranks. If intervals differ
-between groups, ranks are in units of the shortest one.
+a)` for an interval [a, b]. So they are in ranks, and so is the tolerance of a solver. If intervals
+differ between groups, the length of the shortest one is used.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
 class RateMoment(RankedMoment):
     """Shares (or ranks) of every cell at the decision threshold, in one of the forms above.
 
-    A cell is a group, or a group in a class. Cells are numbered class by class.
+    A cell is a group, or a class within a group. Cells are numbered class by class.
     """
 
     metrics = (
@@ -81,24 +81,25 @@ class RateMoment(RankedMoment):
         n_groups, n_parts = self.n_groups, max(1, len(classes))
         n_cells, shortest = n_groups * n_parts, float(self.intervals.lengths.min())
         self.form, self._leeway, self.n_cells = form, leeway, n_cells
-        self.groups = np.tile(np.arange(n_groups), n_parts)  # of each cell
+        self.groups = np.tile(np.arange(n_groups), n_parts)  # the group of each cell
         suffixes, cells = [""], self.codes
         if classes:
             suffixes = [f", y={'+' if c else '-'}" for c in classes]
-            # place[c] is the number of class c among ``classes``, n_parts if it does not count.
+            # place[c] is the number of class c among ``classes``, or n_parts if it is not there.
             place = np.full(2, n_parts)
             place[list(classes)] = np.arange(n_parts)
             part = place[rows.classes]
-            # Rows of a class that does not count are put into a cell of their own, without weight.
+            # Rows of other classes are put into an additional cell, whose rate is not used.
             cells = np.where(part == n_parts, n_cells, self.codes + n_groups * part)
         self.cells = np.ascontiguousarray(cells, dtype=np.int64)
         shares = self.shares(self.cells, n_cells + 1)
         self.row_shares = np.where(self.cells == n_cells, 0.0, shares)
         names = [name + suffix for suffix in suffixes for name in self.group_names]
-        # The cell of each constraint row. "pairs" has a second array: cells that are subtracted.
+        # The cell of each constraint row. "pairs" has a second array, the cells that are
+        # subtracted.
         self.terms: tuple[IntArray, ...] = (np.arange(n_cells),)
         self.n_aux = n_parts if form in ("shares", "masses", "ranks") else 0
-        self.unit = 1.0  # factor on shares of an interval: 1 unless they are in ranks
+        self.unit = 1.0  # factor from shares of an interval to values; not 1 if these are ranks
         if form == "pairs":
             self.unit = shortest
             starts = range(0, n_cells, n_groups)
@@ -143,7 +144,7 @@ class RateMoment(RankedMoment):
         return -high if self.form == "pairs" else np.zeros(high.size), high
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
-        """Return centres to start from: the lowest value of each class."""
+        """Return the first centres, which are the lowest value of each class."""
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
         by_class = values[: self.n_aux * self.n_groups].reshape(self.n_aux, self.n_groups)
         return np.asarray(by_class.min(axis=1))
@@ -179,9 +180,9 @@ class RateMoment(RankedMoment):
         return of_centres
 
     def _of_cells(self, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the share of each interval that the rank F of its cell covers, and its slope by F.
+        """Return the share of the interval below the rank F of each cell, and its slope by F.
 
-        Forms that limit ranks or masses get ``rates`` themselves, with a slope of 1.
+        Forms that limit ranks or masses get ``rates`` unchanged, with a slope of 1.
         """
         if self.form not in ("shares", "pairs"):
             return rates, np.ones(self.n_cells)
@@ -191,7 +192,10 @@ class RateMoment(RankedMoment):
         return value, self.unit * inside / lengths[self.groups]
 
     def _shares_at(self, scores: FloatArray) -> FloatArray:
-        """Return the weight of each row in the rate of its cell; only masses depend on scores."""
+        """Return the weight of each row in the rate of its cell.
+
+        It depends on the scores only in the form "masses".
+        """
         if self.form != "masses":
             return self.row_shares
         masses = np.empty(scores.size)
@@ -200,5 +204,5 @@ class RateMoment(RankedMoment):
             masses[ranked.rows] = high - low
         masses[self.cells == self.n_cells] = 0.0
         inside = np.bincount(self.cells, masses, self.n_cells + 1)
-        # A cell without rows inside has no rate: 0 here, and the metric refuses it.
+        # A cell without rows inside has no rate. It is 0 here, and the metric raises an error.
         return np.asarray(masses / np.where(inside > 0, inside, 1.0)[self.cells])

@@ -2,12 +2,12 @@ r"""Repair: one monotone map of the scores per group that satisfies a limit with
 
 :func:`skfair.partial_parity.prediction.settled` calls :func:`repair_scores` at the end of a fit if
 predictions may use the group. Fairness within an interval is a property of the distributions of
-the scores, so any monotone map per group may be applied. What that costs in accuracy depends on
-the rates of positive decisions alone. So repair has two steps, each exact on the given rows:
+the scores, so any monotone map per group may be applied. The loss of accuracy depends only on the
+rates of positive decisions. So repair has two steps, each exact on the given rows:
 
 1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
-   tolerance, each group gets a threshold of its own. These are the most accurate thresholds that
-   keep the shares within the tolerance of each other (:mod:`skfair.partial_parity.thresholds`).
+   tolerance, each group gets a threshold of its own. These are the most accurate thresholds with
+   shares that differ by at most the tolerance (:mod:`skfair.partial_parity.thresholds`).
 2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
    theta, H(theta) the middle between the largest and the smallest of them, and kappa the
    tolerance. Scores are moved no further than needed to have :math:`|F_k - H| \le \kappa / 2`
@@ -22,9 +22,9 @@ the rates of positive decisions alone. So repair has two steps, each exact on th
 
 Constraints on decisions need the first step only.
 
-A block of tied scores moves as a whole. If a block owns so large a share that its band is empty, it
-is put where H passes the middle of its share, half of the share away from H on both sides. Then the
-tolerance can be missed, by no more than that.
+A block of tied scores moves as a whole. If a block owns such a large share that its band is empty,
+it is put where H passes the middle of its share. Then its ends are half of the share away from H,
+and the tolerance can be missed by at most that.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from skfair.utils.threads import for_groups
 from skfair.utils.warn import warn_user
 
 _BISECTIONS = 12  # steps of the search for the widest bands
-# If groups are compared at thresholds, bands may have to be narrower than the bound. At most this
-# many are tried, each narrower by the factor by which the bound was missed, times _LESS.
+# If groups are compared at thresholds, bands may have to be narrower than the bound. At most
+# _NARROWER widths are tried, each the previous one times bound / disparity times _LESS.
 _NARROWER, _LESS = 4, 0.98
 
 
@@ -59,14 +59,14 @@ def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
 
 def band_maps(
     blocks: Sequence[Blocks],  # distinct scores of each group
-    thresholds: FloatArray,  # (n_groups,): what is moved to 0
+    thresholds: FloatArray,  # (n_groups,): the scores that are moved to 0
     intervals: Intervals,  # the percentile intervals
     tolerance: float,  # largest difference of shares
 ) -> tuple[GroupMaps, float]:
     """Return maps that move scores as little as needed for shares to agree at every score (step 2).
 
-    The second result is the disparity that is kept: the tolerance, or the largest share of a block
-    of ties if that is more. O(n log n + n G) for G groups.
+    The second result is the guaranteed disparity: the tolerance, or the largest share of a block of
+    ties if that is more. The cost is O(n log n + n G) for G groups.
     """
     owned = [
         _owned(block, intervals.share(block.ends, g), t)
@@ -94,7 +94,7 @@ class _Owned(NamedTuple):
 
 
 def _owned(blocks: Blocks, share: FloatArray, threshold: float) -> _Owned:
-    """Leave out blocks without a share; ``share`` is that of the interval above each cut."""
+    """Return the blocks that own a share; ``share`` is the share of the interval above each cut."""
     owns = share[1:] > share[:-1]
     before = blocks.scores[owns]
     return _Owned(before, before - threshold, share[:-1][owns], share[1:][owns])
@@ -117,7 +117,7 @@ def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
     levels = np.concatenate([block.ends for block in owned])[order]
     middle_levels(levels, groups[order], is_last, len(owned), middle)
     points, middle = scores[is_last], np.append(0.0, middle)
-    # 0 is a point of its own, so that no score is put on its other side.
+    # 0 is always a point, so that no score is moved to the other side of it.
     place = int(np.searchsorted(-points, 0.0))
     if place == points.size or points[place] != 0.0:
         points = np.insert(points, place, 0.0)
@@ -129,13 +129,13 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) ->
     """Return the new scores of the blocks of one group.
 
     ``half`` is half the tolerance. *Gap* m is [points[m], points[m - 1]), on which H is
-    ``middle[m]``; it rises with m. The band of a block is made of the gaps from ``upper``, the
-    highest one it may lie in, to ``lower``. A score outside goes to the middle of the nearest of
-    these gaps, where rounding cannot carry it across a point.
+    ``middle[m]``, which rises with m. The band of a block consists of the gaps from ``upper``, the
+    one with the highest scores, to ``lower``. A score outside the band moves to the middle of the
+    nearest of these gaps, so that rounding cannot carry it across a point.
     """
     upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
     lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
-    # A block with an empty band goes where H passes the middle of its share.
+    # A block with an empty band moves to the place where H passes the middle of its share.
     center = 0.5 * (owned.starts + owned.ends)
     is_large = lower + 1 < upper
     upper = np.where(is_large, np.searchsorted(middle, center - ROUNDING, side="left"), upper)
@@ -148,9 +148,9 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) ->
     lowest = np.append(points, -np.inf)[lower]
     new = np.where(owned.scores > highest, gaps[upper], owned.scores)
     new = np.where(owned.scores < lowest, gaps[lower], new)
-    new = np.where(lowest >= highest, highest, new)  # a single point is left
-    # Blocks with an empty band meet those of other groups in the middle of their gap, on their own
-    # side of 0, so that decisions stay.
+    new = np.where(lowest >= highest, highest, new)  # the band is a single point
+    # Blocks with an empty band move to the middle of their gap, so that those of different groups
+    # get the same score. They stay on their side of 0, so that decisions do not change.
     is_positive = owned.scores > 0
     low = np.where(is_large & is_positive, np.maximum(lowest, 0.0), lowest)
     high = np.where(is_large & ~is_positive, np.minimum(highest, 0.0), highest)
@@ -161,8 +161,8 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) ->
 def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
     """Return the knots (before, after) of the map of a group, rising, with its threshold.
 
-    Knots are blocks that own a share. Rows that own none lie between two knots, or move in parallel
-    with the outermost one. So they stay in order, and are not all tied at an end of the interval.
+    Knots are blocks that own a share. Other rows lie between two knots, or move in parallel with
+    the outermost knot. So rows keep their order, and are not all tied at an end of the interval.
     """
     # A block is left out if it and both neighbours are not moved, or all move to the same score.
     kept = np.arange(new.size)
@@ -183,9 +183,10 @@ def repair_scores(
     *,
     min_gap: float = 0.0,  # scores that are closer count as tied
 ) -> tuple[GroupMaps, float]:
-    """Return monotone maps of the groups, and the disparity that they keep, O(n log n + n G).
+    """Return monotone maps of the groups, and the disparity that they guarantee.
 
-    It is the bound of the promise, or if ties make that impossible a larger number, with a warning.
+    This is the bound of the promise, or with a warning a larger number if ties make the bound
+    impossible. The cost is O(n log n + n G) for G groups.
     """
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
@@ -209,15 +210,15 @@ def repair_scores(
     if not promise.constraint.ranked.is_share:
         tolerance = _widest(bands, promise.bound)
     maps, kept = bands(tolerance)
-    # Bands hold at every score of these rows. At thresholds between scores, groups may still differ
-    # by a row or two.
+    # Bands guarantee the bound at every score of these rows. At thresholds between scores, groups
+    # may still differ by one or two rows more.
     if promise.compares_thresholds:
         for _ in range(_NARROWER):
             if kept <= promise.bound + ROUNDING:
                 break
             tolerance *= _LESS * promise.bound / kept
             maps, kept = min((maps, kept), bands(tolerance), key=lambda one: one[1])
-    if as_they_are < kept > promise.bound + ROUNDING:  # because of ties, maps made it worse
+    if as_they_are < kept > promise.bound + ROUNDING:  # ties can make maps increase the disparity
         maps, kept = unmoved, as_they_are
     if kept <= promise.bound + ROUNDING:
         return maps, promise.bound
@@ -230,7 +231,7 @@ def repair_scores(
 
 
 def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
-    """Return the largest tolerance found, by bisection, whose bands keep a bound.
+    """Return the largest tolerance, found by bisection, whose bands satisfy a bound.
 
     For group AUCs the bound itself is such a tolerance, and mostly larger ones are, too.
     """
@@ -244,11 +245,11 @@ def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> 
 def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:
     """Return the level of each cut, the share of the interval above it, by comparison and group.
 
-    There is one comparison for each class that counts, or a single one if classes do not. A single
-    group has levels of 0, because it is compared with none.
+    There is a comparison for each class on which the constraint depends, or a single one if it does
+    not depend on classes. A single group has levels of 0, because there is nothing to compare with.
     """
     share, classes = promise.intervals.share, promise.constraint.classes
-    if len(blocks) == 1:  # compared with nobody
+    if len(blocks) == 1:
         return [[np.zeros(blocks[0].ends.size)]]
     if not classes:
         return [[share(block.ends, g) for g, block in enumerate(blocks)]]

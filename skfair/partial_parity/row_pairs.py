@@ -6,7 +6,7 @@ The group AUC (:mod:`skfair.partial_parity.group_auc`), the losses of pairs
     sum_i sum_j u_i v_j f(z_i - z_j)
 
 over the rows i of one set and j of another. The sets are :class:`RankedRows`, sorted once, which
-also give the masses u and v, such as the part of a row's ranks that lies in a percentile interval.
+also compute the masses u and v, such as the part of a row's ranks that lies in an interval.
 f is a piecewise cubic :class:`Spline`. A :class:`PairTerm` is one such sum with its slopes.
 """
 
@@ -22,29 +22,29 @@ from skfair._typing import FloatArray, IntArray
 class Spline(NamedTuple):
     """A function that is 0 left of its first knot and a polynomial from each knot to the next."""
 
-    knots: FloatArray  # (n_knots,): where the pieces start; the last one never ends
+    knots: FloatArray  # (n_knots,): starts of the pieces; the last piece extends to infinity
     coefs: FloatArray  # (n_knots, 4): coefficients of powers 0 to 3 of the distance from the knot
 
     @classmethod
     def of(cls, pieces: dict[float, tuple[float, ...]]) -> Spline:
-        """Build a spline from the coefficients at each knot; powers left out are 0."""
+        """Return the spline with the given coefficients at each knot; missing powers are 0."""
         coefs = np.zeros((len(pieces), 4))
         for row, piece in zip(coefs, pieces.values(), strict=True):
             row[: len(piece)] = piece
         return cls(np.array(list(pieces)), coefs)
 
     def derivative(self) -> Spline:
-        """Return the slope, from the right where there is a corner."""
+        """Return the derivative, which at a corner is the one from the right."""
         coefs = np.zeros_like(self.coefs)
         coefs[:, :-1] = self.coefs[:, 1:] * np.arange(1, 4)
         return Spline(self.knots, coefs)
 
 
 class RankedRows:
-    """Rows sorted by ascending score, and the masses that their ranks give them.
+    """Rows sorted by ascending score, and the masses that follow from their ranks.
 
-    A row has no single rank. It covers a piece of [0, 1], counted from the highest score, which is
-    as long as its share of the weight. Tied rows cover their piece together.
+    A row has no single rank. It covers a piece of [0, 1], counted from the highest score. The
+    length of the piece is the row's share of the weight. Tied rows cover a piece together.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class RankedRows:
     def masses(self, intervals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return masses a, b, u of the rows for a union of intervals, (n_intervals, 2).
 
-        a counts the part of the row's ranks that is smaller than the low end of an interval, b the
-        part smaller than its high end, and u the whole row. Each is summed over the intervals and
-        divided by their total length. So b - a is the mass inside, which adds up to 1.
+        a is the part of the row's ranks below the low end of an interval, b the part below its high
+        end, and u the whole row. Each is summed over the intervals and divided by their total
+        length. So b - a is the mass inside, whose sum over the rows is 1.
         """
         length = float(np.diff(intervals).sum())
         full = self.shares * (len(intervals) / length)
@@ -77,7 +77,7 @@ class RankedRows:
         return low, high, full
 
     def _above(self, ends: FloatArray) -> FloatArray:
-        """Return the part of each row's ranks that is smaller than an end, summed over the ends."""
+        """Return the part of each row's ranks below an end, summed over the ends."""
         covered = np.zeros(self._low.size)
         for end in ends:
             covered += np.minimum(self._high, end) - np.minimum(self._low, end)
@@ -108,8 +108,8 @@ class PairTerm(NamedTuple):
         z, y = self.first.scores[a], self.second.scores[b]
         u, v = self.first_mass[a], self.second_mass[b]
         slopes[self.first.rows[a]] += factor * u * _sums(z, y, v, slope)
-        # For the slope by y_j the sum is over i. With z - y = (-y) - (-z) it has the same form, and
-        # reversed arrays ascend again.
+        # For the slope by y_j the sum is over i. Because z - y = (-y) - (-z) it has the same form,
+        # with negated arrays, which are reversed so that they ascend.
         sums = _sums(-y[::-1], -z[::-1], u[::-1], slope)[::-1]
         slopes[self.second.rows[b]] -= factor * v * sums
 

@@ -9,8 +9,8 @@ parameter, such that for every group k
 with the scores z of the n_k rows of the group, a smooth step sigma and the tolerance kappa. lowest
 and highest are the smallest and the largest rank of group k that cover a share of its intervals.
 For one interval [alpha, beta) and p = alpha + v (beta - alpha) these are p and p + kappa (beta -
-alpha), as in Lemma 5.1. Unions, and intervals that differ by group, need nothing else. A lower
-bound of rank 0 or an upper bound of rank 1 always holds, so it is infinite.
+alpha), as in Lemma 5.1. The same definition covers unions and intervals that differ by group. A
+lower bound of rank 0 or an upper bound of rank 1 always holds, so it becomes infinite.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skfair.partial_parity.surrogates import Surrogate
 
 
 class StatisticalParityMoment(RankedMoment):
-    """Soft rates of every group at every threshold, P * n_groups constraint rows."""
+    """Smooth rates of every group at every threshold, which are P * n_groups constraint rows."""
 
     metrics = ("partial_statistical_parity_gap",)
     ccdf_metric = "partial_ccdf_gap"
@@ -45,14 +45,14 @@ class StatisticalParityMoment(RankedMoment):
     def ranks(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and highest rank of each group at each threshold, (P, n_groups)."""
         v, n_groups, intervals = self.percentiles, self.n_groups, self.intervals
-        # A share v needs room for v + tolerance <= 1.
+        # v + tolerance must be at most 1.
         v = np.minimum(v, max(0.0, 1 - tolerance))
         low = np.stack([intervals.lowest_rank(v, g) for g in range(n_groups)], axis=1)
         high = np.stack([intervals.highest_rank(v + tolerance, g) for g in range(n_groups)], axis=1)
         return low, high
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`ranks` as bounds, infinite if they always hold."""
+        """Return :meth:`ranks` as bounds, which are infinite if they always hold."""
         low, high = self.ranks(tolerance)
         low, high = np.where(low <= 0, -np.inf, low), np.where(high >= 1, np.inf, high)
         return low.ravel(), high.ravel()
@@ -67,18 +67,18 @@ class StatisticalParityMoment(RankedMoment):
         spread = self.surrogate.width
         low, high = np.full(self.n_aux, scores.min()), np.full(self.n_aux, scores.max())
         low, high = low - 40 * spread, high + 40 * spread
-        for _ in range(60):  # bisection: the mean falls with the threshold
+        for _ in range(60):  # bisection, because the mean rate falls with the threshold
             theta = 0.5 * (low + high)
             rates = self._rates(scores, theta).mean(axis=1)
             low, high = np.where(rates > middle, theta, low), np.where(rates > middle, high, theta)
         return 0.5 * (low + high)
 
     def evaluate(self, scores: FloatArray, aux: FloatArray) -> Values:
-        """Return soft rates, O(n P)."""
+        """Return the smooth rates, in O(n P)."""
         return Values(self._rates(scores, aux).ravel(), (scores, aux))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes by scores and thresholds, O(n P)."""
+        """Return slopes by scores and thresholds, in O(n P)."""
         scores, aux = at.tape
         pull = multipliers.reshape(self.n_aux, self.n_groups)
         return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull)

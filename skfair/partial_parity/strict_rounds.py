@@ -4,19 +4,18 @@ r"""Strict limits within an interval: rounds of smooth problems whose tolerance 
 (:func:`stated`) and calls :func:`solve_partially`. Solvers that state their own problem, as
 algorithms of papers do, derive from :class:`IntervalSolver` instead.
 
-*Rounds.* The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only,
-and by steps that are not sharp, so the disparity of the true scores can be larger. Each round
-solves the problem from the last solution and measures the disparity. Then the tolerance of the
-smooth constraints is multiplied by the limit over the measured disparity, and the steps become
-narrower. Two or three rounds are mostly enough. The steps stay as wide in proportion to the spread
-of the scores: without that, scores could shrink until they all lie on one wide step, which
-satisfies any smooth constraint and no true one.
+*Rounds.* The smooth constraints of :class:`PartialParityProblem` hold at some percentiles only, and
+for smooth steps, so the true disparity can be larger. Each round solves the problem from the last
+solution and measures the disparity. Then the tolerance of the smooth constraints is multiplied by
+limit / disparity, and the steps become narrower. Two or three rounds are mostly enough. The width
+of the steps is kept in proportion to the spread of the scores. Otherwise scores could shrink until
+they all lie on one wide step, which satisfies any smooth constraint and no true one.
 
 *Forms.* A constraint may have several forms, each sufficient. Each is solved in rounds, and the
 best result is kept.
 
-*Random moves.* If all results violate the limit, then mostly by little. Random moves from the best
-ones look for parameters that satisfy it.
+*Random moves.* If all results violate the limit, the violation is mostly small. Random moves from
+the best results search for parameters that satisfy it.
 
 *Other candidates.* Some solutions satisfy a limit but are useless. A solution that ranks rows worse
 than chance therefore counts as infinitely far beyond the limit, and the model without the limit is
@@ -52,25 +51,25 @@ from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.rounding import ROUNDING
 
-# Factor on the width of the steps per round, and the least width as a part of the first one.
+# Factor on the width of the steps in each round, and the smallest width as a part of the first.
 NARROWING, NARROWEST = 0.6, 0.2
-# Least and largest factor on the tolerance per round. The wide steps of the first round leave a far
-# larger disparity than narrow ones will: 0.3 went too far and cost a round to come back, 0.7 takes
-# a fifth more evaluations on 400 rows.
+# Smallest and largest factor on the tolerance in a round. The wide steps of the first round leave a
+# far larger disparity than narrow ones will. So 0.3 lowered the tolerance too much, which took a
+# round to correct. 0.7 takes a fifth more evaluations on 400 rows.
 CHANGE = 0.5, 1.5
 # The new tolerance aims at this part of the limit.
 AIM = 0.96
-# Rounds go on if the disparity is below this part of the limit, because accuracy may be won. With
-# 0.85, as elsewhere, 0.0026 of accuracy were lost on COMPAS.
+# Rounds continue if the disparity is below this part of the limit, because the accuracy may still
+# rise. With 0.85, as elsewhere in skfair, the accuracy on COMPAS was lower by 0.0026.
 USED = 0.75
-# Smaller violations of smooth constraints count as none.
+# Smaller violations of smooth constraints do not count.
 SLACK = 1e-3
-# Random moves start from at most MOVED solutions, the best one first, and are twice as long from
-# each further one. The moves from one solution read MOST_ROWS rows in all.
+# Random moves start from at most MOVED solutions, the best one first. They are twice as long from
+# each further solution. The moves from one solution read MOST_ROWS rows in total.
 MOVED, MOST_ROWS = 5, 50_000_000
 # An AUC below this is worse than chance.
 CHANCE = 0.5 - ROUNDING
-# Factors on scores that best_factor() tries. 1 comes first, so that it wins ties.
+# Factors on scores that best_factor() tries. 1 comes first, so that it is chosen in a tie.
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
@@ -80,7 +79,7 @@ class PartialResult:
 
     problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
-    verdict: Verdict  # on its scores: quality, and excess of the measured disparity over the limit
+    verdict: Verdict  # quality of its scores, and excess of the measured disparity over the limit
     disparity: float = 0.0  # its measured disparity
     n_solves: int = 1  # number of problems that were solved
     is_precise: bool = True  # whether its solver runs until it has converged
@@ -88,7 +87,7 @@ class PartialResult:
 
     @property
     def smooth_verdict(self) -> Verdict:
-        """The verdict by the smooth problem: minus its objective, and the violation of bounds."""
+        """The verdict by the smooth problem: minus the objective, and the violation of bounds."""
         at = self.problem.evaluate(self.result.theta)
         return Verdict(-at.objective, self.problem.violation(at) - SLACK)
 
@@ -109,8 +108,8 @@ class Target:
         return disparity - self.max_disparity if self.auc(scores) >= CHANCE else np.inf
 
     def spread(self, scores: FloatArray) -> float:
-        """Return the standard deviation of scores: a row of weight 2 counts as two rows."""
-        if self.weights is None or not np.ptp(self.weights):  # scores.std(), in a third of its time
+        """Return the standard deviation of scores, where a row of weight 2 counts as two rows."""
+        if self.weights is None or not np.ptp(self.weights):  # scores.std() takes 3 times as long
             centred = scores - np.add.reduce(scores) / scores.size
             return float(np.sqrt(np.add.reduce(centred * centred) / scores.size))
         middle = np.average(scores, weights=self.weights)
@@ -118,9 +117,9 @@ class Target:
 
 
 class IntervalSolver(Solver):
-    """A solver that states its own problem within the interval, and runs on it once, not in rounds.
+    """A solver that states its own problem within the interval, and solves it once, not in rounds.
 
-    Such solvers are registered in ``INTERVAL_SOLVERS``, those of :mod:`skfair.papers` among them.
+    Such solvers are registered in ``INTERVAL_SOLVERS``, also those of :mod:`skfair.papers`.
     """
 
     @abstractmethod
@@ -147,7 +146,7 @@ class IntervalSolver(Solver):
         """
 
 
-# By the name that users write. All other names are in skfair.solvers.base.SOLVERS.
+# The solvers by the names that users pass. All other names are in skfair.solvers.base.SOLVERS.
 INTERVAL_SOLVERS: Registry[type[IntervalSolver]] = Registry("solver", PAPERS)
 
 
@@ -156,9 +155,9 @@ def stated(
 ) -> list[PartialParityProblem]:
     """Return the problem ``free`` with the limit of a promise, once for each form of constraint.
 
-    With ``printed`` the constraint has the form in which the paper prints it. With ``last`` only
-    the last form is returned. If several attributes are limited, each problem has a moment for
-    each, all in the same form.
+    With ``printed`` the constraint has the form that the paper prints. With ``last`` only the last
+    form is returned. If several attributes are limited, a problem has a moment for each attribute,
+    all in the same form.
     """
     constraint = promise.constraint
     rows = promise.rows(constraint.n_percentiles)
@@ -174,25 +173,25 @@ def stated(
 
 
 def solve_partially(
-    problems: Sequence[PartialParityProblem],  # the problem in each form, which are solved in turn
+    problems: Sequence[PartialParityProblem],  # the problem in each form; all are solved in turn
     solver: Solver,
     theta_model: FloatArray,  # parameters of the model to start from
-    # The steps of the first round, for scores that are spread as those of ``theta_model``
+    # The steps of the first round, for scores with the spread of the scores of ``theta_model``
     surrogate: Surrogate,
     target: Target,
     *,
-    # Largest number of rounds per form. With 1 the smooth problem is solved as it is, and forms are
+    # Largest number of rounds per form. With 1 the smooth problem is solved once, and forms are
     # compared by their smooth problems, not by the measured disparity
     n_rounds: int = MAX_ROUNDS,
-    # The model without the limit. If it is passed, random moves and the other candidates (see the
-    # head of this file) follow the rounds. If None, they do not
+    # The model without the limit. If it is given, random moves and the other candidates (see the
+    # module) follow the rounds
     unlimited: SolverResult | None = None,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Return the best solution whose measured disparity is within the limit.
 
-    If there is none, the one of least disparity is returned. A callback may stop the solver (status
-    "stopped"): the best solution so far is then returned.
+    If there is none, the solution of smallest disparity is returned. A callback may stop the solver
+    (status "stopped"). Then the best solution so far is returned.
     """
     # 1. Rounds for each form.
     solved: list[PartialResult] = []
@@ -220,8 +219,9 @@ def solve_partially(
     best = min(solved, key=lambda r: (r.smooth_verdict if by_smooth else r.verdict).rank)
     if unlimited is not None and isinstance(best.problem.model, LinearScore):
         worth, sign = max((target.quality(np.full(model.n_samples, s)), s) for s in (1.0, -1.0))
-        # ``worth`` is the quality of equal decisions, with ``sign`` as all scores. They do not
-        # change an AUC, so if quality is one (``decides`` is False), they are the last resort.
+        # ``worth`` is the quality if all rows have the score ``sign``, so the same decision. If the
+        # quality is an AUC (``decides`` is False), equal decisions do not change it, so they are
+        # only tried if no candidate is feasible.
         if not best.verdict.is_feasible or (target.decides and best.verdict.merit < worth):
             equal = [_deciding_equally(each, sign, target) for each in (best, free)]
             best = min(
@@ -234,7 +234,7 @@ def solve_partially(
 def _rounds(
     form: PartialParityProblem,
     solver: Solver,
-    theta: FloatArray,  # where the first round starts
+    theta: FloatArray,  # start of the first round
     surrogate: Surrogate,
     target: Target,
     n_rounds: int,
@@ -242,7 +242,8 @@ def _rounds(
 ) -> list[PartialResult]:
     """Return the solutions of all rounds for one form.
 
-    A round solves, measures, and multiplies the tolerance by the limit over the disparity.
+    A round solves the problem, measures the disparity, and multiplies the tolerance by limit /
+    disparity.
     """
     theta_model = form.model_part(theta)
     spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
@@ -262,8 +263,8 @@ def _rounds(
         solved.append(last)
         is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
         seen = [each.disparity for each in solved]
-        # If the limit is violated, two rounds that come no closer end it: later ones hardly would,
-        # but random moves may. If it is satisfied, rounds go on only to use up the limit.
+        # If the limit is violated, two rounds without progress end the loop, because random moves
+        # are then more promising. If it is satisfied, rounds continue only to use up the limit.
         is_done = n_done > 2 and min(seen[-2:]) >= min(seen[:-2])
         if last.verdict.is_feasible:
             is_done = is_used_up or n_done > PATIENCE
@@ -309,16 +310,17 @@ def _random_moves(
     start = place(problem.model_part(solved.result.theta))
     most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
     theta, scores = random_moves(start, excess, move, most=most, longest=longest)
-    # Moves ignore the objective, and may have made the scores far too large: restore their spread.
+    # Moves ignore the objective and may have made the scores far too large, so their spread is
+    # restored.
     theta = solved.spread / (target.spread(scores) or 1.0) * theta
     return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 
 def _of_best_size(solved: PartialResult, target: Target) -> PartialResult:
-    """Return a solution whose scores are multiplied by the factor with the least objective.
+    """Return the solution with its scores multiplied by the factor of lowest objective.
 
-    Random moves and rounds that end early may leave scores that are far too large. Factors that
-    lower the quality or raise the violation of the limit are left out.
+    Random moves, and rounds that end early, may leave scores that are far too large. Factors that
+    lower the quality or raise the violation of the limit are not used.
     """
     problem, model = solved.problem, solved.problem.model
     theta = problem.model_part(solved.result.theta)
@@ -343,7 +345,7 @@ def _of_best_size(solved: PartialResult, target: Target) -> PartialResult:
 def _deciding_equally(solved: PartialResult, sign: float, target: Target) -> PartialResult:
     """Return a linear model with the ranks of a solution, and the same decision for all rows.
 
-    ``sign`` is 1 if all rows are to be positive, -1 if negative.
+    ``sign`` is 1 if all decisions are positive, and -1 if all are negative.
     """
     problem, model = solved.problem, solved.problem.model
     theta = problem.model_part(solved.result.theta)
@@ -360,11 +362,11 @@ def best_factor(
     theta: FloatArray,
     is_harmless: Callable[[float], bool] = lambda _: True,
 ) -> float:
-    """Return the factor in ``FACTORS`` on the parameters that makes the objective least.
+    """Return the factor in ``FACTORS`` on the parameters with the lowest objective.
 
-    A factor on linear scores changes neither ranks nor decisions at 0, and so no disparity. With
-    other models it may, and callers then pass ``is_harmless``, which a factor has to satisfy. It
-    must be True for 1.
+    A factor on linear scores changes neither ranks nor decisions at 0, and thus no disparity. For
+    other models callers pass ``is_harmless(factor)``, which the result satisfies. It must be True
+    for 1.
     """
     by_objective = sorted(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
     return next(filter(is_harmless, by_objective))

@@ -17,13 +17,14 @@ from skfair.utils.threads import over_blocks
 
 Kind = Literal["ramp", "smoothstep", "sigmoid"]
 
-# The same codes are written in skfair/partial_parity/_kernels/soft_steps.py, which is closed.
+# The kernels in skfair/partial_parity/_kernels/soft_steps.py use the same codes. They cannot import
+# them, because kernel files import nothing of skfair.
 KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
-# Default widths in units of the score (0.5 is the paper's), and the part of a ramp's width that its
-# rounded corners reach.
+# Default widths in units of the score (0.5 is the paper's). The rounded corners of a ramp extend
+# over the part ROUNDING of its width.
 WIDTHS: dict[Kind, float] = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
 ROUNDING = 0.2
-# Number of steps (rows times thresholds) that are computed in a block of rows.
+# A block of rows has about this many steps (rows times thresholds).
 _STEPS = 1 << 17
 
 
@@ -42,9 +43,9 @@ class Surrogate:
     # Straight; cubic; logistic. The first two rise between ``-width`` and ``width``, the last
     # one has slope ``1 / (4 width)`` at 0 and never ends
     kind: Kind
-    width: float  # the smaller, the closer to the true step
-    # Only for the ramp: its corners are parabolas that reach this part of the width to either
-    # side, so that gradient methods converge; 0 for the ramp of the paper
+    width: float  # a smaller width is closer to the true step
+    # Only for the ramp: its corners are parabolas that extend over this part of the width to both
+    # sides, so that gradient methods converge. 0 is the ramp of the paper
     rounding: float = 0.0
 
     def __post_init__(self) -> None:
@@ -108,7 +109,7 @@ class Surrogate:
         return slopes, np.asarray(sum(parts, np.zeros(thresholds.size)))
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]]:
-        """Return the kernels of rates and of slopes, and the arguments of both about the step."""
+        """Return the kernels of rates and of slopes, and the arguments that describe the step."""
         from skfair.partial_parity._kernels import soft_steps
 
         if self.kind == "smoothstep" or (self.kind == "ramp" and not self.rounding):
@@ -134,8 +135,8 @@ class Surrogate:
 def make_surrogate(
     surrogate: Kind | Surrogate,
     *,
-    spread: float = 1.0,  # of the scores, in units of those for which the usual widths are
-    is_rounded: bool = False,  # whether a ramp has no corners, for solvers that run to the end
+    spread: float = 1.0,  # spread of the scores, divided by the spread that suits the widths
+    is_rounded: bool = False,  # whether corners of a ramp are rounded, for precise solvers
 ) -> Surrogate:
     """Return a step of the usual width, unless it is the user's own."""
     if isinstance(surrogate, Surrogate):

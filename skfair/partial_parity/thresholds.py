@@ -1,9 +1,9 @@
 """Thresholds of groups on their scores, for :mod:`skfair.partial_parity.repair`.
 
-:func:`choose_cuts` lets :mod:`skfair.enforcement.cuts` choose the most accurate cuts whose levels
-are within a tolerance of each other, and puts a threshold into each. A *cut* of a group is the
-number j of its blocks (distinct scores, descending) that are above the threshold. Its *level* is
-what the constraint compares, such as the share of the interval above the cut.
+A *cut* of a group is the number j of its blocks (distinct scores, descending) above the threshold.
+Its *level* is the number that the constraint compares, such as the share of the interval above the
+cut. :func:`choose_cuts` lets :mod:`skfair.enforcement.cuts` choose the most accurate cuts whose
+levels differ by at most a tolerance, and returns a threshold for each.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Cuts(NamedTuple):
 
 
 def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
-    """Return the cuts of one threshold for all.
+    """Return the cuts of a common threshold of all groups.
 
-    A threshold that is itself a score is moved up a little, into the gap above it: what is decided
-    stays, and no score lies on the threshold.
+    If the threshold equals a score, it is moved up into the gap above this score. This changes no
+    decision, and no score lies on the threshold.
     """
     counts = [int(np.count_nonzero(block.scores > threshold)) for block in blocks]
     if any(np.any(block.scores == threshold) for block in blocks):
@@ -46,7 +46,8 @@ def choose_cuts(
     # For each comparison (one or two, as of classes) and group the level at every cut, ascending
     levels: Sequence[Sequence[FloatArray]],
     tolerance: float,  # largest difference of two groups
-    # A common threshold that is kept if its cuts are within the tolerance; None to search anyway
+    # A common threshold that is returned if its cuts are within the tolerance; None to search in
+    # any case
     threshold: float | None,
 ) -> Cuts:
     """Return the most accurate cuts whose levels are within the tolerance of each other."""
@@ -67,7 +68,7 @@ def choose_cuts(
         for g, block in enumerate(blocks)
     ]
     counts = best_cuts(groups)
-    assert counts is not None  # nobody above any threshold is always within the limits
+    assert counts is not None  # cuts with nobody above any threshold always satisfy the limits
     middles = [_between(block, j) for block, j in zip(blocks, counts, strict=True)]
     return Cuts(np.array(counts), np.array(middles))
 
@@ -84,7 +85,7 @@ def _between(blocks: Blocks, count: int) -> float:
 
 
 def _halfway(low: float, high: float) -> float:
-    """Return a number in [low, high): the middle of neighbours may round to the upper one."""
+    """Return the middle of two numbers, or ``low`` if the middle is rounded to ``high``."""
     middle = 0.5 * (low + high)
     return middle if middle < high else low
 

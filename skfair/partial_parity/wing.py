@@ -1,6 +1,6 @@
 """Partial parity as a wing: its public names, its fits for ``python -m skfair warm``, its ONNX.
 
-:mod:`skfair.utils.wings` finds this file, and says when each part is read.
+:mod:`skfair.utils.wings` finds this file, and explains when each part is read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NAMES = {
 def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Yield (model, X, y, groups) for fits that together compile all kernels of this wing.
 
-    The caller fits each model before it asks for the next one: the lines after the last ``yield``
-    predict by the calibrator, which is then fitted.
+    The caller must fit each model before it asks for the next one, because the lines after the last
+    ``yield`` predict with the calibrator.
     """
     import numpy as np
 
@@ -54,7 +54,7 @@ def warm(rows: Any, groups: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def onnx() -> dict[type, Any]:
-    """Return the estimators that can be converted to ONNX, and how."""
+    """Return the estimators that can be converted to ONNX, with their converters."""
     from skfair.partial_parity.classifier import PartialParityClassifier
     from skfair.partial_parity.onnx import labels_and_scores
     from skfair.utils.onnx_kinds import Kind

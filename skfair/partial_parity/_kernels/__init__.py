@@ -1,1 +1,1 @@
-"""Kernels of fits within intervals: steps and pairs of scores, and the middle of groups."""
+"""Kernels of partial parity: smooth steps, sums over pairs, and the middle of groups."""

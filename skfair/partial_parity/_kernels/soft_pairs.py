@@ -1,11 +1,13 @@
 """Sums over pairs of sorted rows of a piecewise polynomial of the difference of their scores.
 
+``row_pairs.py`` calls ``pair_sums``.
+
 For each query q the sum is over rows j,
 
     out(q) = sum_j mass_j f(q - scores_j)
 
 f is 0 left of the first knot. From knot p to the next one it is f(x) = sum_d coefs[p, d] (x -
-knots[p])^d, up to degree 3. The last piece never ends and has degree 2 at most.
+knots[p])^d, up to degree 3. The last piece extends to infinity and has at most degree 2.
 
 The rows whose differences lie in piece p are neighbours in the sorted scores. Their sum is read
 from cumulated sums of mass_j t_j^d, where t_j is the distance of scores_j from the start of its
@@ -41,8 +43,8 @@ def _fill_blocks(scores, mass, span, first, moments):
 def _piece_sum(query, scores, first, moments, start, stop, knot, coefs):
     """Return sum_j mass_j sum_d coefs[d] (query - scores_j - knot)^d over rows start <= j < stop.
 
-    Block by block from the last: with y = query - (start of the block) - knot each term is a power
-    of y - t_j, which is expanded into the moments s_d = sum_j mass_j t_j^d.
+    The sum is made block by block, from the last one. With y = query - (start of the block) - knot
+    each term is a power of y - t_j, which is expanded into the moments s_d = sum_j mass_j t_j^d.
     """
     total = 0.0
     a0, a1, a2, a3 = coefs[0], coefs[1], coefs[2], coefs[3]
@@ -66,18 +68,19 @@ def _piece_sum(query, scores, first, moments, start, stop, knot, coefs):
 def pair_sums(queries, scores, mass, knots, coefs, out):
     """Write for each query q the sum over rows j of mass[j] f(q - scores[j]) into out.
 
-    Queries and scores ascend, so the rows of each piece only move forward: O(n_queries + n_rows).
+    Queries and scores ascend, so the rows of each piece only move forward. This costs O(n_queries +
+    n_rows).
     """
     n, last = scores.size, knots.size - 1
     first, moments = np.empty(n, np.int64), np.empty((n, 4))
     if last > 0:
         _fill_blocks(scores, mass, knots[last] - knots[0], first, moments)
-    # passed[p]: number of rows with q - scores >= knots[p]. Rows passed[p + 1] to passed[p] are in
-    # piece p.
+    # passed[p] is the number of rows with q - scores >= knots[p]. Rows passed[p + 1] to passed[p]
+    # are in piece p.
     passed = np.zeros(knots.size, np.int64)
-    # The last piece never ends, so it has no blocks. s0, s1, s2 are the sums over its rows of mass
-    # times the powers of q - scores - knots[last], and move from query to query. Only positive
-    # numbers are added, so that nothing cancels.
+    # The last piece extends to infinity, so it has no blocks. s0, s1, s2 are the sums over its rows
+    # of mass times the powers of q - scores - knots[last], and are updated from query to query.
+    # Only positive numbers are added, so that nothing cancels.
     s0 = s1 = s2 = 0.0
     for i in range(queries.size):
         q = queries[i]

@@ -9,11 +9,11 @@ skfair/partial_parity/surrogates.py calls them. A step is a function of x = scor
 
     part 0  the step itself
     part 1  plus: the step for x <= 0, its tangent at 0 beyond
-    part 2  minus: plus - step. Both are convex; algorithms of papers need them
+    part 2  minus: plus - step. Both parts are convex, and algorithms of papers need them
 
-Smoothsteps, and ramps without rounding, are *plain*: they need no branches and have kernels of
-their own (plain_rates, plain_slopes), which compile in a third of the time. soft_rates and
-soft_slopes are for all others.
+    Smoothsteps, and ramps without rounding, are *plain*: they need no branches. They have kernels
+    of their own (plain_rates, plain_slopes), which compile in a third of the time. All other steps
+    use soft_rates and soft_slopes.
 """
 
 import math
@@ -23,7 +23,7 @@ from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def _corner(u, r):
-    """Return max(u, 0) with a parabola within r of 0, and its slope."""
+    """Return max(u, 0), with a parabola instead of the corner for |u| < r, and its slope."""
     if u <= -r:
         return 0.0, 0.0
     if u >= r:
