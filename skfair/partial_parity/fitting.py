@@ -102,7 +102,7 @@ def make_objective(
 
 
 def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enforce: str) -> bool:
-    """Return whether scores are repaired at the end; raise if the parameters contradict each other."""
+    """Return whether scores are repaired at the end; raise if parameters contradict each other."""
     groups = promise.groups
     if group_aware and groups.n_attributes > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Rankers of the documents of queries, under a limit for each query."""
+"""Rankers of documents whose pair errors have a limit in each query."""
 
 from skfair.ranking.fair_ranker import FairRanker
 

@@ -1,7 +1,7 @@
 """A ranker with a limit, in each query, on the difference of its errors on pairs of documents.
 
-``fit`` reads rows, queries and groups, draws pairs, solves under a limit for each query until
-enough of them satisfy it by the errors themselves, and reports the scores of documents.
+``fit`` reads rows, queries and groups, draws pairs (``pairs.py``), solves smooth problems until
+enough queries satisfy the limit on their true errors, and reports the scores (``task.py``).
 """
 
 from __future__ import annotations
@@ -176,7 +176,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     __metadata_request__fit = {"sensitive_features": True, "query_id": True}
     __metadata_request__score = {"query_id": True}
 
-    _names_group_columns = False  # groups of documents are often bands of a quality score
+    # No warning about columns that tell the group: groups are often bands of a quality score.
+    _names_group_columns = False
     _parameter_constraints: dict[str, Any] = {
         "max_disparity": [Interval(Real, 0, 1, closed="both"), dict],
         "loss": [str, Loss],
@@ -260,7 +261,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             solution = solve(
                 task, self.solver, self.query_share, self.tol, self.max_iter, rng, callback
             )
-        for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
+        for name in ("coef_", "coefs_", "intercepts_"):  # of an earlier fit with another model
             self.__dict__.pop(name, None)
         self.__dict__.update(report(task, solution, self.max_disparity, self.query_share))
         return self
@@ -300,7 +301,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         scores = self.predict(X)
         _, query_id = self._split_query(X, query_id)
         codes = check_labels(query_id, "query_id", scores.size).codes
-        # Scores of equal documents differ by rounding, which must not order them.
+        # Scores of equal documents may differ by rounding, so they are rounded to 12 digits.
         unit = float(np.abs(scores).max(initial=0.0)) or 1.0
         order = np.lexsort((-np.round(scores / unit, 12), codes))
         sizes = np.bincount(codes)
@@ -325,11 +326,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             larger is better.
         """
         scores = self.predict(X)
-        relevance = one_dimensional(y, "y")  # without an index: y goes by position
+        relevance = one_dimensional(y, "y")  # as an array without an index, so y goes by position
         return ndcg(relevance, scores, query_id=self._split_query(X, query_id)[1])
 
     def _split_query(self, X: MatrixLike, query_id: ColumnLike | None) -> tuple[Any, Any]:
-        """Return X without the query column, and the queries: without any there is a single one."""
+        """Return X without the query column, and the queries. Without queries, all rows are one."""
         check_aligned(X=X, query_id=query_id)
         column = self.query_column
         if column is None:

@@ -1,9 +1,8 @@
 """Scores of pairs of rows: the difference of the two scores of a model.
 
-A ranker is trained on pairs (better row, worse row), and a positive difference puts them in the
-right order. :func:`skfair.ranking.task.make_task` builds its problem on a :class:`PairScore`, so
-losses and constraints see pairs as their rows. The model inside sees every document once, however
-many pairs it is in.
+A ranker is trained on pairs (better row, worse row), and a positive difference is the right order.
+:func:`skfair.ranking.task.make_task` builds its problem on a :class:`PairScore`, so losses and
+constraints see pairs as their rows. The model inside scores every document only once.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ class PairScore(ScoreModel):
         self.n_parameters = model.n_parameters
 
     def use_units(self, units: Units) -> None:
-        """Standardise columns by those of another model: parameters then mean the same."""
+        """Standardise columns by the units of another model, so that parameters mean the same."""
         self.model.use_units(units)
         self.units = units
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
-        """Return parameters to start from: those of the model."""
+        """Return the parameters from which the model starts."""
         return self.model.start(rng)
 
     def raw(self, theta: FloatArray) -> tuple[Any, Any]:
-        """Return weights and intercepts for the columns as they are."""
+        """Return weights and intercepts for columns that are not standardised."""
         return self.model.raw(theta)
 
     def standardised(self, weights: Any, intercepts: Any) -> FloatArray:
@@ -65,7 +64,7 @@ class PairScore(ScoreModel):
         return self.model.standardised(weights, intercepts)
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the differences of all or some pairs, and a tape; every row is scored once."""
+        """Return the differences of all or some pairs, and a tape for ``pullback``."""
         chosen: IntArray | None = None
         first, second = self.first, self.second
         if rows is not None:
@@ -88,5 +87,5 @@ class PairScore(ScoreModel):
         return self.model.penalty_parts(theta)
 
     def rounding(self, theta: FloatArray) -> float:
-        """Return how far two computations of the same difference may be apart."""
+        """Return the largest deviation by rounding between two computations of a difference."""
         return 2 * self.model.rounding(theta)

@@ -3,11 +3,12 @@
 :func:`skfair.ranking.task.make_task` calls :func:`draw_pairs` for the rows of the learning problem,
 and :func:`bind_pairs` for its constraint.
 
-A *kind* holds the pairs of one query whose better document has a given *atom* and whose worse one
-has another, or the same. Atoms are the groups, or if several attributes are kept apart, the cells
-of their crossing. The constraint compares the error rates of opposite pairs of groups within each
-query. With one attribute these are two kinds, otherwise sums of kinds. So a kind is a *cell* of the
-constraint. If a kind has very many pairs, some are drawn, and each stands for several.
+An *atom* is a group, or with several attributes an intersection of groups. A *kind* is a query, the
+atom of the better document and the atom of the worse one (which may be the same), and holds the
+pairs of these. The constraint compares, within each query, the error rate on pairs whose better
+document is in one group with the rate on opposite pairs. With one attribute these are two kinds,
+otherwise sums of kinds. So a kind is a *cell* of the constraint, a set of rows with a mean. If a
+kind has very many pairs, only some are drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from skfair.utils.validation import check_limit
 
 
 class PairErrors(Moment):
-    """Errors on pairs: 1 for a negative difference of scores, 1/2 for none."""
+    """Errors on pairs: 1 for a negative difference of scores, 1/2 for a difference of 0."""
 
     is_rate = True
 
@@ -49,8 +50,8 @@ class Kind(NamedTuple):
 
     query: int
     better: int  # atom of the better document
-    worse: int  # atom of the worse one
-    n_pairs: int  # how many pairs there are, drawn or not
+    worse: int  # atom of the worse document
+    n_pairs: int  # number of all pairs, drawn or not
     # (n_drawn,): row numbers of the better and the worse document of the pairs that were drawn
     first: IntArray
     second: IntArray
@@ -63,7 +64,8 @@ class QueryPairs(NamedTuple):
     # (n_pairs,): row numbers of the better and the worse document
     first: IntArray
     second: IntArray
-    # (n_pairs,): weights in the mean loss: queries have equal weights, and so have the pairs of one
+    # (n_pairs,): weights in the mean loss. All queries have the same weight, and within a query all
+    # pairs
     weights: FloatArray
 
 
@@ -76,7 +78,7 @@ def draw_pairs(
 ) -> QueryPairs:
     """Return at most ``max_pairs`` pairs of each kind, drawn without replacement.
 
-    O(n log n) in the documents of a query: pairs are numbered, not listed.
+    Pairs are numbered and not listed, so this takes O(n log n) for n documents of a query.
     """
     kinds = [
         kind
@@ -111,7 +113,7 @@ def _kinds_of_query(
     """Yield the kinds of one query that have pairs; ``rows`` are its documents."""
     present, where = np.unique(atoms[rows], return_index=True)
     rows = rows[np.argsort(grades[rows], kind="stable")]
-    # Atoms in the order of their first rows, so that the draws do not depend on names of groups.
+    # Atoms are in the order of their first rows, so that draws do not depend on group names.
     members = {int(atom): rows[atoms[rows] == atom] for atom in present[np.argsort(where)]}
     for better, above in members.items():
         for worse, below in members.items():
@@ -139,15 +141,15 @@ def bind_pairs(
 ) -> tuple[BoundConstraint, IntArray, FloatArray]:
     """Return the constraint on errors, what each of its rows compares, and the limit of each row.
 
-    A constraint row belongs to a query and two groups a < b of one attribute: (query, a, b) in the
-    second result, (n_rows, 3). Its value is the error rate on pairs whose better document is in b
-    and whose worse one is in a, minus that on the opposite pairs. There is a row only if the query
-    has both sorts of pairs and the attribute has a limit. The limits are the third result,
-    (n_rows,); the ``max_disparity`` of the constraint itself is the largest.
+    A constraint row belongs to a query and two groups a < b of one attribute. These are (query, a,
+    b) in the second result, (n_rows, 3). The value of the row is the error rate on pairs whose
+    better document is in b and whose worse one is in a, minus the rate on the opposite pairs. There
+    is a row only if the query has both sorts of pairs and the attribute has a limit. The limits are
+    the third result, (n_rows,). The ``max_disparity`` of the constraint is the largest limit.
     """
     number = {kind[:3]: k for k, kind in enumerate(pairs.kinds)}
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
-    # The atoms of each group.
+    # The list of atoms of each group.
     members = [row.indices.tolist() for row in atoms.membership]
     limit_of = limits_of_attributes(max_disparity, groups)
     check_limit(min(loosest(max_disparity), 1.0), f"max_disparity={max_disparity!r}", ratio="")
@@ -194,15 +196,16 @@ def _constraint(
     names: list[str],
     max_disparity: float,
 ) -> BoundConstraint:
-    """Return the constraint, with two rates (and their names) for each of its rows.
+    """Return the constraint, whose rows each compare two rates.
 
-    The kinds that some rate needs become cells, and a rate is a row of a matrix over the cells.
+    ``names`` are the names of the rates. Kinds that some rate needs become cells, and a rate is a
+    row of a matrix over the cells.
     """
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in rates)]))
     cell_of_kind = np.full(len(pairs.kinds), -1)
     cell_of_kind[used] = np.arange(used.size)
     n_drawn = np.array([kind.first.size for kind in pairs.kinds])
-    cells = np.repeat(cell_of_kind, n_drawn)  # of each pair; -1 if no rate needs it
+    cells = np.repeat(cell_of_kind, n_drawn)  # cell of each pair; -1 if no rate needs it
     row_weights = np.where(cells >= 0, np.repeat(1 / n_drawn, n_drawn), 0.0)
     columns = [cell_of_kind[own] for own, _ in rates]
     matrix = sparse.csr_array(

@@ -1,4 +1,4 @@
-"""The steps of a ranker's fit after its rows are read: the problem on pairs, its solve, its report.
+"""The steps of a ranker's fit after its rows are read: problem on pairs, solution, report.
 
 :func:`make_task` draws pairs and binds the limit of each query to them, :func:`solve` solves smooth
 problems until enough queries satisfy it, and :func:`report` returns the fitted attributes.
@@ -30,40 +30,41 @@ from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_numbers
 from skfair.utils.warn import warn_user
 
-# Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
-# More cost time; what is reported is measured on all pairs.
+# The largest number of pairs of each kind (query, group of the better and of the worse document) in
+# the problem. More pairs take more time. Reported disparities are measured on all pairs.
 MAX_PAIRS = 200
-# Steps of the default solver in each round. It need not converge, because the next round goes on.
+# Steps of the default solver in each round. It need not converge, because the next round continues.
 AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
-# an end the few queries that cannot satisfy the limit would spoil the order of all others.
+# this bound, the few queries that cannot satisfy the limit would spoil the order of all others.
 AUTO_MULTIPLIER = 6.0
-# Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
+# Rising steepness of the smooth errors. Steeper ones are closer to the true errors and harder to
+# solve.
 TEMPERATURES = (1.0, 2.0)
-# Problems that are solved, at most.
+# The largest number of problems that are solved.
 MAX_ROUNDS = 10
 # Bounds are tightened by the violation and by this part of the limit.
 _MARGIN = 0.03
 
 
 class RankingTask(NamedTuple):
-    """A problem on pairs, and what is needed to measure its solution on the documents."""
+    """A problem on pairs, and the documents on which its solution is measured."""
 
-    # Its rows are pairs, and each of its constraint rows is one of bind_pairs
+    # The rows of the problem are pairs. Its constraint rows come from bind_pairs
     problem: ConstrainedERM
     pairs: PairScore  # the model of the problem; ``pairs.model`` gives the scores of documents
     compared: IntArray  # (n_constraints, 3): query and groups a, b of each constraint row
     limits: FloatArray  # (n_constraints,): the limit of each
     rows: RankedRows  # grades, queries and groups of the documents
-    n_queries: int  # those with pairs, which have equal weights in the loss
+    n_queries: int  # number of queries with pairs, which have equal weights in the loss
 
     def true_values(self, theta: FloatArray) -> FloatArray:
-        """Return the true value of each constraint row: errors are counted, on all pairs."""
+        """Return the true value of each constraint row, with errors counted on all pairs."""
         rates, (query, a, b) = pair_error_rates(self._scored(theta)), self.compared.T
         return np.asarray(rates[query, b, a] - rates[query, a, b])
 
     def disparities(self, theta: FloatArray) -> FloatArray:
-        """Return the disparity of each query; NaN where it is undefined."""
+        """Return the disparity of each query, or NaN if it is undefined."""
         return pair_error_gaps(self._scored(theta))
 
     def _scored(self, theta: FloatArray) -> RankedRows:
@@ -83,7 +84,7 @@ class RankingTask(NamedTuple):
 def make_task(
     data: TrainingData,  # a row per document
     query_id: ColumnLike,
-    loss: str | Loss,  # of a difference of scores that should be positive
+    loss: str | Loss,  # loss of a difference of scores, which should be positive
     alpha: float | None,
     model: ModelChoice,
     max_disparity: Limit,  # for each query
@@ -105,7 +106,7 @@ def make_task(
     problem = ConstrainedERM(
         scores,
         loss,
-        np.ones(scores.n_samples),  # of every pair the first document is the better one
+        np.ones(scores.n_samples),  # targets are 1: the first document of a pair is the better one
         [constraint] if limits.size else [],
         sample_weight=pairs.weights,
         alpha=1 / grades.size if alpha is None else float(alpha),
@@ -147,11 +148,11 @@ def solve(
     have lower temperatures, whose problems are easier, and are a good start for the last one.
 
     Then the bounds are moved. After the first round, and while the temperature changes, they are
-    shifted by the difference between smooth and true values, which has two causes: sigmoids in
-    place of errors, and a sample of the pairs. Later only the bounds of queries that miss the limit
-    are tightened, by what they miss. They are never loosened again, so queries do not take turns in
-    missing the limit. If bounds were shifted in all rounds, as those of classifiers are, 0.76 of
-    the queries of 16 fits would be within the limit in place of 0.79.
+    shifted by the difference between smooth and true values. This difference has two causes:
+    sigmoids instead of errors, and a sample of the pairs. Later only the bounds of queries that
+    violate the limit are tightened, by the violation. They are never loosened again, so that
+    queries do not alternate in violating the limit. If bounds were shifted in all rounds, as for
+    classifiers, 0.76 of the queries of 16 fits would be within the limit instead of 0.79.
     """
     problem, limit, share_asked = task.problem, task.limits, query_share or 0.0
     is_auto, is_strict = isinstance(solver, str) and solver == "auto", query_share is not None
@@ -164,7 +165,7 @@ def solve(
     options: Any = {"tol": tol, "max_iter": max_iter, "random_state": rng, "callback": callback}
     theta, multipliers = problem.start(rng), np.zeros(problem.n_constraints)
     best: RankingSolution | None = None
-    # since: rounds since the best one. share_asked is 0 without query_share, so one round is made.
+    # ``since`` is the number of rounds since the best one. Without query_share one round is made.
     since, n_rounds = 0, MAX_ROUNDS if is_strict else 1
     path = [*TEMPERATURES, *[TEMPERATURES[-1]] * n_rounds][:n_rounds]
     for n_solves, temperature in enumerate(path, 1):
@@ -193,7 +194,7 @@ def solve(
 def _share_within(true: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
     """Return the share of queries that satisfy the limit in all of their constraint rows.
 
-    Queries without a constraint row are not counted. If there is none at all, it is 1.
+    Queries without a constraint row do not count. Without any constraint row, the share is 1.
     """
     is_over = np.abs(true) > limit + SUM_ROUNDING
     n_queries = np.unique(query_of_row).size
@@ -209,7 +210,7 @@ def _tightened(
     lower = np.maximum(problem.lower, smooth) - (true + limit) + margin
     upper = np.where(true > limit, upper, problem.upper)
     lower = np.where(true < -limit, lower, problem.lower)
-    # Both bounds stop at their middle, so that some value stays allowed.
+    # No bound crosses the middle of both, so that some value stays allowed.
     middle = 0.5 * (problem.lower + problem.upper)
     return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))
 
@@ -220,7 +221,7 @@ def report(
     max_disparity: Limit,
     query_share: float | None,
 ) -> dict[str, Any]:
-    """Return the fitted attributes; warn if fewer queries are within the limit than were asked."""
+    """Return the fitted attributes; warn if fewer than ``query_share`` are within the limit."""
     result, problem = solution.result, solution.problem
     at, gaps = problem.evaluate(result.theta), task.disparities(result.theta)
     names = [name for constraint in problem.constraints for name in constraint.row_names]

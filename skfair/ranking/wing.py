@@ -11,7 +11,7 @@ NAMES = {"skfair": {"ranking": ""}}  # "": the name is this package
 
 
 def onnx() -> dict[type, Any]:
-    """Return the estimators that can be converted to ONNX, and how."""
+    """Return the estimators that can be converted to ONNX, with their converters."""
     from skfair.ranking.fair_ranker import FairRanker
     from skfair.utils.onnx_kinds import Kind, one_number
 
