@@ -1,1 +1,1 @@
-"""Sensitive features: read here, and nowhere else."""
+"""Sensitive features, which only this folder interprets, and sums over groups of rows."""

@@ -1,13 +1,13 @@
-"""Read the columns of attributes from whatever the user passed, and refuse bad ones.
+"""Read the columns of attributes from the user's argument, and raise for bad ones.
 
 A list, array, Series, DataFrame (pandas, polars), pyarrow Table, extension array or dict of columns
 becomes a list of ``(name or None, 1-d values)`` pairs (:func:`read_columns`). Only the shape of the
-columns and their fitness as groups are checked here. Their meaning is decided in
-:mod:`skfair.groups.encoding` and :mod:`skfair.groups.strata`.
+columns and whether they can be groups are checked here. :mod:`skfair.groups.encoding` and
+:mod:`skfair.groups.strata` turn them into groups and strata.
 
-Checks of other kinds: :func:`check_levels`, of a factorized column, raises or warns about levels
-that can hardly be groups; :func:`check_alignment` and :func:`check_aligned` compare the pandas
-indices of columns that are matched by position.
+There are two further kinds of checks. :func:`check_levels` raises or warns about levels that can
+hardly be groups. :func:`check_alignment` and :func:`check_aligned` compare the pandas indices of
+columns that are matched by position.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Role(NamedTuple):
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
-# What errors call a value of other arguments, by name of the argument; see check_aligned.
+# The word for a value in errors about other arguments, by name of the argument; see check_aligned.
 _VALUES = {"y": "label", "sample_weight": "weight", "query_id": "query", "y_score": "score"}
 ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 
@@ -49,17 +49,16 @@ ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
-# Names of groups that mostly stand for missing values: texts that files and libraries write for
-# them, and codes.
+# Names of groups that mostly mean missing values: texts and codes that files and libraries write.
 _MISSING_NAMES = {"", "nan", "none", "null", "<na>", "nat", "unknown", "-999"}
-# Types without a pandas index: check_alignment is done with them before it imports pandas.
+# Types without a pandas index. For these check_alignment returns before it imports pandas.
 _WITHOUT_INDEX = (np.ndarray, type(None))
 
 
 def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
     """Split what was given into (name, 1-d values) pairs; the name is None if it has none.
 
-    ``role`` words the errors. With ``n_samples``, another number of rows raises.
+    ``role`` has the words for errors. With ``n_samples``, another number of rows raises.
     """
     argument = role.argument
     if hasattr(table, "spread"):  # GroupProbabilities, which are read by columns themselves
@@ -90,10 +89,7 @@ def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = Non
 
 
 def _hint_on_names(table: Any, role: Role) -> str:
-    """Return the hint that names of columns go elsewhere, if the table looks like a list of names.
-
-    The hint is "" if it does not.
-    """
+    """Return a hint for errors if the table looks like a list of column names, and "" otherwise."""
     is_short = isinstance(table, list | tuple) and len(table) <= 10
     if not is_short or not all(isinstance(name, str) for name in table):
         return ""
@@ -132,9 +128,9 @@ def _table_columns(table: Any, argument: str) -> Columns:
 
 
 def _unmasked(values: Any) -> Any:
-    """Return a masked array with None for masked values, others as they are.
+    """Return a masked array with None for masked values, and anything else unchanged.
 
-    ``numpy.asarray`` would show the values behind the mask.
+    ``numpy.asarray`` would return the values behind the mask.
     """
     is_masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
     return np.where(values.mask, None, values.data) if is_masked else values
@@ -188,8 +184,8 @@ def check_missing(
 ) -> None:
     """Raise if an attribute has missing values (code -1), and say how many.
 
-    Callers that read new rows at prediction pass a ``remedy``, which ends the error in the place of
-    the advice for a fit.
+    Callers that read new rows at prediction pass a ``remedy``. The error then ends with it, and not
+    with the advice for a fit.
     """
     n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing and remedy:
@@ -217,8 +213,8 @@ def check_levels(
 ) -> None:
     """Raise if an attribute has missing values, looks continuous or like an identifier.
 
-    ``values`` is the column that was factorized, whose dtype is looked at. Doubtful levels are
-    warned of, see :func:`warn_levels`.
+    ``values`` is the column that was factorized, and its dtype is used. There are warnings about
+    doubtful levels, see :func:`warn_levels`.
     """
     if factorized.codes.min(initial=0) < 0:
         check_missing(factorized, name, role)
@@ -251,7 +247,7 @@ def warn_levels(
     unknown: Collection[str] = (),
     declared: Collection[object] = (),
 ) -> None:
-    """Warn of levels that may be the same, may be missing values, or have no row.
+    """Warn about levels that may be the same, may mean missing values, or have no row.
 
     ``unknown`` are levels that the caller knows to stand for "not known". ``declared`` are the
     categories of a categorical column, empty for others. Only sensitive attributes get the warnings
@@ -274,8 +270,8 @@ def warn_levels(
 def _warn_missing_names(levels: Collection[object], name: str, unknown: Collection[str]) -> None:
     """Warn if some, but not all, of the groups have names that missing values often have."""
     texts = {level: str(level).strip().casefold().removesuffix(".0") for level in levels}
-    # -1 is taken for a code of missing values, unless other numbers are negative too, or the levels
-    # are just -1 and 1.
+    # -1 counts as a code for missing values, unless other numbers are negative, too, or the levels
+    # are only -1 and 1.
     negative = {text for text in texts.values() if re.fullmatch(r"-\d.*", text)} - _MISSING_NAMES
     is_code = negative == {"-1"} and set(texts.values()) != {"-1", "1"}
     names = _MISSING_NAMES | {"-1"} if is_code else _MISSING_NAMES
@@ -317,16 +313,16 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 
 
 def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None:
-    """Raise if both objects have a pandas index, and the labels are of other rows or reordered.
+    """Raise if both objects have a pandas index, and the labels differ or are reordered.
 
     Rows are matched by position, as everywhere in scikit-learn. If both indices have the same
-    labels in another order, or only some labels in common, every row would get the value of
-    somebody else, and nobody would notice. Three cases do not raise:
+    labels in another order, or only some labels in common, rows would get the values of other
+    people, and nobody would notice. Three cases do not raise:
 
     - The lengths differ, which other checks report.
-    - One index just counts the rows (0, 1, 2 ...), which says nothing about them, and the other has
-      other labels. There is a warning if these are evenly spaced integers: ``X.iloc[:200]`` beside
-      ``groups.iloc[200:]`` looks like a fresh column beside a part of a table.
+    - One index just counts the rows (0, 1, 2 ...), which does not identify them, and the other has
+      other labels. There is a warning if these are evenly spaced integers, because ``X.iloc[:200]``
+      with ``groups.iloc[200:]`` looks the same as a new column with a part of a table.
     - The indices have no label in common and are of different kinds, such as names and numbers.
     """
     if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
@@ -343,7 +339,7 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     if len(index) != len(other) or index.equals(other):
         return
     counted = pd.RangeIndex(len(index))
-    # If one of them just counts the rows, the other one, which may be part of a longer table.
+    # If one index just counts the rows, ``part`` is the other one, which may be a part of a table.
     part = other if index.equals(counted) else index if other.equals(counted) else None
     n_shared = min(index.isin(other).sum(), other.isin(index).sum())
     remedy = (

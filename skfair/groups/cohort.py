@@ -1,16 +1,16 @@
 """Who the rows of a metric are: groups, strata, weights and units, read once at each public call.
 
-A :class:`Cohort` has a value of each row, which is measured (its outcome, or its score), and says
-who the row is. Metrics, tests, reports and displays read their arguments here and nowhere else, so
-everybody who is given a cohort sees rows of one kind, whatever was passed:
+A :class:`Cohort` has the value of each row that is measured (its outcome, or its score), and its
+groups, stratum, weight and unit. Metrics, tests, reports and displays read their arguments only
+here, so that all code with a cohort sees rows of one kind:
 
-- Dask collections, and long arrays of few labels, become few rows with weights that stand for them.
-- Rows whose groups are known by probability are there once for each group that they may be in.
-- Other rows in memory stay as they are.
+- Dask collections, and long arrays of few labels, become few rows with weights.
+- Rows whose groups are known by probability are repeated for each group that they may belong to.
+- Other rows in memory are unchanged.
 
 Metrics of labels call :meth:`Cohort.of_labels`, metrics of scores :meth:`Cohort.of_scores`, and
-others :meth:`Cohort.read`, on which both are built. Metrics of labels then ask for
-:meth:`Cohort.table`; the others read ``values``, ``weights`` and ``groups`` themselves.
+others :meth:`Cohort.read`, which the first two also call. Metrics of labels then ask for
+:meth:`Cohort.table`. The others read ``values``, ``weights`` and ``groups`` themselves.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from skfair.utils.validation import check_positive, check_scores, check_weights
 
 # Labels and scores by the name of the argument.
 Columns: TypeAlias = Mapping[str, Any]
-# The method of LazyRows that makes the few rows that stand for those of Dask collections.
+# The method of LazyRows that reduces Dask collections to few weighted rows.
 Summary: TypeAlias = Callable[[LazyRows], WeightedRows]
 
 
 class _Given(NamedTuple):
-    """The arguments of a metric, or those of the rows that stand for its rows."""
+    """The arguments of a metric, for the rows as passed or for few rows that replace them."""
 
     columns: Columns
     who: tuple[Any, Any, Any]  # sensitive features, control features and weights
@@ -85,8 +85,8 @@ class Cohort:
     @classmethod
     def read(
         cls,
-        # Computes the checked values from the columns, after few rows have taken the place of many.
-        # It is called before the groups are read, which must then have as many rows
+        # Computes the checked values from the columns, after few rows may have replaced many. It is
+        # called before the groups are read, which must then have as many rows
         values_of: Callable[[Columns], NDArray[Any]],
         columns: Columns,
         sensitive_features: Any,
@@ -100,16 +100,16 @@ class Cohort:
         labels: Sequence[str] = (),
         numbers: Sequence[str] = (),
         summary: Summary = LazyRows.kinds,  # ignored for rows in memory
-        # Whether rows are read as they are given: few rows never stand for many, and probabilities
-        # of groups raise
+        # Whether rows are read unchanged. Then few rows never replace many, and probabilities of
+        # groups raise
         each_row: bool = False,
         is_counted: bool = True,  # whether few rows may stand for long arrays of labels
     ) -> Self:
-        """Read rows of any kind, or the few that stand for them."""
+        """Read rows of any kind, or the few weighted rows that replace them."""
         who = sensitive_features, control_features, sample_weight
         given = _Given(columns, who, units)
         if each_row:
-            pass  # the rows stay as they are given
+            pass  # the rows are not changed
         elif isinstance(sensitive_features, GroupProbabilities):
             given = _spread(given)
         elif is_lazy(*(columns[name] for name in (*labels, *numbers)), *who):
@@ -134,7 +134,7 @@ class Cohort:
         units = None if given.units is None else read_units(given.units, n_rows)
         weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
         groups = sensitive_features
-        if not isinstance(groups, ComparedGroups):  # a caller may pass groups that it has read
+        if not isinstance(groups, ComparedGroups):  # some callers have read the groups already
             encoding = encode_groups(groups, n_samples=n_rows, intersectional=intersectional)
             strata = None
             if control_features is not None:
@@ -185,8 +185,8 @@ class Cohort:
         sample_weight: Any = None,
         intersectional: bool = True,
         *,
-        name: str = "y_score",  # what errors call the scores
-        threshold: Any = None,  # at which a bin of many scores shall end, if it is a number
+        name: str = "y_score",  # the name of the scores in errors
+        threshold: Any = None,  # if it is a number and scores are put into bins, a bin ends here
         **options: Any,  # of ``read``
     ) -> Self:
         """Read scores, which are the values; without strata, each group must have weight."""
@@ -204,7 +204,7 @@ class Cohort:
         return cls.read(values_of, columns, *who, **options).with_weight_in_groups()
 
     def with_weight_in_groups(self) -> Self:
-        """Return the rows; raise for a group without weight, unless there are strata."""
+        """Return the cohort; raise for a group without weight, unless there are strata."""
         if self.weights is not None and self.groups.strata is None:
             self.groups.cells.check_nonempty(sample_weight=self.weights)
         return self
@@ -323,7 +323,7 @@ def _summed(
     summary: Summary,
     intersectional: bool,
 ) -> _Given:
-    """Return the few rows that stand for those of Dask collections, see ``Cohort.read``."""
+    """Return the few weighted rows that replace those of Dask collections, see ``Cohort.read``."""
     if given.units is not None:
         raise TypeError(
             "units= says which rows in memory belong together, and these rows are in Dask "
@@ -338,7 +338,7 @@ def _summed(
 
 
 def _counted(given: _Given, labels: Sequence[str]) -> _Given:
-    """Return the distinct rows of long arrays of few labels; other rows as they are given."""
+    """Return the distinct rows of long arrays of few labels; other rows unchanged."""
     present = {name: given.columns[name] for name in labels if given.columns[name] is not None}
     found = counted_rows(present, given.who[0])
     if found is None:

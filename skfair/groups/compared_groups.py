@@ -7,9 +7,9 @@ metric is a function of cells. The cells of one attribute and stratum are compar
 peers are the other groups of its sensitive attribute.
 
 :class:`ComparedGroups` is made by ``cohort.py`` from rows and by ``table.py`` from sums over cells.
-Its methods say which cells are compared, and :func:`aggregate` and :func:`ratios` make one number
-of the comparisons. A *reference* is what each cell is compared with: each other peer ("pairwise"),
-all peers together ("overall"), or one group.
+Its methods say which cells are compared. :func:`ratios` compares two values, and :func:`aggregate`
+reduces all comparisons to one number. The *reference* says with what each cell is compared: with
+each other peer ("pairwise"), all peers together ("overall"), or one group.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ComparedGroups:
         groups: GroupEncoding,
         strata: Strata | None = None,
         weights: FloatArray | None = None,
-        row_counts: IntArray | None = None,  # how many rows each one stands for, if not for one
+        row_counts: IntArray | None = None,  # number of rows that each row stands for; None for 1
     ) -> ComparedGroups:
         """Compare groups of rows, within strata if there are any."""
         if strata is not None:
@@ -75,7 +75,7 @@ class ComparedGroups:
         row_counts: IntArray | None,
     ) -> ComparedGroups:
         """Split groups into cells, one for each stratum in which a group has rows."""
-        # Groups are numbered over all attributes: stratum * n_groups + group tells all pairs apart.
+        # Groups are numbered over all attributes, so stratum * n_groups + group identifies a pair.
         numbers = strata.codes * groups.n_groups
         factorized = [factorize(numbers + codes) for codes in groups.codes]
         offsets = np.cumsum([0, *(len(attribute.levels) for attribute in factorized)])
@@ -159,7 +159,7 @@ class ComparedGroups:
     ) -> FloatArray:
         """Return the first side of every comparison minus the second; see ``sides``.
 
-        Only if the reference is a group have the differences a sign.
+        The differences have a sign only if the reference is a group.
         """
         first, second = self.sides(values, overall, reference)
         return first - second if is_group(reference) else np.abs(first - second)
@@ -214,9 +214,9 @@ class ComparedGroups:
     def undefined(
         self, values: FloatArray, of_cells: IntArray, zero_division: ZeroDivision
     ) -> str | None:
-        """Return the name of the first of these cells whose value is NaN; None if all is well.
+        """Return the name of the first of these cells whose value is NaN, or None if there is none.
 
-        It is None for ``zero_division=nan``, since NaN is then no error.
+        It is also None for ``zero_division=nan``, because NaN is no error then.
         """
         is_error = is_strict(zero_division)
         missing = of_cells[np.isnan(values[of_cells])]
@@ -243,10 +243,11 @@ def aggregate(
     worst_is_smallest: bool = False,
     is_one_sided: bool = False,
 ) -> float:
-    """Reduce differences or ratios to the worst or the mean one; the result is NaN if any is.
+    """Reduce differences or ratios to the worst or the mean one; the result is NaN if any is NaN.
 
-    The worst is the one furthest from 0; of ratios (``worst_is_smallest``) it is the smallest one,
-    of one-sided values the largest. ``empty`` is the value when there is nothing to compare.
+    The worst difference is the one furthest from 0, the worst ratio (``worst_is_smallest``) is the
+    smallest one, and the worst of one-sided values is the largest. ``empty`` is the result if there
+    is nothing to compare.
     """
     check_agg(agg)
     if not values.size:
@@ -282,16 +283,16 @@ def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
 
 
 def ratios(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the smaller of two numbers over the larger one; NaN where both are 0.
+    """Return the smaller of two numbers divided by the larger one, or NaN if both are 0.
 
-    This holds for a reference group, too. If ratios could exceed 1, then of 0.76 and 1.4 the second
-    would be further from parity, and hide that the first is below four fifths.
+    A reference group changes nothing. If ratios could exceed 1, the worst of 0.76 and 1.4 would be
+    1.4, which would hide that the other one is below four fifths.
     """
     largest = np.maximum(first, second)
     return np.asarray(np.minimum(first, second) / np.where(largest == 0, np.nan, largest))
 
 
 def check_agg(agg: Agg) -> None:
-    """Raise unless comparisons can be reduced in this way."""
+    """Raise unless ``agg`` is a known way to reduce comparisons."""
     if agg not in ("worst", "mean"):
         raise ValueError(f"agg must be 'worst' or 'mean', got {agg!r}.")

@@ -1,4 +1,4 @@
-"""Long arrays of few labels in memory: their distinct rows, and how often each occurs.
+"""Long arrays of few labels in memory: their distinct rows, and the number of each.
 
 :meth:`skfair.groups.cohort.Cohort.read` tries this for metrics of labels without weights, units and
 strata. A metric depends only on how often each combination of labels and group occurs. If there are
@@ -21,8 +21,8 @@ from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.utils.factorize import factorize
 from skfair.utils.threads import added
 
-# Arrays with fewer rows are not counted: metrics of 20,000 rows took as long with and without,
-# metrics of 100,000 rows take 1.6 times as long without.
+# Arrays with fewer rows are not counted. Metrics of 20,000 rows take the same time with and without
+# counting, and metrics of 100,000 rows take 1.6 times as long without.
 MANY = 1 << 15
 # Largest size of the table: the product over the columns of (largest - smallest + 1).
 _MOST_COMBINATIONS = 1 << 12
@@ -62,7 +62,7 @@ def counted_rows(
 
 
 def _as_numbers(column: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
-    """Return a column as integers, and the texts that the integers number; None if it has none."""
+    """Return a column as integers, and the texts that they number (None for other columns)."""
     if column.dtype.kind in "SU":
         return factorize(column)
     return column.view(np.uint8) if column.dtype.kind == "b" else column, None
@@ -71,8 +71,8 @@ def _as_numbers(column: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
 def _count(columns: Sequence[NDArray[Any]]) -> tuple[list[int], IntArray | None]:
     """Count in a table, with one axis per column, how often each combination of numbers occurs.
 
-    Returns the smallest number of each column, which has the place 0 on its axis, and the table;
-    None in its place if it would be larger than _MOST_COMBINATIONS.
+    Returns the smallest number of each column, which has the place 0 on its axis, and the table, or
+    None if the table would be larger than _MOST_COMBINATIONS.
     """
     ends = [(int(column.min()), int(column.max())) for column in columns]
     lowest, widths = [low for low, _ in ends], [high - low + 1 for low, high in ends]
@@ -83,7 +83,7 @@ def _count(columns: Sequence[NDArray[Any]]) -> tuple[list[int], IntArray | None]
         place = np.zeros(stop - start, np.int64)
         for column, low, width in zip(columns, lowest, widths, strict=True):
             place *= width
-            # Subtracted as int64, since a difference may not fit into the type of the column.
+            # The result is int64, because a difference may not fit into the type of the column.
             least: Any = column.dtype.type(low)
             place += np.subtract(column[start:stop], least, dtype=np.int64, casting="unsafe")
         return np.bincount(place, minlength=prod(widths))

@@ -1,9 +1,9 @@
 """The decision memo: the limit that a committee chose, as audits and monitors read it.
 
-The page of ``FairnessPath.to_html`` writes the memo as JSON. Its ``limits`` hold one number for
-each attribute, or one number by the name "" if all groups have a common limit; null stands for no
-limit. Its ``checksum`` covers all that the page computed, so an edit by hand is noticed. It is no
-signature: anybody who wants to forge a memo can compute it as well.
+The page of ``FairnessPath.to_html`` writes the memo as JSON. Its ``limits`` hold a number for each
+attribute, or a number by the name "" if all groups have a common limit. null means no limit. Its
+``checksum`` covers everything that the page computed, so an edit by hand is noticed. It is no
+signature, because somebody who forges a memo can compute the checksum, too.
 
 :func:`read_memo` is :func:`open_memo`, which checks the file, followed by :func:`chosen_limits`,
 which returns its limits.
@@ -25,25 +25,25 @@ from skfair.utils.warn import warn_user
 
 KIND, VERSION = "skfair decision", 1
 _REMEDY = "Pass the JSON that the page of FairnessPath.to_html writes, as a path or as a dict."
-# What a committee must know of a model whose fit did not reach its limit, by its status.
+# Warnings about a model whose fit did not reach its limit, by the status of the fit.
 _FAILED = {
     "infeasible": "it exceeds the limit on its own training rows. Its decisions cannot be expected "
     "to satisfy the limit, so choose another model or a larger limit.",
     "no_solution": "no model was found for which the limit could be certified. Its decisions carry "
     "no guarantee, so choose another model or a larger limit.",
 }
-# The JSON file of a decision memo, or what it holds.
+# The path of the JSON file of a decision memo, or its content.
 Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 
-# The keys that the checksum does not cover: what the committee writes itself, and the checksum.
+# The keys that the checksum does not cover: those that the committee fills in, and the checksum.
 _NOT_COVERED = ("date", "names", "reasons", "label", "checksum")
 
 
 def checksum(memo: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all that the page computed for a memo.
+    """Return the SHA-256 of everything that the page computed for a memo.
 
-    The page computes it in JavaScript, which writes 1.0 as 1, so whole floats become integers here.
+    The page computes it in JavaScript, which writes 1.0 as 1. So whole floats become integers here.
     """
 
     def plain(value: Any) -> Any:
@@ -60,9 +60,9 @@ def checksum(memo: Mapping[str, Any]) -> str:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the keys and values of a JSON object; raise if a key is there twice.
+    """Return the keys and values of a JSON object; raise if a key occurs twice.
 
-    Python takes the last one of two values, and people see the first.
+    Python would use the last one of the values, whereas people see the first one.
     """
     keys = Counter(key for key, _ in pairs)
     twice = [key for key, n in keys.items() if n > 1]
@@ -82,12 +82,12 @@ def read_memo(memo: Memo) -> tuple[str, dict[str, float | None]]:
 
 
 def open_memo(memo: Memo) -> tuple[str, Mapping[str, Any]]:
-    """Return what errors call the memo, and its content; raise unless the page wrote it so."""
+    """Return the name of the memo in errors, and its content; raise if it was changed."""
     name, read = "The dict", memo
     if not isinstance(memo, Mapping):
         name = repr(os.fspath(memo))
         try:
-            text = Path(memo).read_text(encoding="utf-8-sig")  # editors may write a mark first
+            text = Path(memo).read_text(encoding="utf-8-sig")  # editors may add a byte order mark
             read = json.loads(text, object_pairs_hook=_distinct)
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(

@@ -1,9 +1,9 @@
 """The distinct rows of labels and groups in blocks, weighted by how many rows each stands for.
 
-Rows of the same groups, labels and stratum are of one *kind*. Metrics of labels depend on the kind
-only. So each block (:func:`with_kinds`) is reduced to a table of its kinds, as long as there are
-kinds and not rows, and :func:`number_kinds` adds up the tables of all blocks. A block keeps the
-numbers of its rows (scores) and the kind of each row only if a later pass reads them.
+Rows of the same groups, labels and stratum are of one *kind*. Metrics of labels only depend on the
+kinds. So each block (:func:`with_kinds`) is reduced to a table with a line for each kind, and
+:func:`number_kinds` adds up the tables of all blocks. A block keeps the numbers of its rows
+(scores) and the kind of each row only if a later pass reads them.
 :class:`skfair.groups.weighted_rows.LazyRows` is the only caller of both.
 """
 
@@ -31,7 +31,7 @@ from skfair.utils.partitions import Partitions
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_weights
 
-# WeightedRows.columns holds columns of control features beside the labels; their names begin so.
+# Columns of control features in WeightedRows.columns have names that begin with this.
 _CONTROL = "control_features: "
 
 
@@ -40,7 +40,7 @@ class WeightedRows(NamedTuple):
 
     # Labels and scores by the name of the argument, and control features, see _CONTROL
     columns: dict[str, Any]
-    groups: GroupEncoding  # groups of the weighted rows; its counts count the rows behind them
+    groups: GroupEncoding  # groups of the weighted rows; its counts are of the original rows
     # (n_rows,): the number of rows that each stands for, the sum of their weights, and the sum of
     # their squared weights
     counts: IntArray
@@ -55,14 +55,14 @@ class WeightedRows(NamedTuple):
         return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
 
     def of_rows(self, rows: IntArray) -> WeightedRows:
-        """Return the labels and groups of these rows, which may repeat; weights are not taken."""
+        """Return the labels and groups of these rows, which may repeat; weights stay unchanged."""
         columns = {name: _safe_indexing(column, rows) for name, column in self.columns.items()}
         codes = np.ascontiguousarray(self.groups.codes[:, rows])
         return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
 
 
 class Kinds(NamedTuple):
-    """The table of the kinds of a block: what it sends to the process that asks."""
+    """The table of the kinds of a block, which is sent to the process that asks."""
 
     # A cell for each kind, with the sums _SUMS. Its attributes are the columns of groups, labels
     # and control features, named "argument: column"
@@ -70,18 +70,18 @@ class Kinds(NamedTuple):
     types: list[Any]  # the dtype of each attribute; empty for a block without rows
 
 
-# Over the rows of a kind: their number, the sum of their weights, and that of the squared weights.
+# Sums over the rows of a kind: their number, their weights, and their squared weights.
 _SUMS = ("rows", "weights", "squares")
 
 
 class RowBlock(NamedTuple):
-    """The arrays that are kept of the rows of a block."""
+    """The arrays that a block keeps of its rows."""
 
     numbers: dict[str, FloatArray]  # by the name of the argument
     # (n_rows,): number of the kind of each row, in the smallest integer type that holds it
     kind: NDArray[Any]
     weights: FloatArray | None  # (n_rows,): sample weights
-    # The kinds of this block, if ``kind`` numbers them; None once it numbers those of all blocks
+    # The kinds of this block, which ``kind`` numbers; None once it numbers the kinds of all blocks
     kinds: Kinds | None = None
 
 
@@ -90,8 +90,8 @@ def with_kinds(
 ) -> RowBlock:
     """Return a block with the kind of each row, and the table of its kinds.
 
-    ``numbers`` have been checked; labels and weights are checked here. ``columns`` are the labels
-    and groups by argument. Without any, all rows are of one kind.
+    ``numbers`` were checked before, and labels and weights are checked here. ``columns`` are the
+    labels and groups by argument. Without any, all rows are of one kind.
     """
     if not n_rows:
         none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
@@ -128,9 +128,9 @@ def number_kinds(
 ) -> tuple[Partitions, WeightedRows]:
     """Add up the tables of all blocks; return the blocks, and the kinds of all as weighted rows.
 
-    If later passes read the blocks (``are_revisited``), they are held, and the kind of each row is
-    numbered as in the total. Otherwise they are returned as they are. ``nothing`` is the text of
-    the error if there are no rows.
+    If later passes read the blocks (``are_revisited``), they are kept in memory, and the kind of
+    each row gets its number in the total. Otherwise the blocks are returned unchanged. ``nothing``
+    is the text of the error if there are no rows.
     """
     blocks = read.hold() if are_revisited else read
     parts: list[Kinds] = blocks.collect(attrgetter("kinds"))
@@ -158,7 +158,7 @@ def number_kinds(
 
 
 def _number(block: RowBlock, numbers: IntArray) -> RowBlock:
-    """Renumber the kinds of a block: ``numbers`` has the number in the total of each of them."""
+    """Renumber the kinds of a block; ``numbers`` are their numbers in the total."""
     return RowBlock(block.numbers, numbers[block.kind], block.weights)
 
 
@@ -190,7 +190,7 @@ def _added(parts: list[Kinds]) -> tuple[GroupTable, IntArray, dict[str, dict[str
 
 
 def _typed(levels: list[Any], codes: IntArray, types: Sequence[Any]) -> Any:
-    """Return the levels of the codes as a column of the type that its blocks have in common.
+    """Return the levels of the codes as a column of the common type of its blocks.
 
     ``types`` are the dtypes of the column in the blocks.
     """

@@ -1,8 +1,7 @@
-"""The only reader of sensitive features: everybody else receives a :class:`GroupEncoding`.
+"""The only reader of sensitive features: all other code receives a :class:`GroupEncoding`.
 
-:func:`encode_groups` is called where rows enter: by ``read.py`` for fits, by ``cohort.py`` for
-metrics, and for control features by ``strata.py``. :func:`one_group` takes its place if there are
-no groups.
+``read.py`` calls :func:`encode_groups` for fits, ``cohort.py`` for metrics, and ``strata.py`` for
+control features. If there are no groups, :func:`one_group` is called instead.
 
 A *sensitive attribute* is one column (sex, race). A *group* is one of its levels. Several columns
 are read either as their intersections (``sex=F, race=Black`` is one group) or separately, in which
@@ -14,8 +13,8 @@ A constraint needs parts of the rows that do not overlap. For this :meth:`GroupE
 returns *cells*, the rows that are in the same groups of all attributes (and of the same class if
 wanted), and a matrix that says which group contains which cell.
 
-A fitted estimator keeps only the vocabulary, :class:`skfair.groups.levels.GroupLevels`. The codes
-of the rows are dropped after ``fit``.
+A fitted estimator keeps only the names and levels, :class:`skfair.groups.levels.GroupLevels`. The
+codes of the rows are dropped after ``fit``.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from skfair.utils.warn import warn_user
 
 __all__ = ["Cells", "GroupEncoding", "GroupLevels", "encode_groups", "one_group"]
 
-# Rates of groups below this size are mostly noise: one person is more than three points.
+# Rates of groups below this size are mostly noise, because one person is more than three points.
 MIN_GROUP_SIZE = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the rows into cells: each group contains all of a cell or nothing of it."""
+    """A partition of the rows into cells. A group contains all rows of a cell or none."""
 
     codes: IntArray  # (n_samples,): the cell of each row
     weights: FloatArray  # (n_cells,): number (or total weight) of the rows of each cell
@@ -153,7 +152,7 @@ class GroupEncoding:
             different, rows = np.unique(codes, return_index=True)
             first[different] = rows
         weighted = values if sample_weight is None else values * sample_weight
-        # Rounded, since sums of the same rows in another order differ in the last digits.
+        # Sums are rounded, because in another order of the rows their last digits differ.
         sums = (np.round(self.sums(of), 6) for of in (weighted, sample_weight))
         places = np.empty(self.n_groups, np.int64)
         places[np.lexsort((first, *sums, self.attribute_of_group))] = np.arange(self.n_groups)
@@ -254,15 +253,15 @@ class GroupEncoding:
 
 def encode_groups(
     # (n_samples,): a list, array, frame or dict of columns without missing values. An encoding is
-    # returned as it is, and None raises
+    # returned unchanged, and None raises
     sensitive_features: ColumnsLike | GroupEncoding | None,
     *,
     n_samples: int | None = None,  # the number of rows expected
-    # Whether several attributes are crossed into one, or kept apart (and overlap)
+    # Whether several attributes become one by their intersections, or stay separate (and overlap)
     intersectional: bool = True,
     # The X or y that the rows belong to. The same pandas index in another order is an error
     like: object = None,
-    role: Role = SENSITIVE,  # what errors call the attributes
+    role: Role = SENSITIVE,  # the words for the attributes in errors
     missing: str | None = None,  # the level of missing values, which are an error otherwise
     unknown: Collection[str] = (),  # levels that are said to stand for "not known"
 ) -> GroupEncoding:
@@ -307,7 +306,7 @@ def encode_groups(
     else:
         codes = np.ascontiguousarray(factorized[0].codes[None, :])
         group_names = tuple(map(str, levels[0]))
-        # 1 and "1" may both occur in an object column; their repr tells them apart.
+        # 1 and "1" may both occur in an object column. Their names are then made by repr.
         if len(set(group_names)) < len(group_names):
             group_names = tuple(map(repr, levels[0]))
     counts = np.concatenate(
@@ -335,7 +334,7 @@ def one_group(n_samples: int) -> GroupEncoding:
 def _encode_intersections(
     names: tuple[str, ...], factorized: list[Factorized], role: Role
 ) -> GroupEncoding:
-    """Cross the attributes; only intersections that occur become groups."""
+    """Return the encoding by intersections of the attributes; only those that occur are groups."""
     levels = tuple(attribute.levels for attribute in factorized)
     codes, combinations = number_tuples(
         [attribute.codes for attribute in factorized], np.array([len(column) for column in levels])

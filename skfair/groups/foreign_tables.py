@@ -1,4 +1,4 @@
-"""Tables that numpy cannot read: those of pyarrow become pandas, lazy frames are refused."""
+"""Tables that numpy cannot read: pyarrow tables become pandas, and lazy frames raise."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def refuse_lazy_frame(table: object, argument: str) -> None:
 
 
 def from_arrow(values: Any) -> Any:
-    """Return a table or a column of pyarrow as one of pandas, and anything else as it is."""
+    """Return a table or a column of pyarrow as one of pandas, and anything else unchanged."""
     return values.to_pandas() if type(values).__module__ == "pyarrow.lib" else values

@@ -1,4 +1,4 @@
-"""Percentile intervals of groups: the user's argument, and how much of them a rank covers.
+"""Percentile intervals of groups: the user's argument, and the share of them below a rank.
 
 The *rank* of a score is the share of its group above it, so ranks count from the top. An interval
 is a pair (low, high), a union of pairs, or either of them per group. The metrics and models of
@@ -50,7 +50,7 @@ class Intervals:
         """Whether each rank lies in the intervals [low, high) of a group."""
         inside = np.zeros(np.shape(rank), bool)
         for low, high in self.bounds[group]:
-            # Ranks are sums of weights: one that is meant to be an end may miss it by rounding.
+            # Ranks are sums of weights, so a rank at an end may miss it by rounding.
             inside |= (rank >= low - ROUNDING) & (rank < high - ROUNDING)
         return inside
 
@@ -73,8 +73,8 @@ class Intervals:
         pairs = self.bounds[group]
         ends = np.cumsum(pairs[:, 1] - pairs[:, 0])  # lengths up to the end of each pair
         wanted = np.asarray(share, dtype=np.float64) * self.lengths[group]
-        # A length that misses 0, or the end of a pair, only by rounding is set to it, so that it
-        # does not fall into the next pair.
+        # A length that differs from the end of a pair only by rounding is set to this end, so that
+        # it is not in the next pair.
         near = np.abs(wanted[..., None] - ends)
         nearest = near.argmin(axis=-1)
         wanted = np.where(near.min(axis=-1) < ROUNDING, ends[nearest], wanted)
@@ -87,7 +87,7 @@ class Intervals:
         return np.where(piece >= ends.size, 1.0, np.where(wanted < 0, 0.0, rank))
 
     def widened(self, margin: float) -> Intervals:
-        """Return the union of all groups' intervals, longer by a margin at each end, for each."""
+        """Return for each group the union of all intervals, longer by a margin at each end."""
         pairs = np.unique(np.concatenate(self.bounds), axis=0)
         merged: list[list[float]] = []
         for low, high in np.clip(pairs + np.array([-margin, margin]), 0.0, 1.0).tolist():

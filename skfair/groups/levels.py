@@ -1,9 +1,9 @@
 """The groups that were seen at fit: their names, and how new rows are encoded in them.
 
-:class:`GroupLevels` is what a fitted estimator keeps of the sensitive features;
-``skfair/read.py`` encodes new rows with it at prediction. The codes of the training rows are
-dropped after ``fit``. :func:`number_tuples` and :func:`sums_by`, which number and sum combinations
-of codes, serve all files that cross attributes.
+A fitted estimator keeps the :class:`GroupLevels` of its sensitive features, and ``skfair/read.py``
+encodes new rows with them at prediction. The codes of the training rows are dropped after ``fit``.
+Files that intersect attributes call :func:`number_tuples` and :func:`sums_by`, which number and sum
+combinations of codes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from skfair.utils.text import listed, plural
 
 @dataclass(frozen=True, eq=False)
 class GroupLevels:
-    """The groups that were seen at fit: enough to encode new rows and to name them."""
+    """The groups that were seen at fit: their names and levels."""
 
     attributes: tuple[str, ...]  # names of the sensitive attributes as given (columns of the input)
     levels: tuple[list[Any], ...]  # the sorted levels of each attribute
-    # (n_groups, n_attributes): if attributes are crossed, the number of the level of each attribute
-    # in each group; None if they are not
+    # (n_groups, n_attributes): the number of the level of each attribute in each group, if groups
+    # are intersections; None otherwise
     combinations: IntArray | None
     names: tuple[str, ...]  # one readable name per group
     # First group number of each attribute, then the number of groups. An intersection counts
     # as one attribute
     offsets: IntArray
-    argument: str = SENSITIVE.argument  # what the attributes are passed as
+    argument: str = SENSITIVE.argument  # the argument in which users pass the attributes
 
     @property
     def role(self) -> Role:
@@ -46,7 +46,7 @@ class GroupLevels:
         return len(self.names)
 
     def keys(self) -> list[Any]:
-        """Return what the user would call each group: a level, or a tuple of levels.
+        """Return the key by which users name each group: a level, or a tuple of levels.
 
         Groups of separate attributes are ``(attribute, level)`` pairs.
         """
@@ -86,7 +86,7 @@ class GroupLevels:
     def number(self, key: Any) -> int:
         """Return the number of a group, given its key (see ``keys``) or its name, or raise.
 
-        A key or name of the same type is looked for first, since 1 and "1" may both be levels.
+        A key or name of the same type is searched first, because 1 and "1" may both be levels.
         """
         for candidates in (self.keys(), list(self.names)):
             for number, candidate in enumerate(candidates):
@@ -103,13 +103,13 @@ class GroupLevels:
         n_samples: int | None = None,
         allow_unseen: bool = False,
         allow_missing: bool = False,
-        remedy: str = "",  # the end of errors: how such rows are allowed
+        remedy: str = "",  # the end of errors, which says how to allow such rows
     ) -> IntArray:
         """Return the group numbers of new rows, shape (n_attributes, n_samples).
 
-        A level, or an intersection, that did not occur at fit raises a ``ValueError``; with
-        ``allow_unseen`` it gets the number -1. A missing value raises too; with ``allow_missing``
-        it gets -1.
+        A level, or an intersection, that did not occur at fit raises a ``ValueError``, or gets the
+        number -1 with ``allow_unseen``. A missing value raises, too, or gets -1 with
+        ``allow_missing``.
         """
         role = self.role
         columns = read_columns(sensitive_features, role, n_samples)
@@ -138,14 +138,14 @@ class GroupLevels:
     def _named(self, names: set[str | None]) -> bool:
         """Whether new columns are matched by name and not by position.
 
-        They are if all have a name, unless the columns had none at fit and got numbered names.
+        They are if all have a name, unless the columns of fit had no names and got numbered ones.
         """
         number = self.role.argument.removesuffix("s")
         were_numbered = all(name == f"{number}_{i}" for i, name in enumerate(self.attributes))
         return None not in names and (not were_numbered or names == set(self.attributes))
 
     def _in_order(self, columns: Columns) -> Columns:
-        """Put named columns into the order of fit; a renamed single column is accepted."""
+        """Return named columns in the order of fit; a single column may have another name."""
         by_name = dict(columns)
         if len(self.attributes) == 1:
             return columns
@@ -181,7 +181,7 @@ class GroupLevels:
         """
         assert self.combinations is not None
         shape = np.array([len(column) for column in self.levels])
-        # Number old and new tuples together, then look up the old ones.
+        # Old and new tuples are numbered together. Then the groups of the old ones are looked up.
         both = [np.concatenate(pair) for pair in zip(self.combinations.T, codes, strict=True)]
         joint, _ = number_tuples(both, shape)
         table = np.full(int(joint.max()) + 1, -1)
@@ -208,8 +208,8 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
     ``range(shape[j])``. Returns the number of the tuple of each row, and the tuples, shape
     (n_tuples, n_columns).
     """
-    # A tuple is written as one integer, ((a * size_b) + b) * size_c + c ... Before the integers
-    # could exceed 64 bits, those that occur are numbered anew, which makes them small again.
+    # A tuple becomes one integer, ((a * size_b) + b) * size_c + c ... Before the integers could
+    # exceed 64 bits, they are replaced by their numbers in order, which are small.
     joint, n_joint, is_merged = parts[0], int(shape[0]), False
     for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
         if n_joint * size >= 2**62:
@@ -218,7 +218,7 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
         if size > 1:
             joint, n_joint = joint * size + part, n_joint * size
     codes, levels = factorize(joint)
-    if not is_merged:  # the tuples can be read off the integers, without a look at the rows
+    if not is_merged:  # the tuples follow from the integers, without a pass over the rows
         return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
@@ -233,7 +233,8 @@ def sums_by(
     counted.
     """
     levels = None
-    # A table with a place for each value would be much longer than the rows: number the values.
+    # A table with a place for each value would be much longer than the rows, so values are
+    # numbered.
     if n_values > 4 * joint.size + 10**6:
         levels, joint = np.unique(joint, return_inverse=True)
         n_values = levels.size

@@ -1,4 +1,4 @@
-"""Limits on disparities, and what ``summary_`` of an estimator says of them.
+"""Limits on disparities, and the lines about them in ``summary_`` of an estimator.
 
 :func:`limits_of_attributes` and :func:`loosest` read ``max_disparity``, which may be one limit for
 all attributes or a dict of a limit for each. At the end of a fit, an estimator stores the limits
@@ -87,7 +87,7 @@ class Stages(NamedTuple):
     """A rate or mean over some training rows at the three stages of a fit."""
 
     before: float  # of the predictions of the model itself
-    without_limits: float  # of the predictions that are best for the objective without limits
+    without_limits: float  # of the best predictions for the objective without limits
     after: float  # of the predictions within the limits
 
 
@@ -111,12 +111,12 @@ class Change:
 def change_of(
     groups: GroupEncoding, weights: Any, ends: Any, first_rows: IntArray | slice = slice(None)
 ) -> Change:
-    """Return the change over all rows, and over those of each group.
+    """Return the change over all rows, and over the rows of each group.
 
-    ``ends`` has a line for each of the three stages, or for two if there is nothing between the
-    model itself and the limits: for each row its prediction, or whether it is selected. People
-    whose group is known by probability have several rows, of which ``first_rows`` are the first:
-    only these are counted as moved. Rows without a group are left out.
+    ``ends`` has a line for each of the three stages, or for the first and the last one if the
+    second equals the first. A line has the prediction of each row, or whether it is selected.
+    People whose group is known by probability have several rows. Only their first ones,
+    ``first_rows``, count in ``rows_up`` and ``rows_down``. Rows without a group are left out.
     """
     ends = np.asarray(ends, dtype=np.float64)
     ends = ends if len(ends) == len(Stages._fields) else ends[[0, 0, 1]]
@@ -135,8 +135,8 @@ def change_of(
 def changes_line(changes: Mapping[str, Change], *, of_groups: bool = True) -> str:
     """Return one line of changes, which are given by the name of the rate or mean.
 
-    The stage ``without_limits`` is shown if it differs from ``before``: then the objective alone
-    changes the decisions of the model.
+    The stage ``without_limits`` is shown if it differs from ``before``, because then the objective
+    alone changes the decisions of the model.
     """
     parts = []
     for name, own in changes.items():

@@ -1,9 +1,9 @@
 """Take the sensitive columns out of X by name or position, and explain errors about columns.
 
-Users who work without metadata routing keep the attributes in X, and tell estimators, scorers and
-splitters where (``sensitive=``). :func:`take_columns` returns these columns, :func:`keep_columns`
-the others. The functions ``note_*`` are called by ``fit_method`` in ``base.py`` when a fit has
-failed, and add a note to the error if columns are the likely reason.
+Users who work without metadata routing keep the attributes in X, and name their columns in
+estimators, scorers and splitters (``sensitive=``). :func:`take_columns` returns these columns, and
+:func:`keep_columns` the others. If a fit fails, ``fit_method`` in ``base.py`` calls the functions
+``note_*``, which add a note to the error if columns are the likely reason.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def dropped_columns(estimator: Any) -> list[Any]:
 def columns_of_blind(estimator: Any, X: Any) -> Any:
     """Return the columns of X that a fitted model uses; None if it may use the groups.
 
-    Audits look in them for columns that tell the group.
+    Audits search them for columns that tell the group.
     """
     final = getattr(estimator, "best_estimator_", estimator)
     final = getattr(final, "_final_estimator", final)  # of a pipeline
@@ -124,7 +124,7 @@ def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
     """Add a note on columns with text or dates, or with numbers whose squares overflow."""
     _note_overflow(error, X)
     dtypes: Any = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
-    if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
+    if not hasattr(dtypes, "items"):  # X is no DataFrame of pandas
         return
     kinds = {name: getattr(dtype, "kind", "O") for name, dtype in dtypes.items()}
     of_model = [name for name in kinds if name not in dropped]
@@ -144,7 +144,7 @@ def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
 
 
 def note_shapes(error: BaseException, X: Any, y: Any) -> None:
-    """Add a note to an error of scikit-learn about the shape of X or y: what to do instead."""
+    """Add a remedy to an error of scikit-learn about the shape of X or y."""
     text, n_dimensions = str(error), getattr(y, "ndim", 1)
     has_one = re.search("Expected (2D array, got 1D array|a 2-dimensional container)", text)
     if has_one and n_dimensions == 2:
@@ -167,7 +167,7 @@ def _note_overflow(error: BaseException, X: Any) -> None:
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return
-    largest = float(np.abs(values).max(initial=0.0))  # NaN is not larger
+    largest = float(np.abs(values).max(initial=0.0))  # if it is NaN, the comparison is false
     if re.search("nan|inf", str(error), re.I) and largest > np.finfo(values.dtype).max ** 0.5:
         error.add_note(
             f"X has {values.dtype} numbers up to {largest:.1g}, whose squares overflow. Scale its "
@@ -181,7 +181,7 @@ def is_sparse(X: MatrixLike) -> bool:
 
 
 def _as_table(X: Any) -> Any:
-    """Return X as something with columns to index; lists become object arrays."""
+    """Return X as a table whose columns can be indexed; lists become object arrays."""
     if is_sparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
     table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)

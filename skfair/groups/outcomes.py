@@ -1,4 +1,4 @@
-"""What a row with labels counts as: its true and predicted class, or a right or wrong prediction.
+"""Outcomes of rows with labels: true and predicted class, or a right or wrong prediction.
 
 An *outcome* is twice the true class plus the predicted class: 0 true negative, 1 false positive, 2
 false negative, 3 true positive. A table of rows by outcome gives every rate.
@@ -16,7 +16,7 @@ from skfair.utils.validation import check_common, check_labels, positive_codes
 
 # Which outcome a metric counts, the argument ``counted`` of ``Cohort.of_labels``:
 # "classes": the true and the predicted class of a row.
-# "predictions": the predicted class. True labels are not looked at, and may be missing.
+# "predictions": the predicted class. True labels are not read, and may be missing.
 # "correct": whether the predicted class is the true one, for any number of classes.
 # "equal": whether the predicted number is the true one. Numbers may all differ.
 Counted = Literal["classes", "predictions", "correct", "equal"]
@@ -36,14 +36,14 @@ def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
 def right_or_wrong(y_true: Any, y_pred: Any, *, are_numbers: bool) -> IntArray:
     """Return the outcome 3 for a right prediction and 2 for a wrong one.
 
-    All true classes count as positive, so the accuracy of the table is that of the predictions.
-    With ``are_numbers``, true and predicted values may have none in common.
+    All true classes count as positive, so the accuracy of the table is the accuracy of the
+    predictions. With ``are_numbers``, true and predicted values need not have any value in common.
     """
     true = check_labels(y_true, "y_true")
     predicted = check_labels(y_pred, "y_pred", true.codes.size)
     if not are_numbers:
         check_common("y_pred", predicted.levels, true.levels)
     number = {level: i for i, level in enumerate(true.levels)}
-    # The true code of each predicted level, -1 if it is no true one.
+    # The code of each predicted level among the true levels, or -1 if it is none of these.
     same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
     return np.asarray(2 + (true.codes == same_code[predicted.codes]))

@@ -1,10 +1,10 @@
 """Groups that are known by probability only: a table with a column for each group.
 
 A row that belongs to a group with probability p counts there with the weight p. So each row of a
-table occurs once for each group that it may belong to, with weights that add up to its weight. Code
-that reads weighted rows can read these, and tables of 0 and 1 are plain groups.
+table is repeated for each group that it may belong to, with weights that add up to its weight. Any
+code for weighted rows can read these repeated rows. Tables of 0 and 1 are plain groups.
 
-Users make a :class:`GroupProbabilities`. For a fit, :func:`read_probabilities` finds it, and
+Users make a :class:`GroupProbabilities`. For a fit, :func:`read_probabilities` reads it, and
 ``TrainingData.of`` repeats the rows by :meth:`GroupProbabilities.spread`. For metrics,
 ``Cohort.read`` does the same.
 """
@@ -25,7 +25,8 @@ from skfair.groups.sensitive import Sensitive
 from skfair.utils.text import listed, plural
 from skfair.utils.warn import warn_user
 
-# The sum of the probabilities of a row may miss 1 by this much: float32 errs by 1e-7 per group.
+# The sum of the probabilities of a row may differ from 1 by this, because float32 has an error of
+# 1e-7 per group.
 ROUNDING = 1e-5
 
 
@@ -101,7 +102,7 @@ class GroupProbabilities:
 
     def __getitem__(self, rows: Any) -> GroupProbabilities:
         """Return some rows, as indexing of arrays does."""
-        if isinstance(rows, tuple):  # as scikit-learn asks for rows: (rows, ...)
+        if isinstance(rows, tuple):  # scikit-learn indexes by (rows, ...)
             rows = rows[0] if len(rows) == 2 and rows[1] is Ellipsis else rows
         taken = GroupProbabilities.__new__(GroupProbabilities)
         taken.names, taken.values = self.names, self.values[rows]
@@ -192,8 +193,8 @@ def check_length(table: GroupProbabilities, n_rows: int) -> None:
 
 
 def read_probabilities(
-    estimator: object,  # what is fitted
-    sensitive: Sensitive,  # what it says of sensitive attributes
+    estimator: object,  # the estimator that is fitted
+    sensitive: Sensitive,  # its parameter ``sensitive``, read
     sensitive_features: Any,
     n_samples: int,
 ) -> GroupProbabilities | None:
@@ -229,7 +230,7 @@ def whole_numbers(sizes: FloatArray) -> IntArray:
 
     The sizes that lose most by rounding down are rounded up.
     """
-    rounded = np.floor(sizes + 1e-9).astype(np.int64)  # 2.9999999999 is 3 but for rounding
+    rounded = np.floor(sizes + 1e-9).astype(np.int64)  # 2.9999999999 counts as 3
     left = round(float(sizes.sum())) - int(rounded.sum())
     rounded[np.argsort(rounded - sizes, kind="stable")[:left]] += 1
     return rounded

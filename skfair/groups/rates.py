@@ -1,21 +1,20 @@
 """Rates, and means of a value over the rows of each cell, with their uncertainty.
 
-A rate is a quotient of the weights of rows by true and predicted class (``RATES``), and the mean of
-0 and 1 over the rows that count for it. Sums of powers of the value are enough, each with the
-weights of the rows and with their squares. The sums of two parts of a sample add up, so a sample
-can be read in blocks, and cells can be merged without another pass over the rows. Values are
-counted from an origin close to them: the variance of numbers around ten million would lose its
-digits in a difference of squares.
+A rate is a quotient of the weights of rows by true and predicted class (``RATES``). It is also the
+mean of a value that is 0 or 1 over the rows in its denominator. To compute means and variances,
+sums of powers of the value are enough, with the weights of the rows and with the squared weights.
+The sums of two parts of a sample add up, so a sample can be read in blocks, and cells can be merged
+without another pass over the rows. Values are counted from an origin close to them, because the
+variance of numbers around ten million would lose its digits in a difference of squares.
 
-If rows belong together (:mod:`skfair.groups.row_units`), the squares of what each unit adds are
-summed as well. They give the variance of a rate among units, whatever the rows of a unit have in
-common.
+If rows belong together (:mod:`skfair.groups.row_units`), the squares of the sums of each unit are
+added up as well. They give the variance of a rate among units, for any dependence within a unit.
 
-Two ways lead to a :class:`CellMeans`: ``GroupTable.means`` makes one of a rate, and audits call
-:meth:`CellMeans.of_rows` for values of any kind. Both then ask for ``means``, ``n_effective`` and
-``interval``. The functions :func:`rates_of` and :func:`hits_and_rows` read rates from tables, and
-:func:`effective_size` also serves certificates (``enforcement/certified/walk.py``). In comments, w
-is the weight of a row, x its value and m the mean of a cell.
+There are two ways to a :class:`CellMeans`: ``GroupTable.means`` makes one of a rate, and audits
+call :meth:`CellMeans.of_rows` for values of any kind. Both then read ``means``, ``n_effective`` and
+``interval``. The functions :func:`rates_of` and :func:`hits_and_rows` read rates from tables.
+Certificates (``enforcement/certified/walk.py``) also call :func:`effective_size`. In comments, w is
+the weight of a row, x its value and m the mean of a cell.
 """
 
 from __future__ import annotations
@@ -48,13 +47,14 @@ class Moments(NamedTuple):
 class CellMeans(NamedTuple):
     """Sums of one value by cell."""
 
-    # (2, 3, n_cells): Moments with weights, and with squared weights; if rows have units, (3, 3,
-    # n_cells), the last over units. Values are counted from the origin, so x is value - origin
+    # (2, 3, n_cells): Moments with weights, and with squared weights. If rows have units, (3, 3,
+    # n_cells), and the third are Moments over units. Values are counted from the origin, so x is
+    # value - origin
     sums: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
     origin: float = 0.0
-    # (2, n_parts): W and S of each part (the rows of a unit in a cell). Kept only if a unit lies in
-    # several cells, since then the sums over units cannot be merged without them
+    # (2, n_parts): W and S of each part (the rows of a unit in a cell). They are kept only if a
+    # unit lies in several cells, because the sums over units cannot be merged without them then
     unit_sums: FloatArray | None = None
 
     @classmethod
@@ -70,8 +70,9 @@ class CellMeans(NamedTuple):
     ) -> CellMeans:
         """Sum the values by cell over the rows for which ``counted`` is true (None: all rows).
 
-        ``codes`` has the cell of each row. Boolean values make a share. ``squares`` are squared
-        weights; they must be given if a row stands for several ones, as the sum of their squares.
+        ``codes`` has the cell of each row. The mean of boolean values is a share. ``squares`` are
+        squared weights. If a row stands for several ones, they must be given, as the sum of the
+        squared weights of these.
         """
         if weights is not None and squares is None:
             squares = weights**2
@@ -98,7 +99,7 @@ class CellMeans(NamedTuple):
             return cls(np.array(sums), is_share, origin)
         each = np.ones(numbers.size) if weights is None else weights
         of_parts = parts.sums(np.stack([each, each * numbers]))
-        # Of the 2 x 2 products of W and S the entries W W, W S and S S are taken.
+        # The products of W and S are 2 x 2. Three entries are needed: W W, W S and S S.
         sums.append([*parts.squares(of_parts, n_cells, are_merged=True)[[0, 0, 1], [0, 1, 1]]])
         return cls(np.array(sums), is_share, origin, of_parts if parts.are_split else None)
 
@@ -116,8 +117,8 @@ class CellMeans(NamedTuple):
     ) -> CellMeans:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``.
 
-        A unit in several of the cells that are merged counts as one if ``units`` and ``unit_sums``
-        are known. Otherwise the effective size comes out smaller than it is, never larger.
+        A unit in several of the merged cells counts as one unit if ``units`` and ``unit_sums`` are
+        known. Otherwise the effective size is too small, never too large.
         """
         # 0 and 1 are their own squares, so the second moments of shares are the first ones.
         powers = [0, 1, 1] if self.is_share else [0, 1, 2]
@@ -129,7 +130,7 @@ class CellMeans(NamedTuple):
                 added[2] = units.squares(units.sums(self.unit_sums), n_cells)[[0, 0, 1], [0, 1, 1]]
             return self._replace(sums=np.array(added), unit_sums=None)
         parts = self.sums[:, : max(powers) + 1]
-        if np.array_equal(*parts):  # weights of 0 and 1 are their own squares, too: add up once
+        if np.array_equal(*parts):  # with weights of 0 and 1 both parts are equal
             parts = parts[:1]
         sums = np.array([[bincount(codes, own, n_cells) for own in part] for part in parts])
         return self._replace(sums=np.repeat(sums[:, powers], 2 // len(sums), axis=0))
@@ -152,12 +153,12 @@ class CellMeans(NamedTuple):
 
     @property
     def n_effective(self) -> FloatArray:
-        """How many rows of equal weight, each of its own unit, would be as informative."""
+        """Number of rows of equal weight, each of its own unit, with the same information."""
         return effective_size(*(Moments(*own) for own in self.sums), is_share=self.is_share)
 
     @property
     def variances(self) -> FloatArray:
-        """The variance of the values of each cell, at least 0; NaN if one row gives none.
+        """The variance of the values of each cell, or NaN if there are too few rows.
 
         Unless the mean is a share, it is the estimate that divides by the effective size minus 1.
         """
@@ -193,14 +194,14 @@ def effective_size(
     *,
     is_share: bool = True,
 ) -> FloatArray:
-    """Return how many rows of equal weight, each of its own unit, would be as informative.
+    """Return the number of rows of equal weight, each of its own unit, with the same information.
 
-    It is the smaller of two numbers. Kish's formula is (sum of w)^2 / (sum of w^2). That of Korn
-    and Graubard is the variance of the values over the linearised variance of their mean, which
-    also sees weights that depend on the value. Without weights the size is the number of rows. With
-    units it is at most the size of :func:`_size_of_units`. A size that misses a whole number only
-    by rounding is made whole: ten people copied are then not fewer than ten, and simulations that
-    draw as many rows draw the same numbers.
+    It is the smaller of two numbers. Kish's formula is (sum of w)^2 / (sum of w^2). The formula of
+    Korn and Graubard is the variance of the values divided by the linearised variance of their
+    mean, which takes into account that weights may depend on the value. Without weights the size is
+    the number of rows. With units it is at most the size of :func:`_size_of_units`. A size that
+    differs from a whole number only by rounding becomes this number. So copies of ten people are
+    not fewer than ten, and simulations that draw as many rows draw the same numbers.
     """
     weight = rows.weight
     mean = rows.first / np.where(weight > 0, weight, 1.0)
@@ -216,11 +217,12 @@ def effective_size(
 
 
 def _over_variance(rows: Moments, mean: FloatArray, squares: Moments) -> FloatArray:
-    """Return the variance of the values over that of their mean; infinite where either is 0.
+    """Return the variance of the values divided by the variance of their mean.
 
-    The variance of the values is (sum of w x^2) / W - m^2, with W the sum of w. That of their mean
-    is (sum of w^2 (x - m)^2) / W^2 over rows, or (sum of (S - m W_u)^2) / W^2 over units of weight
-    W_u; both have the same expression in the moments ``squares``.
+    It is infinite if one of them is 0. The variance of the values is (sum of w x^2) / W - m^2, with
+    W the sum of w. The variance of their mean is (sum of w^2 (x - m)^2) / W^2 over rows, or (sum of
+    (S - m W_u)^2) / W^2 over units of weight W_u. Both are the same expression in the moments
+    ``squares``.
     """
     safe = np.where(rows.weight > 0, rows.weight, 1.0)
     variance = (squares.second - 2 * mean * squares.first + mean**2 * squares.weight) / safe**2
@@ -230,18 +232,18 @@ def _over_variance(rows: Moments, mean: FloatArray, squares: Moments) -> FloatAr
 
 
 def _size_of_units(rows: Moments, mean: FloatArray, squares: Moments, is_share: bool) -> FloatArray:
-    """Return how many rows, each of its own unit, would be as informative as the rows of the units.
+    """Return the number of rows, each of its own unit, with the information of the rows of units.
 
-    ``linear`` is that number according to the cluster-robust variance. It is made smaller as Korn
-    and Graubard (1998) do, by the quantile of Student over the normal one (``share_of_few``), since
-    few units do not show how much their rows resemble each other. The degrees of freedom are those
-    of the number of units (``kish``), but at most of twice the number of units with hits, and of
-    those with misses: a variance that rests on three people says little, however many others were
-    never selected. The shrunk number may fall below the number of units. Then the number of units
-    is returned, or ``linear`` if it is smaller, because rows of a unit resemble each other at most
-    as much as equal rows do. In simulations with 20 to 300 units of 1 to 10 rows (rates of .05, .2
-    and .5; equal, correlated or independent rows) intervals cover the rate in 95.5% of cases, 91%
-    at least, and limits are passed wrongly in 5.4% at most.
+    ``linear`` is this number by the cluster-robust variance. As in Korn and Graubard (1998) it is
+    made smaller by the ratio of the normal to the Student quantile (``share_of_few``), because few
+    units do not show well how similar their rows are. The degrees of freedom follow from the number
+    of units (``kish``), but at most from twice the number of units with hits, and twice the number
+    with misses. The reason is that a variance from three people is not reliable, even if many
+    others were never selected. The result of this may be below the number of units. Then the number
+    of units is returned, or ``linear`` if it is smaller, because rows of a unit are at most as
+    similar as equal rows. In simulations with 20 to 300 units of 1 to 10 rows (rates of .05, .2
+    and .5; equal, correlated or independent rows) intervals cover the rate in 95.5% of cases, and
+    in at least 91%, and limits are passed wrongly in at most 5.4%.
     """
     weight = rows.weight
     kish = weight**2 / np.where(squares.weight > 0, squares.weight, 1.0)
@@ -249,7 +251,7 @@ def _size_of_units(rows: Moments, mean: FloatArray, squares: Moments, is_share: 
     linear = np.where(np.isinf(linear), kish, linear)
     informative = kish
     if is_share:
-        # Kish's formula for units by their hits, and by their misses W - S.
+        # Kish's formula is applied to the hits of units, and to their misses W - S.
         hits, misses = weight * mean, weight * (1 - mean)
         of_misses = squares.weight - 2 * squares.first + squares.second
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -266,24 +268,24 @@ def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[Floa
         scale = 1 + z**2 / rows
         centre = (rates + z**2 / (2 * rows)) / scale
         half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
-    # 0 and 1 come out as 1e-17 and 1 - 1e-16.
+    # By rounding the ends may be 1e-17 instead of 0 and 1 - 1e-16 instead of 1.
     return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
 
 
-# The entries by true class, then by predicted class: negatives and positives, true and false.
+# The entries by true class, then by predicted class.
 _ENTRIES = (("tn", "fp"), ("fn", "tp"))
 
 
 def entries(names: str) -> IntArray:
-    """Return a table [true class][predicted class] of how often the text names each entry.
+    """Return a table [true class][predicted class] with the number of times a text names an entry.
 
     ``entries("fn tp")`` is ``[[0, 0], [1, 1]]``: the rows of the positive class.
     """
     return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
 
 
-# Numerator and denominator of each rate as tables of ``entries``, and what a group lacks if the
-# denominator is 0, for the error about it.
+# Numerator and denominator of each rate as tables of ``entries``. The third entry names the missing
+# rows in errors about a denominator of 0.
 RATES = {
     name: (entries(numerator), entries(denominator), lacking)
     for name, numerator, denominator, lacking in (
@@ -308,7 +310,7 @@ def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArra
 
 
 def rates_of(weights: FloatArray, rate: str) -> FloatArray:
-    """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
+    """Compute a rate of tables of shape (..., 2, 2); NaN if the denominator is 0."""
     above, below = hits_and_rows(weights, rate)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(below > 0, above / below, np.nan))

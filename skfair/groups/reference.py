@@ -17,10 +17,10 @@ from skfair.utils.text import listed
 
 
 def reference_groups(reference: Any, groups: GroupLevels) -> BoolArray:
-    """Return which groups are those that others are compared with, shape (n_groups,).
+    """Return for each group whether it is the reference, shape (n_groups,).
 
-    ``reference`` is a group (of crossed attributes its name or the tuple of its levels), or a dict
-    of the level of each attribute.
+    ``reference`` is a group (an intersection by its name or the tuple of its levels), or a dict of
+    the level of each attribute.
     """
     is_reference = np.zeros(groups.n_groups, bool)
     is_crossed = groups.combinations is not None
@@ -49,8 +49,8 @@ def reference_groups(reference: Any, groups: GroupLevels) -> BoolArray:
 def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str, str]:
     """Return the reference level of each attribute that has one; raise if there is no such level.
 
-    ``levels`` has the levels of each sensitive attribute. "pairwise" is no group, so the result is
-    empty. A single level must occur in one attribute only.
+    ``levels`` has the levels of each sensitive attribute. For "pairwise", which is no group, the
+    result is empty. A single level must occur in one attribute only.
     """
     if isinstance(reference, str) and reference == "pairwise":
         return {}

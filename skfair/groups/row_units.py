@@ -1,14 +1,14 @@
-"""Units: rows that belong together, as the visits of a patient or the people of a household.
+"""Units: rows that belong together, such as the visits of a patient or the people of a household.
 
-Rows of the same *unit* are not independent, so they say less of a population than as many rows of
-different ones. How much less is measured: the sums that a unit adds to the numerator and the
-denominator of a rate are one draw, and their squares give the cluster-robust variance of the rate
-(:func:`skfair.groups.rates.effective_size`). A unit may lie in several cells, such as a person who
-grows into another age band. Each cell then counts its own rows of it.
+Rows of the same *unit* are not independent, so they contain less information about a population
+than the same number of rows of different units. The loss is estimated: the sums of a unit in the
+numerator and the denominator of a rate count as one draw, and their squares give the cluster-robust
+variance of the rate (:func:`skfair.groups.rates.effective_size`). A unit may lie in several cells,
+for example a person whose age band changes. Each cell then counts its own rows of the unit.
 
 :func:`read_units` reads the argument ``units=`` of fits and metrics. :class:`RowUnits` has the unit
 of each row, and :class:`UnitParts` says how cells cut the units into parts, for sums by cell. The
-functions ``said_people`` and ``said_rows`` word messages and summaries.
+functions ``said_people`` and ``said_rows`` return texts for messages and summaries.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class RowUnits:
 
     @property
     def shares(self) -> FloatArray:
-        """One over the number of rows of its unit, for each row."""
+        """For each row 1 / (number of rows of its unit)."""
         return np.asarray(1 / np.bincount(self.codes)[self.codes])
 
     def one_row(self, draws: FloatArray) -> BoolArray:
         """Draw one row of each unit at random; return which rows are drawn.
 
-        ``draws`` has a hash of each row, by which the rows are sorted first. So the same rows are
-        drawn in whatever order they are passed.
+        ``draws`` has a hash of each row, by which the rows are sorted first. So the drawn rows do
+        not depend on the order of the rows.
         """
         order = np.lexsort((self.codes, draws))
         order = order[np.random.RandomState(0).permutation(len(order))]
@@ -56,8 +56,8 @@ class RowUnits:
     def parts(self, cells: IntArray, n_cells: int) -> UnitParts:
         """Number the parts: a part is the rows of one unit that are in one cell.
 
-        ``cells`` has the cell of each row, or one line of them for each attribute. Then ``codes``
-        of the result has the rows once for each attribute, line after line.
+        ``cells`` has the cell of each row, or a line of cells for each attribute. Then ``codes`` of
+        the result has the rows of each line, one line after the other.
         """
         of_rows = [cells.ravel(), np.resize(self.codes, cells.size)]
         codes, pairs = number_tuples(of_rows, np.array([n_cells, self.n_units]))
@@ -92,7 +92,7 @@ class RowUnits:
         """Yield bootstrap samples without end: units drawn with replacement, with all their rows.
 
         A sample has about ``most`` rows at most. If units have several rows, fewer units are drawn
-        than there are (``share_of_few``), because few show little of how they vary.
+        than there are (``share_of_few``), because few units do not show well how much units vary.
         """
         codes, levels = factorize(self.codes)
         order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
@@ -107,10 +107,10 @@ class RowUnits:
 
 @dataclass(frozen=True, eq=False)
 class UnitParts:
-    """Units that are cut into parts by cells: the rows of a unit in a cell are one of its parts.
+    """Units that are cut into parts by cells. A part is the rows of a unit in a cell.
 
-    Within a table of sums, where no rows are left, ``codes`` has what was last merged: the part
-    that each former part became. :meth:`only` leaves it empty.
+    A table of sums has no rows any more. There ``codes`` is from the last merge of cells, and has
+    for each former part the part to which it belongs now. After :meth:`only` it is empty.
     """
 
     codes: IntArray  # (n_samples,), times the number of attributes: the part of each row
@@ -120,7 +120,7 @@ class UnitParts:
 
     @property
     def n_cells_of(self) -> IntArray:
-        """In how many cells the unit of each part lies."""
+        """The number of cells in which the unit of each part lies."""
         return np.asarray(np.bincount(self.units)[self.units])
 
     @property
@@ -138,8 +138,8 @@ class UnitParts:
     def merged(self, codes: IntArray, n_cells: int) -> UnitParts:
         """Merge cells: cell ``i`` becomes part of ``codes[i]``.
 
-        The ``codes`` of the result have the new part of each former part, so ``sums`` and
-        ``squares`` of it take columns with an entry per former part.
+        The ``codes`` of the result have the new part of each former part. So its methods ``sums``
+        and ``squares`` take columns with an entry per former part.
         """
         codes = np.asarray(codes[self.cells], np.int64)
         if not self.are_split:
@@ -147,7 +147,7 @@ class UnitParts:
         return RowUnits(self.units, int(self.units.max(initial=0)) + 1).parts(codes, n_cells)
 
     def only(self, is_kept: BoolArray) -> UnitParts:
-        """Leave out the cells that are not kept, and renumber the others; ``codes`` are lost."""
+        """Return the parts in the kept cells, which are renumbered, with empty ``codes``."""
         kept = is_kept[self.cells]
         cells = (np.cumsum(is_kept) - 1)[self.cells[kept]]
         return UnitParts(self.codes[:0], cells, self.units[kept])
@@ -169,7 +169,7 @@ class UnitParts:
 
 
 def n_people(n_rows: int, units: RowUnits | None) -> int:
-    """Return how many people the rows are of; without units, each row is another person."""
+    """Return the number of people to whom the rows belong; without units, it is ``n_rows``."""
     return n_rows if units is None else np.unique(units.codes).size
 
 
@@ -181,12 +181,13 @@ def said_people(n_rows: int, units: RowUnits | None) -> str:
 
 
 def share_of_few(units: Any, informative: Any) -> FloatArray:
-    """Return the share of the units that says as much with a known variance as all of them do.
+    """Return the share of the units that, with a known variance, is as informative as all units.
 
-    It is ((n - 1) / n) (z / t)^2. The first factor is there because the variance among n units,
-    divided by n, is too small. In the second, z is the 97.5% quantile of the normal distribution,
-    and t that of Student with ``informative`` - 1 degrees of freedom, because the variance among
-    few is not well known. The share is near 1 for many units, and 0 for a single one.
+    It is ((n - 1) / n) (z / t)^2. The first factor corrects the variance among n units, which is
+    too small if squares are divided by n. In the second factor z is the 97.5% quantile of the
+    normal distribution, and t the one of Student with ``informative`` - 1 degrees of freedom,
+    because the variance among few units is not well known. The share is near 1 for many units, and
+    0 for a single one.
     """
     freedom = np.maximum(informative - 1, 0.5)
     shrunk = (special.ndtri(0.975) / special.stdtrit(freedom, 0.975)) ** 2
@@ -194,7 +195,7 @@ def share_of_few(units: Any, informative: Any) -> FloatArray:
 
 
 def said_rows(n_rows: int, n_people: int | None, n_without_group: int) -> str:
-    """Word the numbers of rows for a summary; ``n_people`` is None without units."""
+    """Return the numbers of rows as a text for a summary; ``n_people`` is None without units."""
     people = "" if n_people is None else f" of {n_people} people"
     without = f" ({n_without_group} without a group)" if n_without_group else ""
     return f"rows {n_rows}{people}{without}"
@@ -218,7 +219,7 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
 def unit_numbers(levels: list[Any]) -> list[float]:
     """Return a number in [0, 1) for each unit, by its text, that is the same in every process.
 
-    A monitor stores these in the place of the units. The probability that any two of a million
+    A monitor stores these numbers instead of the units. The probability that any two of a million
     units have the same number is 1e-4.
     """
     whole = [int(u) if isinstance(u, float) and u.is_integer() else u for u in levels]

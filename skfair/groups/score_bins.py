@@ -1,8 +1,8 @@
 """Many scores in few bins: quantiles from sketches of blocks, and sums over the bins.
 
 A *sketch* of a block is its distinct scores, or quantiles of them if they are many. Sketches of
-several blocks are put together and thinned again. The scores of the joined sketch are the ends of
-the bins: a bin holds the scores above the end before it, up to and including its own end.
+several blocks are joined and thinned again. The scores of the joined sketch are the ends of the
+bins. A bin holds the scores above the previous end, up to and including its own end.
 
 :meth:`skfair.groups.weighted_rows.LazyRows.binned` calls :func:`sketch_of` on each block and
 :func:`joined_sketches` on the results to find the ends, then :func:`cells_of` and
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 
-# Up to this number of different scores, each is kept. If there are more, there are about as many
-# bins.
+# Up to this number of different scores, each score is a bin. If there are more scores, there are
+# about this many bins.
 N_BINS = 1 << 16
-# A block with more different scores than N_BINS reports at least this many quantiles of them.
+# A block with more different scores than N_BINS returns at least this many quantiles of them.
 N_QUANTILES = 1 << 12
 
 
@@ -34,7 +34,7 @@ class Bins(NamedTuple):
     high: FloatArray
 
 
-# Ascending scores, and for each the weight of the rows above the score before it, up to it.
+# Ascending scores, and for each the weight of the rows above the previous score and up to this one.
 Sketch: TypeAlias = tuple[FloatArray, FloatArray]
 
 
@@ -46,7 +46,7 @@ def sketch_of(scores: FloatArray, weights: FloatArray, n_bins: int, n_quantiles:
 
 
 def joined_sketches(parts: list[Sketch], limit: int) -> Sketch:
-    """Put sketches together; thin the result if it has more than ``limit`` scores."""
+    """Join sketches, and thin the result if it has more than ``limit`` scores."""
     values, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
     return sketch_of(values, weights, limit, limit)
 
@@ -56,8 +56,8 @@ def _thinned(values: FloatArray, weights: FloatArray, n_quantiles: int) -> Sketc
     below = np.cumsum(weights)
     share = below[-1] / n_quantiles
     kept = np.searchsorted(below, share * np.arange(1, n_quantiles)).clip(0, values.size - 1)
-    # A score that weighs more than such a share gets a bin of its own, so the score just below it
-    # is kept, too.
+    # A score with more weight than such a share gets a bin of its own. For this the next lower
+    # score is kept, too.
     heavy = np.flatnonzero(weights > share)
     kept = np.unique(np.concatenate([kept, heavy, np.maximum(heavy - 1, 0), [values.size - 1]]))
     return values[kept], np.diff(below[kept], prepend=0.0)

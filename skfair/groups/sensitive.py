@@ -103,10 +103,10 @@ SensitiveLike: TypeAlias = ColumnNames | Sensitive | None
 
 
 def read_sensitive(sensitive: SensitiveLike) -> Sensitive:
-    """Return what was given as an object."""
+    """Return the parameter ``sensitive`` as an object."""
     return sensitive if isinstance(sensitive, Sensitive) else Sensitive(sensitive)
 
 
 def sensitive_of(estimator: object) -> Sensitive:
-    """Return what any estimator says of sensitive attributes; nothing of one of another package."""
+    """Return the parameter ``sensitive`` of any estimator; estimators of others name no column."""
     return read_sensitive(getattr(estimator, "sensitive", None))

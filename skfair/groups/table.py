@@ -1,15 +1,15 @@
 """Sums over the rows of each cell, which metrics, reports, audits and monitors compare.
 
 A *cell* is a combination of levels of attributes that occurs. Every statement about groups,
-crossings and subgroups is a function of sums over cells, so the rows are visited once. A
-:class:`GroupTable` holds no rows, and the tables of parts of a sample add up (:func:`total`):
-blocks of a file, partitions of Dask, batches of a monitor.
+intersections and subgroups is a function of sums over cells, so the rows are visited once. A
+:class:`GroupTable` holds no rows, and the tables of parts of a sample (blocks of a file, partitions
+of Dask, batches of a monitor) add up (:func:`total`).
 
 There are two kinds of tables. ``Cohort.table`` (by ``of_groups``) makes one whose cells are the
-groups that a metric compares; its ``peers`` say which. Audits and monitors read rows into tables of
-finer cells, without ``peers``, and call :meth:`GroupTable.compared` to merge the cells into groups.
-``compare``, ``largest``, ``checked_rate`` and ``groups`` need a table of the first kind. *Units*
-are rows that belong together, see :mod:`skfair.groups.row_units`.
+groups that a metric compares, and whose ``peers`` say which are compared. Audits and monitors read
+rows into tables of finer cells, without ``peers``, and call :meth:`GroupTable.compared` to merge
+the cells into groups. ``compare``, ``largest``, ``checked_rate`` and ``groups`` need a table of the
+first kind. *Units* are rows that belong together, see :mod:`skfair.groups.row_units`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class GroupTable:
     sums: dict[str, FloatArray]
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
-    within: Sequence[str] = ()  # attributes that strata are made of
-    peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
-    units: UnitParts | None = None  # the cells of each unit, where rows belong together
+    within: Sequence[str] = ()  # attributes whose levels are the strata
+    peers: ComparedGroups | None = None  # which cells are compared; None in tables of finer cells
+    units: UnitParts | None = None  # the cells of each unit, if rows belong together
     # (4, n_parts): the vector that each unit adds to each of its cells; the parts are as in units
     unit_sums: FloatArray | None = None
 
@@ -114,7 +114,7 @@ class GroupTable:
         return [name for name in self.levels if name not in self.within]
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
-        """Return the level of each cell in some attributes; they keep their order."""
+        """Return the level of each cell in some attributes, as ordered categorical columns."""
         import pandas as pd
 
         columns = {}
@@ -125,8 +125,8 @@ class GroupTable:
         return columns
 
     def encoded(self, attributes: Sequence[str]) -> GroupEncoding:
-        """Return the group of each cell by some attributes, which are crossed."""
-        with unwanted(UserWarning):  # these were given where the rows were read
+        """Return the group of each cell, the intersections of some attributes."""
+        with unwanted(UserWarning):  # warnings were given when the rows were read
             return encode_groups(self.columns(attributes))
 
     def strata(self, within: Sequence[str]) -> Strata:
@@ -159,7 +159,7 @@ class GroupTable:
     def compared(self, attributes: Sequence[str], within: Sequence[str] = ()) -> GroupTable:
         """Return the sums of groups by some attributes, which are compared within strata of others.
 
-        The groups of several attributes are crossed.
+        With several attributes, groups are their intersections.
         """
         n_rows = np.ceil(self.counts).astype(np.int64)
         strata = self.strata(within) if within else None
@@ -177,12 +177,12 @@ class GroupTable:
 
     @property
     def counts(self) -> FloatArray:
-        """How many rows each cell has, or what they weigh."""
+        """The number of rows of each cell, or their weight if the number is not stored."""
         return self.sums["rows"] if "rows" in self.sums else self.weights.sum(axis=(1, 2))
 
     @property
     def people(self) -> FloatArray:
-        """How many people the rows of each cell are of, see :meth:`UnitParts.n_units`."""
+        """The number of people with rows in each cell, see :meth:`UnitParts.n_units`."""
         return self.counts if self.units is None else self.units.n_units(len(self.codes))
 
     @property
@@ -211,9 +211,9 @@ class GroupTable:
         parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
         sums = [Moments(rows, hits, hits) for hits, rows in parts]  # a hit is its own square
         if self.has_units:
-            # A unit adds H to the numerator and W to the denominator, both sums of some of its four
-            # numbers. The sums over units of H H, H W and W W are sums of entries of products: the
-            # first call adds up one factor, the second one the other.
+            # A unit adds H to the numerator and W to the denominator. Both are sums of some of its
+            # four numbers, so the sums over units of H H, H W and W W are sums of entries of
+            # products. The first call adds up one factor, and the other calls the other factor.
             with_hits, with_rows = hits_and_rows(self.sums["products"], rate)
             squared_hits, hits_by_rows = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
             _, squared_rows = hits_and_rows(with_rows.reshape(-1, 2, 2), rate)
@@ -223,12 +223,12 @@ class GroupTable:
     def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:
         """Draw tables as if the rows of each cell had been resampled: (n_cells, n_bootstrap, 2, 2).
 
-        A draw has as many rows as Kish's formula says: the squared sum of the weights over the sum
-        of their squares. Half a row is added to both predictions of each true class that a cell
-        has. A prediction that was not seen among few rows is possible in the population, but
-        resamples of the rows alone would never contain it. If rows belong together, their units are
-        resampled (see ``_unit_kinds``), and half a row is then half of as many rows as are as
-        informative as one row of another unit.
+        The number of rows in a draw follows from Kish's formula, the squared sum of the weights
+        divided by the sum of their squares. Half a row is added to both predictions of each true
+        class that a cell has, because a prediction that was not seen among few rows is possible in
+        the population, and resamples of the rows alone would never contain it. If rows belong
+        together, their units are resampled (see ``_unit_kinds``). The added half row is then half
+        of the number of rows that have the information of one row of another unit.
         """
         rng = check_random_state(random_state)
         draws = np.zeros((len(self.weights), n_bootstrap, 2, 2))
@@ -243,8 +243,8 @@ class GroupTable:
             if of_units is not None:
                 kinds, counts, size = next(of_units)
                 own = np.append(counts, halves[cell])
-            # Units with weights may all be different kinds. Their draws are made in parts, so that
-            # at most about 10 million numbers are held at once.
+            # If rows have weights, every unit may be a different kind. Draws are made in parts, so
+            # that at most about 10 million numbers are in memory at once.
             for part in np.array_split(draws[cell], 1 + n_bootstrap * own.size // 10**7):
                 drawn = rng.multinomial(max(1, round(size)), own / own.sum(), size=len(part))
                 part[:] = (drawn @ kinds).reshape(-1, 2, 2)
@@ -253,12 +253,13 @@ class GroupTable:
     def _unit_kinds(self, sums: FloatArray) -> Iterator[Any]:
         """Yield (kinds, counts, n_drawn) of each cell with weight, from which units are drawn.
 
-        A *kind* is a vector that units add, four weights by true and predicted class, and its count
-        is the number of units that add it. Four more kinds without a count come last, each with one
-        class only. Their weight is that of as many rows as are as informative as one row of another
-        unit; ``resampled`` gives them the count of a half. Fewer units are drawn than there are if
-        they show little of how they vary (``share_of_few``) or if groups are known by probability.
-        All kinds are then larger by the same factor, so the expected sum stays what it is.
+        A *kind* is a vector that units add, four weights by true and predicted class. Its count is
+        the number of units that add it. Four more kinds without a count come last, each with one
+        entry. Their weight is the weight of the rows that have the information of one row of
+        another unit. ``resampled`` gives them the count 1/2. Fewer units are drawn than there are
+        if few units do not show well how much units vary (``share_of_few``), or if groups are known
+        by probability. All kinds are then larger by the same factor, so that the expected sum is
+        the same.
         """
         assert self.units is not None
         has_weight, cells = sums.any(axis=0), self.units.cells
@@ -269,7 +270,7 @@ class GroupTable:
         for own in np.split(np.flatnonzero(has_weight), ends):
             cell, added_by = cells[own[0]], sums[:, own].T
             most, squares = added_by.max(), self.sums["products"][cell].sum()
-            # Rounded, since the order of the rows shall not matter.
+            # Vectors are rounded, so that the order of the rows does not matter.
             kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
             kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
             kish = added_by.sum() ** 2 / squares
@@ -340,10 +341,10 @@ def total(
 ) -> tuple[GroupTable, IntArray]:
     """Add up tables of the same attributes.
 
-    Returns the total, and the cell of it that each cell of the first table became, then each of the
+    Returns the total, and the number in the total of each cell of the first table, then of the
     second, and so on. ``order`` gives the order of the levels of some attributes. The levels of
-    others are sorted if those of all tables are, else in the order of their appearance. The level
-    ``last`` comes last in any case. Units and ``peers`` are not kept.
+    other attributes are sorted if they are sorted in all tables, and otherwise in the order of
+    their appearance. The level ``last`` always comes last. Units and ``peers`` are not kept.
     """
     first, levels, codes = tables[0], {}, []
     for j, name in enumerate(first.levels):

@@ -1,14 +1,14 @@
-"""Columns of X that tell the group of a row, or the person whose row it is.
+"""Columns of X that tell the group of a row, or the person to whom it belongs.
 
-A model that may not use the groups uses them all the same if another column has them in other
-words: a number for each group, a column of 0 and 1 for one of them, or the age if groups are bands
-of age. ``read.py`` and audits warn of such columns by :func:`warn_of_group_columns`. A column tells
-a group if one of its values, or a range of its numbers, occurs in nearly all rows of the group and
+A model that may not use the groups can still use them if another column has the same information: a
+number for each group, a column of 0 and 1 for one group, or the age if groups are bands of age.
+``read.py`` and audits warn about such columns by :func:`warn_of_group_columns`. A column tells a
+group if one of its values, or a range of its numbers, occurs in nearly all rows of the group and
 hardly anywhere else.
 
-The second question, :func:`names_people`, is about columns with many repeated values. If rows with
-the same value are always of the same group, they are probably rows of the same person: rows of
-different people share a group by chance only. ``read.py`` asks it before it warns of repeated rows.
+:func:`names_people` is about columns with many repeated values. If rows with the same value are
+always of the same group, they probably belong to the same person, because rows of different people
+share a group only by chance. ``read.py`` calls it before it warns about repeated rows.
 """
 
 from __future__ import annotations
@@ -32,34 +32,36 @@ from skfair.utils.text import listed_in
 from skfair.utils.warn import is_unwanted, warn_user
 
 # A column tells a group if it is wrong for at most 1 - _SHARE of the rows of the group (or of the
-# rows outside it, if they are fewer). In the part of the rows that is compared first,
-# _SHARE_OF_PART takes its place, since there may be a few more errors among few rows.
+# rows outside it, if they are fewer). For the part of the rows that is compared first,
+# _SHARE_OF_PART is used, because there may be a few more errors among few rows.
 _SHARE, _SHARE_OF_PART = 0.99, 0.97
-# Groups with fewer rows, inside or outside, are not compared: some column separates them by chance.
+# Groups with fewer rows, inside or outside, are not compared, because some column may separate them
+# by chance.
 _FEWEST_ROWS = 30
 # A column is compared value by value if it has at most _MOST_VALUES values, and at least
 # _ROWS_OF_VALUE rows for each on average. Others are compared by ranges of numbers.
 _MOST_VALUES, _ROWS_OF_VALUE = 50, 10
-# At most this many rows of each group are compared before all of them are.
+# At most this many rows of each group are compared first. If a column passes, all rows are
+# compared.
 _FIRST = 500
-# A column with fewer values per group than these may hold finer groups, not people.
+# The values of a column with fewer values per group may be finer groups, not people.
 _PEOPLE_OF_GROUP = 5
-# There is no answer unless chance alone, if values said nothing about groups, would put at least
-# this many of the rows that repeat a value into another group.
+# names_people is False unless, by chance alone, at least this many of the rows that repeat a value
+# would be in another group.
 _ENOUGH = 100
 
 
 def warn_of_group_columns(
     X: Any,  # columns of the model; rows in partitions or without columns are not compared
     sensitive_features: ColumnsLike,
-    names: NDArray[Any] | None = None,  # of the columns, if X has none
+    names: NDArray[Any] | None = None,  # names of the columns, if X has none
 ) -> None:
     """Warn if columns of a model that may not use the groups tell them."""
     is_elsewhere = isinstance(X, PartitionedRows) or is_lazy(X, sensitive_features)
     if is_elsewhere or len(getattr(X, "shape", ())) != 2 or is_unwanted(GroupColumnWarning):
         return
     attributes: Columns = []
-    with suppress(TypeError, ValueError):  # groups by probability; others have been read before
+    with suppress(TypeError, ValueError):  # groups by probability cannot be read as columns
         attributes = read_columns(sensitive_features)
     if names is None:
         names = np.array(getattr(X, "columns", np.arange(X.shape[1])), dtype=object)
@@ -87,7 +89,7 @@ def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[
         by_group = [np.flatnonzero(codes == group) for group in range(len(levels))]
         first = [rows[:: -(-rows.size // _FIRST)] for rows in by_group]
         for j in _candidates(X, codes, np.concatenate(first)):
-            with suppress(TypeError, ValueError):  # of columns that hold lists
+            with suppress(TypeError, ValueError):  # columns that hold lists raise
                 if _tells(_column(X, j), codes, _SHARE):
                     telling.setdefault(str(names[j]), attribute or "sensitive_features")
     return telling
@@ -96,9 +98,10 @@ def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[
 def names_people(values: IntArray, groups: NDArray[Any]) -> bool:
     """Whether rows with the same value of a column are of one person, as their groups suggest.
 
-    ``values`` are codes of the column that number its sorted values (-1 if missing), and ``groups``
-    has a row for each row, with its group in each attribute. Pairs of rows with the same value must
-    be of different groups (*kinds*) at most 1 - _SHARE times as often as chance would make them.
+    ``values`` are codes of the column that number its sorted values (-1 if missing). ``groups`` has
+    the group of each row in each attribute, and each combination is a *kind*. The result is True if
+    pairs of rows with the same value are of different kinds at most 1 - _SHARE times as often as by
+    chance.
     """
     is_known = values >= 0
     values, groups = values[is_known], groups[is_known]
@@ -109,13 +112,14 @@ def names_people(values: IntArray, groups: NDArray[Any]) -> bool:
     pairs, counts = np.unique(values * n_kinds + kinds, return_counts=True)
     sizes = np.bincount(values, minlength=n_values)
     by_chance = 1 - float(np.sum((np.bincount(kinds) / kinds.size) ** 2))
-    # Ordered pairs of rows with the same value and different kinds, and how many chance would make.
+    # The numbers of ordered pairs of rows with the same value and different kinds, as they are and
+    # by chance.
     n_differ = float(np.sum(sizes**2) - np.sum(counts**2))
     expected = by_chance * float(np.sum(sizes * (sizes - 1)))
     if by_chance * (values.size - n_values) < _ENOUGH or n_differ > (1 - _SHARE) * expected:
         return False
-    # If values name people, the next value is often of another kind. If groups are bands of age and
-    # the values are ages, it hardly ever is.
+    # If values name people, successive values are often of different kinds. If groups are bands of
+    # age and the values are ages, they hardly ever are.
     first = pairs[np.flatnonzero(np.diff(pairs // n_kinds, prepend=-1))] % n_kinds
     return bool(np.count_nonzero(np.diff(first)) > by_chance * first.size / 2)
 
@@ -143,8 +147,8 @@ def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
 def _promising(X: NDArray[Any], codes: IntArray) -> Iterable[int]:
     """Return the columns that have few values, or disjoint ranges of numbers in the groups.
 
-    Others cannot tell a group. All columns are looked at together, because one at a time doubles
-    the time of a fit of 1,000 rows.
+    Other columns cannot tell a group. All columns are compared together, because comparing them one
+    by one would double the time of a fit of 1,000 rows.
     """
     n_values = 1 + np.count_nonzero(np.diff(np.sort(X, axis=0), axis=0), axis=0)
     has_few = n_values <= min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE)
@@ -168,9 +172,9 @@ def _column(X: Any, j: int) -> Any:
 def _tells(values: Any, codes: IntArray, share: float) -> bool:
     """Whether the values of a column tell a group with at most ``1 - share`` errors.
 
-    Rows without a group (code -1) are left out. The column says that a row is in a group if most
-    rows with the same value are. Errors are the rows of the group that it misses, and the rows of
-    others that it claims.
+    Rows without a group (code -1) are left out. A row is assigned to a group if most rows with the
+    same value are in this group. Errors are rows of the group that are not assigned to it, and rows
+    of other groups that are.
     """
     known = np.flatnonzero(codes >= 0)
     if known.size < codes.size:

@@ -24,12 +24,12 @@ from skfair.utils.validation import weight_range
 
 
 class PassedRows(NamedTuple):
-    """The rows as the user passed them, if the fit has repeated them, see the module."""
+    """The rows as the user passed them, if the fit repeats rows, see the module."""
 
     X: Any
     y: Any
     sample_weight: FloatArray | None
-    owners: IntArray  # of each repeated row, the passed row that it is of; ascending
+    owners: IntArray  # number of the passed row for each repeated row, ascending
     units: RowUnits | None
 
     @property
@@ -49,7 +49,7 @@ class PassedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Validated input of ``fit``: the columns of X may lie elsewhere, all others are here."""
+    """Validated input of ``fit``. Only X may be in partitions elsewhere."""
 
     # (n_samples, n_features): the rows, without the sensitive columns that are dropped; a matrix,
     # or PartitionedRows if they lie elsewhere
@@ -60,7 +60,7 @@ class TrainingData:
     strata: Strata | None = None  # levels of the control features
     units: RowUnits | None = None  # which rows belong together
     passed: PassedRows | None = None  # the rows as they were passed, if groups have probabilities
-    # What later rows are read by, as attributes of the fitted estimator
+    # Attributes of the fitted estimator with which it reads new rows
     reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -73,11 +73,11 @@ class TrainingData:
         strata: Strata | None,
         units: RowUnits | None = None,
     ) -> TrainingData:
-        """Return the rows; if groups are probabilities, once for each group with a positive one."""
+        """Return the rows, repeated for each possible group if groups are probabilities."""
         if isinstance(groups, GroupEncoding):
             return cls(X, y, sample_weight, groups, strata, units)
         owners, weights, encoding = groups.spread(sample_weight)
-        if owners.size == len(groups):  # all probabilities are 0 or 1: nothing is repeated
+        if owners.size == len(groups):  # nothing is repeated, because all probabilities are 0 or 1
             return cls(X, y, sample_weight, encoding, strata, units)
         passed = PassedRows(X, y, sample_weight, owners, units)
         y = None if y is None else _safe_indexing(y, owners)
@@ -102,15 +102,15 @@ class TrainingData:
 
     @property
     def has_weights(self) -> bool:
-        """Whether rows weigh more or less than 1."""
+        """Whether some rows have a weight other than 1."""
         if self.sample_weight is None:
             return False
         return self.weight_range[1] != 1 or float(self.sample_weight.sum()) != self.n_samples
 
     def counted(self) -> TrainingData:
-        """Return the rows with a positive weight: others could change the fit by rounding only.
+        """Return the rows with a positive weight, because others could only cause rounding.
 
-        All rows are returned if there are strata. If the rows that are left weigh 1 each, the
+        All rows are returned if there are strata. If all remaining rows have the weight 1, the
         result has no weights.
         """
         weights = self.sample_weight

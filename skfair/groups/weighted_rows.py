@@ -1,21 +1,21 @@
 """Few weighted rows that stand for the rows of Dask collections in a metric.
 
 :meth:`skfair.groups.cohort.Cohort.read` makes a :class:`LazyRows` if an argument of a metric is a
-Dask collection. A metric depends on rows only through the weights of the distinct ones. So each
+Dask collection. A metric depends on rows only through the weights of the distinct rows. So each
 block is reduced to its distinct combinations of labels, groups and strata, the *kinds*, with summed
 weights (:mod:`skfair.groups.distinct_rows`). The tables of the blocks add up, and the metric reads
-the cells of the total as it reads any rows. A metric chooses one of three summaries: ``kinds`` if
+the kinds of the total like any weighted rows. A metric chooses one of three summaries: ``kinds`` if
 it reads labels only, ``means`` if it needs the mean of a number by kind, ``binned`` if it needs
 the distribution of scores.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
 Otherwise they are put into about this many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
-quantiles of the scores, taken so that all kinds have the same weight. The scores of a bin become
-one, their mean. Shares of a group above the ends of bins, and above a threshold that a metric is
-asked about, are exact. Hence every rate in between, and every difference of such rates, is exact up
-to the *resolution*, the largest share of a group that lies in one bin of several scores: about the
-number of kinds divided by the number of bins. A metric that divides by the length of an interval,
-or by the share of a class in it, divides this error too. Scores move by no more than the width of
+quantiles of the scores, computed with the same total weight for all kinds. The scores of a bin are
+replaced by their mean. Shares of a group above the ends of bins, and above the threshold of a
+metric, are exact. Hence every rate in between, and every difference of such rates, is exact up to
+the *resolution*. This is the largest share of a group in a bin with several scores, about the
+number of kinds divided by the number of bins. If a metric divides by the length of an interval, or
+by the share of a class in it, this error is divided, too. Scores change at most by the width of
 their bin.
 
 For long arrays in memory see :mod:`skfair.groups.counted_arrays`.
@@ -50,7 +50,7 @@ from skfair.utils.partition_tasks import add
 from skfair.utils.text import plural
 from skfair.utils.validation import check_scores, one_dimensional
 
-# A block with more kinds than this is refused: its labels must be numbers that hardly repeat.
+# A block with more kinds than this raises, because its labels must be numbers that hardly repeat.
 MOST_KINDS = 1 << 16
 
 
@@ -70,8 +70,8 @@ class LazyRows:
 
     def __init__(
         self,
-        # Columns by the name of the argument. The distinct values of labels make the kinds, and
-        # labels that are None are left out
+        # Columns by the name of the argument. Their distinct values define the kinds, and columns
+        # that are None are left out
         labels: Mapping[str, Any],
         # Columns that hold numbers, such as scores. They must not be None
         numbers: Mapping[str, Any],
@@ -95,8 +95,8 @@ class LazyRows:
         )
         rows = aligned.then(_read, tuple(labels), tuple(numbers))
         nothing = f"{next(iter([*labels, *numbers]))} is empty."
-        # One pass finds the kinds. If there are numbers, later passes read them, so the blocks are
-        # kept.
+        # One pass finds the kinds. If there are numbers, later passes read them, so the blocks stay
+        # in memory.
         self._blocks, self._kinds = number_kinds(
             rows, intersectional, nothing, are_revisited=bool(numbers)
         )
@@ -123,8 +123,8 @@ class LazyRows:
     def binned(self, name: str, ends: Sequence[float] = ()) -> WeightedRows:
         """Return a weighted row for each kind and bin that has rows; its score is the bin's mean.
 
-        ``name`` is the column of scores, and at each of the scores in ``ends`` a bin must end. A
-        first pass over the blocks finds the ends of the bins, and a second one sums their rows.
+        ``name`` is the column of scores. At each score in ``ends`` a bin ends. A first pass over
+        the blocks finds the ends of the bins, and a second one sums their rows.
         """
         n_bins = score_bins.N_BINS
         n_quantiles = max(score_bins.N_QUANTILES, 2 * n_bins // len(self._blocks))
@@ -133,15 +133,15 @@ class LazyRows:
         edges = np.unique(np.append(sketch[0], np.asarray(ends, dtype=np.float64)))
         cells = self._blocks.total(cells_of, name, edges, combine=joined_cells)
         kind, bin_of_edges = np.divmod(cells.keys, edges.size)
-        # Without weights each row weighs 1, so weights and squares add up to the number of rows,
-        # the only sum that the cells then have.
+        # Without weights each row has the weight 1, so the sums of weights and squares are the
+        # number of rows. The cells only have this sum then.
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
-        has_rows = cells.low <= cells.high  # infinite and minus infinite in a bin without rows
+        has_rows = cells.low <= cells.high  # low is inf and high is -inf in a bin without rows
         bin_of_cell = (np.cumsum(has_rows) - 1)[bin_of_edges]  # bins without rows are left out
         low, high, moments = cells.low[has_rows], cells.high[has_rows], cells.moments[has_rows]
         mass = np.bincount(bin_of_cell, weights, low.size)
         scores = np.where(mass > 0, moments / np.where(mass > 0, mass, 1.0), low)
-        scores = np.clip(scores, low, high)  # the mean of equal numbers may be rounded
+        scores = np.clip(scores, low, high)  # by rounding the mean may be outside of the bin
         few = self._kinds.of_rows(kind)
         return WeightedRows(
             {**few.columns, name: scores[bin_of_cell]},
@@ -199,9 +199,9 @@ def _sums(
 
 
 def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch:
-    """Return a sketch of the scores of a block, in which all of its kinds weigh the same.
+    """Return a sketch of the scores of a block, in which all of its kinds have the same weight.
 
-    The bins are then fine for small groups too.
+    So the bins are fine for small groups, too.
     """
     totals = np.bincount(block.kind, block.weights)
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
