@@ -1,8 +1,8 @@
 """Data sets for fair clustering and classification.
 
 ``make_*`` draws data whose fairness is known by construction, ``fetch_*`` downloads the usual
-public tables from OpenML, and ``load_local`` reads a folder of parquet files. Nothing here
-touches the network except a ``fetch_*`` call.
+public tables from OpenML, and ``load_local`` reads a folder of parquet files. Only a call of
+``fetch_*`` uses the network.
 """
 
 from typing import TYPE_CHECKING

@@ -4,8 +4,8 @@ Every ``fetch_*`` function calls ``fetch_table``, which downloads the table (by 
 ``fetch_openml``, so with its cache), finds the columns, and turns the target into 0 and 1 and the
 sensitive columns into group names.
 
-The one idea: a table that does not look as expected is an error that names what is missing,
-never a data set with a wrong target.
+A table that does not have the expected columns and labels raises an error that names what is
+missing, so that no data set has a wrong target.
 """
 
 import os
@@ -39,7 +39,7 @@ def fetch_table(
         )
     except (OSError, HTTPException) as error:
         if not isinstance(error, URLError) and getattr(error, "filename", None) is not None:
-            raise  # a problem with the cache folder, whose message names the file
+            raise  # a problem with the cache folder, and the message names the file
         raise ConnectionError(
             f"OpenML data set {spec.data_id} ({spec.name!r}) could not be downloaded: {error!r}. "
             "Check the network connection, or pass as data_home a folder with a copy cached by "
@@ -47,7 +47,7 @@ def fetch_table(
         ) from error
     frame = _with_names(result.frame, spec)
     target_name = _find(frame, spec.target, spec)
-    # Columns that are used must be there (``_find`` raises), but columns to drop may be absent.
+    # Columns that are used must exist (``_find`` raises), but columns to drop may be absent.
     unwanted = {_letters(name) for name in spec.dropped}
     dropped = [column for column in frame.columns if _letters(column) in unwanted]
     sensitive = {a.name: _groups(frame[_find(frame, a.column, spec)], a) for a in spec.sensitive}
@@ -69,7 +69,7 @@ def _with_names(frame: "pd.DataFrame", spec: Spec) -> "pd.DataFrame":
 
 
 def _find(frame: "pd.DataFrame", name: str, spec: Spec) -> Any:
-    """Return the column called ``name``, whatever its case and punctuation."""
+    """Return the column called ``name``, regardless of case and punctuation."""
     wanted = _letters(name)
     for column in frame.columns:
         if _letters(column) == wanted:
@@ -125,7 +125,7 @@ def _groups(column: "pd.Series", attribute: Attribute) -> "pd.Series":
 
 
 def _in_words(column: "pd.Series") -> "pd.Series":
-    """Return the values as text. 1, 1.0 and True all become "1", because sources differ in this."""
+    """Return the values as text. 1, 1.0 and True become "1", because sources differ in these."""
     words = {value: _word(value) for value in column.dropna().unique()}
     return column.astype(object).map(words)
 

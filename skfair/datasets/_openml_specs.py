@@ -5,9 +5,9 @@ which columns name the groups, and which columns must not be features. ``_openml
 it. To add a data set, add an entry to ``SPECS`` and a ``fetch_*`` function with a docstring to
 ``fetchers.py``.
 
-OpenML never uses an id twice. Ids and column names were written down without access to OpenML, so
-``_openml`` looks columns up regardless of case and punctuation, and stops with a clear error when
-one is absent.
+OpenML never uses an id twice. Ids and column names were written down without access to OpenML. So
+``_openml`` finds columns regardless of case and punctuation, and raises a clear error if one is
+absent.
 """
 
 import math
@@ -40,7 +40,7 @@ class Spec:
     target: str
     positive: str | float
     sensitive: tuple[Attribute, ...]
-    # Columns that are no features: identifiers and survey design, or known only after the fact
+    # Columns that are not features: identifiers, survey design, or known only after the fact
     dropped: tuple[str, ...] = ()
     # The names of the columns in order, for a table that calls them V1, V2, ...
     columns: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ SPECS = {
             Attribute("age_25_60", "age", between=(25, 60), labels=("25-60", "other")),
             Attribute("marital", "marital"),
         ),
-        # The length of the call that sold the deposit.
+        # The length of the call is only known after the deposit was sold.
         dropped=("duration",),
         columns=_BANK_COLUMNS,
     ),
@@ -91,7 +91,7 @@ SPECS = {
         target="twoyearrecid",
         positive="1",
         sensitive=(
-            # The table holds these two groups only, as two columns of 0 and 1.
+            # The table has only these two groups, as two columns of 0 and 1.
             Attribute(
                 "race",
                 "race_African-American",
@@ -156,7 +156,7 @@ SPECS = {
                 codes={str(code): race for code, race in enumerate(_ACS_RACES, start=1)},
             ),
         ),
-        # The state is no feature of the published task.
+        # The state is not a feature of the published task.
         dropped=("ST",),
     ),
 }

@@ -1,7 +1,7 @@
 """Helpers shared by the data sets: exact group sizes, and the objects that are returned.
 
-``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30% gives 30% and
-not a random number near it. Every ``make_*`` returns a named tuple, which can be unpacked.
+``split_counts`` turns shares into whole numbers of rows, so that a share of 30% is exact and not a
+random number near 30%. Every ``make_*`` returns a named tuple, which can be unpacked.
 ``pack_dataset`` builds the ``Bunch`` (or the triple) that the fetchers and the local loader return.
 Its fields have the names of the fields of the named tuples.
 """
@@ -62,9 +62,8 @@ def checks(constraints: dict[str, list[Any]]) -> Callable[[_Function], _Function
 def split_counts(n_samples: int, shares: Sequence[float]) -> npt.NDArray[np.int64]:
     """Split ``n_samples`` rows by ``shares`` (summing to 1), each off by less than one row.
 
-    This is the method of the largest remainder: every part is rounded down, and the rows that are
-    left go to the parts that lost most by rounding. If losses are equal, the earlier part gets the
-    row.
+    This is the method of the largest remainder: every part is rounded down, and the remaining rows
+    go to the parts that lost most by rounding. If losses are equal, the earlier part gets the row.
     """
     exact = n_samples * np.asarray(shares, dtype=np.float64)
     # 1000 * 0.29 is 289.99999999999994, which must not be rounded down to 289.

@@ -4,11 +4,11 @@ Every ``fetch_*`` function calls scikit-learn's ``fetch_openml`` (same cache, sa
 returns the same Bunch: features without identifiers and leaks, a target of 0 and 1, and a frame of
 named sensitive attributes. The differences between the tables are listed in ``_openml_specs``.
 
-The one idea: which answer is the positive one, which columns leak it and how a column of codes
-becomes groups are decisions. They are taken once, and documented here.
+Somebody has to decide which answer is the positive one, which columns leak it and how a column of
+codes becomes groups. These decisions are made once, and documented here.
 
-The functions below are a name and a docstring only. The decorator ``_fetches`` puts the function
-that downloads the table in their place.
+The functions below only have a name and a docstring. The decorator ``_fetches`` replaces each by a
+function that downloads the table.
 """
 
 import os

@@ -1,12 +1,12 @@
 """Random graphs for fair spectral clustering.
 
-``make_fair_sbm`` is the modified stochastic block model (m-SBM) on which the fair spectral
-clustering papers measure themselves: groups connect as strongly as clusters do, so plain
-spectral clustering finds the groups, while the true clusters are perfectly balanced.
+``make_fair_sbm`` is the modified stochastic block model (m-SBM), the benchmark of papers on fair
+spectral clustering. Groups connect as strongly as clusters do, so plain spectral clustering finds
+the groups, whereas the true clusters are perfectly balanced.
 
-The one idea: an undirected graph is a strictly upper triangular matrix and its mirror image.
-``_symmetric`` draws that triangle in strips of several rows (no loop over single rows, no n x n
-array of random numbers), so 10 000 nodes take about a second.
+An undirected graph is a strictly upper triangular matrix and its mirror image. ``_symmetric`` draws
+that triangle in strips of several rows, without a loop over single rows or an n x n array of random
+numbers, so 10 000 nodes take about a second.
 """
 
 import math
@@ -147,8 +147,8 @@ def make_fair_sbm(
             "Raise n_samples or ask for fewer clusters or groups."
         )
     rng = check_random_state(random_state)
-    # Cells in the order (cluster 0, group 0), (cluster 0, group 1), ...; the first `extra` cells
-    # get one node more, which is the rule of the Notes.
+    # A cell is a group within a cluster. Cells are in the order (cluster 0, group 0), (cluster 0,
+    # group 1), ... The first `extra` cells get one more node, which is the rule of the Notes.
     size, extra = divmod(n_samples, n_cells)
     cell = np.repeat(np.arange(n_cells), size + (np.arange(n_cells) < extra))
     if shuffle:
@@ -160,8 +160,8 @@ def make_fair_sbm(
         columns = slice(rows.start, None)
         other_cluster = labels[rows, None] != labels[None, columns]
         other_group = groups[rows, None] != groups[None, columns]
-        # The place in (a, b, c, d). 0: same cluster and group, 1: same group only, 2: same cluster
-        # only, 3: neither.
+        # ``kind`` is the place in (a, b, c, d). 0: same cluster and group, 1: same group only, 2:
+        # same cluster only, 3: neither.
         kind = other_cluster.view(np.int8) + 2 * other_group.view(np.int8)
         return np.asarray(uniform < edge_probability[kind])
 
@@ -200,8 +200,8 @@ def _symmetric(
 ) -> Any:
     """Return a symmetric 0/1 matrix with empty diagonal, drawn in strips of several rows.
 
-    ``is_edge(uniform, rows)`` decides on the entries ``[rows, rows.start:]`` by random numbers from
-    0 to 1 of that shape.
+    ``is_edge(uniform, rows)`` returns whether the entries ``[rows, rows.start:]`` are edges, given
+    random numbers from 0 to 1 of that shape.
     """
     dense: NDArray[Any] | None = None if sparse_output else np.zeros((n, n), dtype)
     ends: list[IntArray] = []  # the two ends of each edge, strip by strip
@@ -209,7 +209,7 @@ def _symmetric(
     while start < n:
         # A strip has about NUMBERS entries, which fit into the cache of a core.
         rows = slice(start, min(n, start + max(1, NUMBERS // (n - start))))
-        # triu leaves the entries to the right of the diagonal.
+        # With k=1, triu keeps only the entries to the right of the diagonal.
         edges = np.triu(is_edge(rng.random_sample((rows.stop - start, n - start)), rows), k=1)
         if dense is not None:
             dense[rows, start:] = edges

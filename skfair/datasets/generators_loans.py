@@ -1,13 +1,13 @@
 """Loan applications whose unfairness is known, because it is a parameter.
 
-``make_loans`` gives what a real table gives (numbers, words, gaps, two sensitive attributes) and
-what a real table never gives: a dial for the bias. Bias enters as it does in life, in two ways. The
-past shows in the features (lower incomes, fewer home owners), so leaving the sensitive columns out
-does not help, and the decision itself asks more of some groups.
+``make_loans`` draws a table like a real one (numbers, words, missing values, two sensitive
+attributes), in which the bias is a parameter. As in reality, bias has two effects. It changes the
+features (lower incomes, fewer home owners), so leaving out the sensitive columns does not help. And
+the decision itself requires more of some groups.
 
-The one idea: the same random numbers are drawn whatever the bias, which is applied to them
-afterwards. Two tables with one seed and different biases describe the same people, and raising
-the bias can only turn grants into refusals.
+The random numbers do not depend on the bias, which is applied to them afterwards. So two tables
+with one seed and different biases describe the same people, and a larger bias can only turn grants
+into refusals.
 """
 
 import math
@@ -33,7 +33,7 @@ _LEVELS: dict[str, dict[str, tuple[float, float]]] = {
     "ethnicity": {"A": (0.7, 0.0), "B": (0.2, 0.7), "C": (0.1, 1.0)},
 }
 
-# What the applicant leaves blank; the purpose, the amount and the age are always on the form.
+# Columns with missing values. The purpose, the amount and the age are never missing.
 _INCOMPLETE = ("income", "employment_years", "credit_history", "housing")
 
 
@@ -115,7 +115,7 @@ def make_loans(
     """
     import pandas as pd
 
-    n_samples = int(n_samples)  # True passes the check as 1, but numpy refuses it
+    n_samples = int(n_samples)  # True passes the check as 1, but numpy raises for it
     rng = check_random_state(random_state)
     shares = _check_group_shares(group_shares)
     sensitive = pd.DataFrame(
@@ -127,7 +127,7 @@ def make_loans(
         for name, levels in _LEVELS.items()
     }
     data, merit = _applications(n_samples, bias * (burden["sex"] + burden["ethnicity"]), rng)
-    # A loan is granted if merit and luck together exceed the penalty of the person's groups.
+    # A loan is granted if merit plus a random number exceeds the penalty of the person's groups.
     chance = rng.logistic(scale=0.7, size=n_samples)
     penalty = 0.8 * bias * (burden["sex"] + burden["ethnicity"])
     target = pd.Series((merit + chance > penalty).astype(np.int64), name="granted")

@@ -1,8 +1,8 @@
 """Small two-dimensional sets for clustering under representation constraints.
 
-``make_grouped_blobs`` draws the four synthetic sets of the paper on stochastic alternating
-balance fair k-means, number for number: the shapes say what a clustering would like to do, the
-groups say why it may not.
+``make_grouped_blobs`` draws exactly the four synthetic sets of the paper on stochastic alternating
+balance fair k-means. Their natural clusters contain mainly one group, so balanced clusters must
+differ from them.
 """
 
 from numbers import Integral
@@ -93,7 +93,8 @@ def make_grouped_blobs(
     [300, 100]
     """
     rng = check_random_state(random_state)
-    # Relative sizes of the blobs, centres, standard deviation; the upper blobs are group 1.
+    # Relative sizes of the blobs, their centres and standard deviation. The upper blobs are group
+    # 1.
     sizes, centers, spread = {
         "equal": ([1, 1, 1, 1], [(1, 1), (2.1, 1), (1, 5), (2.1, 5)], 0.1),
         "unequal": ([3, 3, 1, 1], [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)], 0.13),

@@ -1,11 +1,10 @@
 """Queries with documents to rank, where one group of documents was favoured in the past.
 
-``make_ranking_queries`` draws rows of the shape of web search data: many features, graded
-relevance, a query for each row. Some features say how relevant a document is. One more, its quality
-score, decides the group of the document. The grades of one group were raised.
-
-The one idea: a ranker that learns from these grades orders pairs of documents of different groups
-wrongly more often in one direction than in the other, and the cause is a parameter.
+``make_ranking_queries`` draws rows like web search data: many features, graded relevance, a query
+for each row. Some features determine how relevant a document is. A further one, its quality score,
+determines the group of the document. The grades of one group are raised by ``bias``. So a ranker
+that learns from these grades orders pairs of documents of different groups wrongly more often in
+one direction than in the other.
 """
 
 from __future__ import annotations
@@ -119,8 +118,8 @@ def make_ranking_queries(
     own = rng.normal(size=(n_rows, n_features))
     weights = rng.normal(size=n_informative)
     luck = rng.normal(size=n_rows)
-    # Documents of one query resemble each other. The quality score (the last column) has no shift,
-    # since most queries would otherwise have documents of one group only.
+    # Documents of one query are similar, so a query shifts the features. The quality score (the
+    # last column) is not shifted, because most queries would then have documents of one group only.
     shifts = 0.5 * rng.normal(size=(n_queries, n_features))
     shifts[:, -1] = 0
     is_high = own[:, -1] > np.median(own[:, -1])

@@ -1,10 +1,9 @@
 """Scores with a known distribution in each group, to test score metrics and post-processing.
 
-``make_group_scores`` draws normal scores, one normal law per group, for which the distances
-between groups (Wasserstein, Kolmogorov-Smirnov) are formulas. Labels follow the logistic of the
-score with the same curve in every group.
-
-The one idea: a metric estimated on the sample can be compared with the number it estimates.
+``make_group_scores`` draws normal scores, with a normal distribution for each group. Distances
+between such groups (Wasserstein, Kolmogorov-Smirnov) have formulas, so a metric of the sample can
+be compared with its value in the population. Labels follow the logistic function of the score, with
+the same curve in every group.
 """
 
 import math

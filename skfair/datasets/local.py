@@ -1,13 +1,12 @@
 """Read data sets from a folder on your disk, with no network.
 
-The folder holds parquet files and ``datasets.json``, an object with one entry per data set that
-says what the columns mean: which is the target and which label is positive, which columns or rules
-give the groups, which columns are no features. ``load_local`` returns the same Bunch as
+The folder holds parquet files and ``datasets.json``, an object with an entry for each data set. The
+entry says which column is the target, which label is positive, which columns or rules define the
+groups, and which columns are not features. ``load_local`` returns the same Bunch as
 ``make_loans`` and the ``fetch_*`` functions. A data set with an ``edges_file`` is a graph and comes
 with its adjacency matrix.
 
-The one idea is that the meaning of a column is written beside the data, once, and not in every
-script.
+So the meaning of columns is written once, next to the data, and not in every script.
 """
 
 import json
@@ -118,11 +117,11 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     frame = _read_table(path / entry["file"])
     sensitive = {spec["name"]: _groups(frame, spec) for spec in entry["sensitive"]}
     dropped = [*(entry.get("meta_columns") or []), *(entry.get("leak_columns") or [])]
-    for column in dropped:  # raises for a misspelt name, since a leak must not stay a feature
+    for column in dropped:  # raises for a misspelt name, so that no leak stays a feature
         _column(frame, column)
     not_features = {*dropped, entry.get("target")}
     is_graph = "edges_file" in entry
-    # The columns of a table of nodes only number and name the nodes, so they are no features.
+    # The columns of a table of nodes only number and name the nodes, so they are not features.
     features = [] if is_graph else [c for c in frame.columns if c not in not_features]
     dataset = pack_dataset(
         data=frame[features],
@@ -188,7 +187,7 @@ def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
         )
     try:
         entries = json.loads((path / _INDEX).read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no UTF-8
+    except ValueError as error:  # the file is not JSON, or not UTF-8
         raise ValueError(f"{named}, whose {_INDEX} cannot be read: {error}.") from error
     if not isinstance(entries, dict):
         raise ValueError(f"{named}, whose {_INDEX} is no object with an entry for each data set.")
@@ -234,7 +233,7 @@ def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | Non
         positive = _holds(frame, entry["target_rule"])
     elif entry.get("target"):
         column, label = _column(frame, entry["target"]), entry.get("positive_label")
-        # In columns with pandas.NA a missing answer compares as NA. It is not positive.
+        # In columns with pandas.NA the comparison of a missing answer is NA, which counts as False.
         positive = (column == label).fillna(False)
         if not positive.any():
             levels = sorted(map(repr, column.dropna().unique()[:10].tolist()))
@@ -278,12 +277,12 @@ def _column(frame: "pd.DataFrame", name: str) -> "pd.Series":
 
 
 def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
-    """Return for which rows a rule of the index is true; raise if it is no rule."""
+    """Return for which rows a rule of the index is true; raise if it is not a valid rule."""
     import pandas as pd
 
     try:
         is_true: Any = frame.eval(rule, engine="python")
-    except Exception as error:  # of many kinds: names, syntax, types
+    except Exception as error:  # pandas raises many types, for names, syntax and dtypes
         raise ValueError(f"The rule {rule!r} of {_INDEX} cannot be evaluated: {error}.") from error
     if not (isinstance(is_true, pd.Series) and pd.api.types.is_bool_dtype(is_true)):
         raise ValueError(
@@ -306,7 +305,7 @@ def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
     start, end = ends[ends[:, 0] != ends[:, 1]].T
     both = (np.concatenate([start, end]), np.concatenate([end, start]))
     adjacency = sp.csr_array((np.ones(len(both[0])), both), shape=(n_nodes, n_nodes))
-    # Edges that are listed twice are summed, and set to 1 again.
+    # Edges that are listed twice are summed, so all entries are set to 1.
     adjacency.sum_duplicates()
     adjacency.data[:] = 1.0
     return align_sparse(adjacency)

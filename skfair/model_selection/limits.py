@@ -1,8 +1,8 @@
-"""One limit for each attribute along a path: each step multiplies all of them by one number.
+"""One limit for each attribute along a path, whose steps multiply all limits by one number.
 
-``path.py`` calls these functions. ``limits`` are those of the estimator, by attribute, and None for
-an attribute without a limit. As a multiple of its limit, the disparity of each attribute has one
-scale, and the largest multiple is the disparity of the model.
+``path.py`` calls these functions. ``limits`` are the limits of the estimator by attribute, or None
+for an attribute without a limit. The disparity of each attribute is measured as a multiple of its
+limit, so that attributes can be compared. The largest multiple is the disparity of the model.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def limits_of(max_disparity: Any) -> Limits | None:
 
 
 def multiple_within(wanted: Limits, limits: Limits | None) -> float:
-    """Return the largest number whose multiple of ``limits`` is within the limits ``wanted``.
+    """Return the largest factor for which factor times ``limits`` is within the limits ``wanted``.
 
-    ``limits`` are those of the path. They are None if it has one limit for all, which raises.
+    ``limits`` are the limits of the path. If they are None, the path has one limit for all
+    attributes, and this raises.
     """
     if limits is None:
         raise ValueError(
@@ -73,8 +74,8 @@ def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
         )
     shares = []
     for constraint, disparity in model.train_disparities_.items():
-        # A name contains " of " and the attribute. If several attributes fit, such as "age" and
-        # "age group", it is the longest one.
+        # The name of a constraint contains " of " and the attribute. If several attributes match,
+        # such as "age" and "age group", the longest one is meant.
         own = max((name for name in limits if f" of {name}" in constraint), key=len, default=None)
         limit = None if own is None else limits[own]
         if limit is not None:

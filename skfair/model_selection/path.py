@@ -2,15 +2,15 @@
 
 ``fairness_path`` fits clones from the loosest bound to the strictest and returns a
 ``FairnessPath``, which selects a model (``select``) or makes the page of a committee (``to_html``).
-A limit holds for the training sample only. Pass a second sample, or ``n_splits``, to see what
-remains of it on unseen data. Whoever selects a model by that sample needs a third one to report on.
+A limit holds for the training sample only. Pass a second sample, or ``n_splits``, to measure the
+disparity on unseen data. If a model is selected by that sample, a third one is needed for a report.
 
 The disparity of the second sample is measured by the metrics of the constraints, which
-``_disparity_of`` puts together. Functions from ``_compared_metrics`` to ``_training_rates`` read
-what ``to_html`` shows of a model.
+``_disparity_of`` combines. ``_compared_metrics``, ``_held_rate``, ``_costs`` and
+``_training_rates`` read the facts about a model that ``to_html`` shows.
 
-If the estimator has one limit for each attribute, these are the ``limits``. All bounds and
-disparities then are multiples of them (:mod:`skfair.model_selection.limits`).
+If the estimator has a limit for each attribute, these are the ``limits``. All bounds and
+disparities are then multiples of them (:mod:`skfair.model_selection.limits`).
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ class FairnessPath:
             max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
         choose = best_within(score="score", limit={"disparity": max_disparity})
-        # best_within takes the first of equal scores, so the strictest bound goes first. The keys
-        # are those of GridSearchCV.cv_results_.
+        # best_within takes the first of equal scores, so the strictest bound comes first. The keys
+        # are the same as in GridSearchCV.cv_results_.
         candidates = {
             "mean_test_score": scores[::-1],
             "mean_test_disparity": disparities[::-1],
@@ -311,9 +311,9 @@ class FairnessPath:
         return pages.Choice.of(candidates, judged, command)
 
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
-        """Return a ``Candidate`` of the page for each model: its decisions and its fitted facts.
+        """Return a ``Candidate`` of the page for each model, with its decisions and attributes.
 
-        Its limits are by attribute, or {"": limit} if one limit holds for crossed attributes.
+        Its limits are by attribute, or {"": limit} if one limit holds for all intersections.
         """
         pages, candidates = _pages(), []
         for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
@@ -343,7 +343,7 @@ class FairnessPath:
 
 
 def _pages() -> Any:
-    """Return the module that makes pages; raise if its wing (``skfair.report``) is not there."""
+    """Return the module that makes pages; raise if ``skfair.report`` is not installed."""
     for choices in functions_of_wings("choices"):
         return choices()
     raise ImportError("to_html makes a page of audits, a part of skfair that is not installed.")
@@ -469,14 +469,14 @@ def fairness_path(
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
-    # With metadata routing a pipeline passes arguments of fit on by itself, else by their prefix.
+    # A pipeline passes arguments of fit on by metadata routing, or without it by their prefix.
     of_fit = "" if get_config()["enable_metadata_routing"] else prefix
     fit_params = {of_fit + name: values for name, values in {**groups, **weights}.items()}
     measured: dict[str, Any] = {}
-    with keeping_models():  # what fits have in common for all limits is computed only once
+    with keeping_models():  # the common work of all fits is done only once
         models = []
         for bound in bounds.tolist():
-            # An attribute without a limit (None) stays without one.
+            # The limit of an attribute without a limit stays None.
             wanted = bound if limits is None else {n: v and v * bound for n, v in limits.items()}
             model = clone(estimator).set_params(**{f"{prefix}max_disparity": wanted})
             with unwanted(LooseLimitWarning):  # a path may start at very large limits on purpose
@@ -519,9 +519,9 @@ def _over_splits(
     weights: dict[str, Any],
     options: dict[str, Any],
 ) -> FairnessPath:
-    """Return the path with test values: of models that are fitted anew in each random split.
+    """Return the path with test values of models that are fitted again in each random split.
 
-    ``make_splitter`` lacks ``test_size`` and ``sensitive``. ``groups`` and ``weights`` are the
+    ``make_splitter`` still needs ``test_size`` and ``sensitive``. ``groups`` and ``weights`` are
     arguments of ``fairness_path`` by name (empty if not given), and ``options`` its other ones.
     """
     by_row, measured = {**groups, **weights}, []
@@ -615,8 +615,8 @@ def _disparity_of(
     """Return a function (model, X, y, *, sensitive_features) that measures the disparity.
 
     It is the given metric, or the largest of the metrics of the estimator's constraints. If there
-    are ``limits`` of attributes, constraints with a limit of their own are left out, since their
-    disparity is no multiple of these. ``y`` is used for its classes.
+    are ``limits`` of attributes, constraints with a limit of their own are left out, because their
+    disparity is not a multiple of ``limits``. Only the classes of ``y`` are used.
     """
     if metric is not None:
         return make_fairness_scorer(metric, greater_is_better=True)  # not negated
@@ -633,8 +633,8 @@ def _disparity_of(
         options = constraint.metric_options(loss, positive)
         parts = [constraint_metric]
         if "loss" not in options and "pos_label" in options and not constraint.counts_right:
-            # With several classes each one is limited against the rest. The metric gets labels
-            # True and False, of which one may not occur, so it cannot find out the positive class.
+            # With several classes each is limited against the rest. The metric gets labels True and
+            # False. One of them may not occur, so the metric must be told the positive class.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(constraint_metric, label) for label in labels]

@@ -1,4 +1,4 @@
-"""Pick the best candidate of a search among those that meet fairness limits.
+"""Select the best candidate of a search among those that satisfy fairness limits.
 
 Accuracy and fairness are two scores, and their sum hides the trade-off. ``best_within`` returns a
 rule for ``GridSearchCV(refit=...)``: the best score among the candidates within the limits.
@@ -61,7 +61,7 @@ class BestWithin:
             low, high = limit if isinstance(limit, tuple) else (None, limit)
             low, high = -np.inf if low is None else low, np.inf if high is None else high
             over = np.maximum(0.0, np.maximum(values - high, low - values))
-            # A candidate whose fairness is unknown is not within any limit.
+            # A candidate whose disparity is NaN is not within any limit.
             excess = np.maximum(excess, np.where(np.isnan(values), np.inf, over))
         excess[np.isnan(scores)] = np.inf
         if not np.isfinite(excess).any():
@@ -166,7 +166,7 @@ def _is_number(value: object) -> bool:
 def _mean_scores(cv_results: Mapping[str, Any], name: str) -> NDArray[np.float64]:
     """Return the mean score of each candidate over the folds.
 
-    A metric may also be named as its scorer, which has "neg_" in front.
+    A metric may also be given by the name of its scorer, which begins with "neg_".
     """
     key = f"mean_test_{name}"
     if key not in cv_results:

@@ -1,9 +1,9 @@
 """Cross-validation splits stratified by class and group.
 
-A group's rates are estimated on its rows in the test part, so these must not be left to chance.
-The rows are lined up cell by cell (group x class), shuffled within the cells, and dealt out in turn
-like cards: every cell is spread as evenly as its size allows, also when it has fewer rows than
-there are folds, and the parts differ by at most one row in total.
+A group's rates are estimated on its rows in the test part, so their number must not depend on
+chance. The rows are sorted by cell (a class within a group), shuffled within the cells, and dealt
+to the parts in turn, like cards. So every cell is spread as evenly as its size allows, also if it
+has fewer rows than there are folds, and the sizes of the parts differ by at most one row.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class _StratifiedSensitive(BaseCrossValidator):
     Subclasses turn the cells into splits, in ``_deal``.
     """
 
-    # With metadata routing, sensitive_features are passed to split without set_split_request. (In
-    # scikit-learn, ``groups`` are rows that must stay together. It is not used here.)
+    # With metadata routing, sensitive_features are passed to split without set_split_request. The
+    # argument ``groups`` of scikit-learn (rows that must stay together) is not used here.
     __metadata_request__split = {"sensitive_features": True}
 
     n_splits: int
@@ -115,9 +115,9 @@ class _StratifiedSensitive(BaseCrossValidator):
     def _cells(
         self, X: MatrixLike, y: ColumnLike | None, sensitive_features: ColumnsLike | None
     ) -> IntArray:
-        """Return the number of the group x class cell of each row.
+        """Return the number of the cell (group and class) of each row.
 
-        If ``y`` is None or not of classes, it is the group alone.
+        If ``y`` is None or its values are not classes, the cell is the group.
         """
         n_samples = _num_samples(X)
         if self.sensitive is not None:
@@ -296,7 +296,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
 
 
 def _by_cell(cells: IntArray, rng: np.random.RandomState | None) -> NDArray[np.intp]:
-    """Line the rows up cell by cell, shuffled within each cell if a generator is given."""
+    """Return the rows sorted by cell, shuffled within each cell if a generator is given."""
     if rng is None:
         return np.argsort(cells, kind="stable")
     shuffled = rng.permutation(cells.size)
@@ -314,7 +314,7 @@ def _evenly(n: int, n_chosen: int, rng: np.random.RandomState) -> BoolArray:
 
 
 def _n_rows(size: float, n_samples: int, name: str) -> int:
-    """Return a number of rows, given as such (int) or as a share (float); raise for others."""
+    """Return a number of rows, which is given as an int or as a share; raise for other values."""
     if isinstance(size, int | np.integer) and not isinstance(size, bool) and 0 < size < n_samples:
         return int(size)
     if isinstance(size, float) and 0 < size < 1:
