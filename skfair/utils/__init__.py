@@ -1,1 +1,1 @@
-"""Shared helpers below everything else: validation, factorizing, registry, history, warnings."""
+"""Helpers for all other folders: validation, factorizing, registry, history, warnings, Dask."""

@@ -1,4 +1,4 @@
-"""Methods that only some estimators of a class have."""
+"""Methods that an estimator has only under a condition, such as ``predict_proba``."""
 
 from __future__ import annotations
 

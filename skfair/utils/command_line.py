@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-# The arguments of a command by the title above them in the help ("" for argparse's own title), then
-# by name: the text of the help, and the keywords of ``add_argument``.
+# The arguments of a command. The outer key is the title above them in the help ("" for argparse's
+# own title), and the inner key is the name of the argument. The value is the text of the help, and
+# the keywords of ``add_argument``.
 Options: TypeAlias = dict[str, dict[str, tuple[str, dict[str, Any]]]]
 
 

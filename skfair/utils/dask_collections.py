@@ -1,6 +1,6 @@
-"""Dask collections as arguments: from what the user passed to blocks of rows, and back to an array.
+"""Dask collections as arguments: they become blocks of rows, and results become a Dask array.
 
-Everything that takes Dask collections asks :func:`is_lazy` first. Then :func:`align` turns X, y,
+All code that takes Dask collections calls :func:`is_lazy` first. Then :func:`align` turns X, y,
 the groups and the weights into :class:`~skfair.utils.partitions.Partitions`, in which a block is a
 dict with the same rows of each argument. It is called for fits (``read.py``), for metrics
 (``groups/weighted_rows.py``) and, through the decorator :func:`by_block`, for the methods of
@@ -46,9 +46,9 @@ def align(**columns: Any) -> Partitions:
     """Return blocks that are dicts: under the name of each argument, its part of the same rows.
 
     At least one argument must be lazy, or have a lazy column if it is a dict. The first such
-    argument says how the rows are divided. A Dask array is cut in the same way if its block lengths
-    and those of the first argument are known. Other collections must have as many blocks as the
-    first, with the same rows in each, which is checked when a block is computed. Arguments in
+    argument determines how the rows are divided. A Dask array is cut in the same way if its block
+    lengths and those of the first argument are known. Other collections must have as many blocks as
+    the first, with the same rows in each, which is checked when a block is computed. Arguments in
     memory are cut to fit. If an argument is a dict of columns, its part of a block is a dict of
     their parts. Arguments that are None are left out. Rows are matched by position, so parts of a
     block that have an index must have equal indices.
@@ -98,7 +98,7 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) 
     """Return the blocks of rows of a collection as delayed objects.
 
     An array is cut into blocks of the given sizes if they and its own sizes are known. ``name`` and
-    ``first`` are what errors call the collection and the one that the sizes are from.
+    ``first`` are the names in errors of the collection and of the one with these sizes.
     """
     if hasattr(collection, "rechunk"):
         own = known_sizes(collection)
@@ -109,8 +109,8 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) 
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})
         return list(collection.to_delayed().ravel())
-    # Dask must not optimise further: it would merge the partitions of files that are read for few
-    # columns, and the blocks would no longer be those of the other collections.
+    # Dask must not optimise further, because it would merge the partitions of files of which few
+    # columns are read. Then the blocks would not match those of the other collections.
     return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
@@ -189,7 +189,7 @@ def known_sizes(collection: Any) -> list[int] | None:
 
 
 def by_block(
-    # From the fitted estimator to the number of columns of the result. The result has one
+    # Returns the number of columns of the result, given the fitted estimator. The result has one
     # dimension if this is None or returns None
     n_columns: Callable[[Any], int | None] | None = None,
     # The dtype of the result, or a function from the fitted estimator to it
@@ -199,8 +199,8 @@ def by_block(
 
     All other arguments of the method must have one entry per row too. If an argument is a Dask
     collection, the method returns a Dask array, which calls the method on each block where the
-    block is. Dask must know the shape and dtype of the array before anything is computed, which is
-    why they are given here. Without Dask collections the method is called as it is.
+    block is. ``n_columns`` and ``dtype`` are needed because Dask must know the shape and dtype of
+    the array before anything is computed. Without Dask collections the method is called directly.
     """
 
     def decorate(method: Method) -> Method:

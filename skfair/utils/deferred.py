@@ -1,4 +1,4 @@
-"""Public names of a sub-package that are imported when one of them is first asked for.
+"""Public names of a sub-package that are imported when one of them is first used.
 
 The ``__init__.py`` of a sub-package lists its names in ``__all__``, and its file ``_all.py``
 imports them. :func:`deferred` makes the functions that import ``_all`` only when it is needed.
@@ -21,8 +21,8 @@ def deferred(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for the ``__init__.py`` of a package.
 
-    Files inside the package can then be imported without all the others: clustering needs two
-    of the metrics and a few of the solvers. Names that wings add are imported from the wings.
+    A file inside the package can then be imported without all others. Clustering, for example,
+    needs only two metrics and a few solvers. Names that wings add are imported from the wings.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def deferred(
 
 
 def _unlisted(package: str, name: str) -> str:
-    """Return a sentence on a name that a file of the package defines and ``__all__`` lacks."""
+    """Return a remedy if a file of the package defines a name that ``__all__`` lacks, or ""."""
     found = getattr(sys.modules.get(f"{package}._all"), name, None)
     is_own = str(getattr(found, "__module__", "")).startswith(f"{package}.")
     return f" A file of {package} defines it: add it to {package}.__all__." if is_own else ""

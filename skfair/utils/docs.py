@@ -1,13 +1,14 @@
 """Docstrings in which a paragraph that many objects share is written once.
 
-A docstring describes the parameters that are its own. ``@documented`` adds the others of the
-signature, in its order: from a base class that describes them, from the paragraphs of a vocabulary,
-or from another method of the class. A class also inherits what its bases say of fitted attributes.
-``help`` and the reference pages then show complete sections.
+A docstring only describes parameters that no other object has. ``@documented`` adds the others of
+the signature, in its order. It takes them from a base class that describes them, from the
+paragraphs of a vocabulary, or from another method of the class. A class also inherits the
+descriptions of fitted attributes from its bases. So ``help`` and the reference pages show complete
+sections.
 
 :func:`documenter` makes the decorator from a vocabulary. ``documented`` at the end of the file is
-the one of estimators, whose vocabulary ``PARAGRAPHS`` is read from two functions that exist for
-their docstrings only.
+the decorator for estimators. Its vocabulary ``PARAGRAPHS`` is read from two functions that exist
+only for their docstrings.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from typing import Any, TypeVar
 
 _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 
-# Methods that read new rows: a paragraph "new.X" takes the place of "X" for them.
+# Methods that read new rows. For these the paragraph "new.X" replaces "X".
 _OF_NEW_ROWS = {"decision_function", "predict", "predict_proba", "predict_log_proba", "score"}
 
 
 def documenter(shared: Mapping[str, str]) -> Callable[[_Thing], _Thing]:
     """Make a decorator that completes the docstring of a function, or of a class and its methods.
 
-    ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
-    such as "Returns", that is added to functions where there is none; "fit.Returns" is for those
-    called fit, and ``{owner}`` stands for the class. "Attributes" are those of all classes.
-    "new.X" describes X of methods that predict and score, which read new rows.
+    ``shared`` holds the paragraph of each parameter. A key may also be the name of a section, such
+    as "Returns", which is added to functions without it. "fit.Returns" is for functions called fit,
+    and ``{owner}`` is replaced by the class. "Attributes" belong to all classes. "new.X" describes
+    X of methods that predict and score, which read new rows.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def documenter(shared: Mapping[str, str]) -> Callable[[_Thing], _Thing]:
 def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
     """Complete the docstrings of a class and of its public methods."""
     bases = cls.__mro__[:0:-1]
-    # Class methods, and methods that scikit-learn makes available under a condition, are wrapped.
+    # Class methods and methods with ``available_if`` are wrapped, so the function inside is taken.
     members = {
         name: getattr(member, "__func__", getattr(member, "fn", member))
         for name, member in vars(cls).items()
@@ -79,7 +80,7 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
 
 
 def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
-    """Return the shared sections that end a docstring: those of this function's name, or of all."""
+    """Return the shared sections at the end of a docstring, for this function's name or for all."""
     name, owner = function.__name__, function.__qualname__.split(".")[0]
     ends = {end: shared.get(f"{name}.{end}", shared.get(end)) for end in ("Returns", "Raises")}
     return {end: body.replace("{owner}", owner) for end, body in ends.items() if body}
@@ -88,7 +89,7 @@ def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
 def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> None:
     """Complete a docstring: parameters from ``known``, sections from ``ends``.
 
-    What the docstring says itself is kept.
+    The docstring's own paragraphs and sections are kept.
     """
     if not thing.__doc__:  # python -OO strips docstrings
         return
@@ -107,7 +108,7 @@ def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> 
 
 def _sections(doc: str) -> dict[str, str]:
     """Split a numpydoc docstring into its sections; the first has no name."""
-    # From Python 3.13 on docstrings come without their indentation, before with it.
+    # Before Python 3.13 docstrings have the indentation of the source, since then they do not.
     parts = re.split(r"^(\S.*)\n-{3,}\n", inspect.cleandoc(doc), flags=re.M)
     bodies = (body.strip("\n") for body in parts[::2])
     return dict(zip(["", *parts[1::2]], bodies, strict=True))
@@ -116,7 +117,7 @@ def _sections(doc: str) -> dict[str, str]:
 def described(thing: Any, section: str = "Parameters") -> dict[str, str]:
     """Return the paragraph of each parameter, or attribute, that a docstring describes.
 
-    ``documenter(described(function))`` completes others by the paragraphs of a function.
+    ``documenter(described(function))`` completes other docstrings by the paragraphs of a function.
     """
     return _by_name(_sections(thing.__doc__ or "").get(section, ""))
 
@@ -131,7 +132,7 @@ def _by_name(body: str) -> dict[str, str]:
 
 
 def _all_described(things: Iterable[Any], section: str = "Parameters") -> dict[str, str]:
-    """Return what any of several docstrings describes; later ones go first."""
+    """Return the paragraphs of several docstrings by name; for equal names the last one is used."""
     return {name: text for thing in things for name, text in described(thing, section).items()}
 
 

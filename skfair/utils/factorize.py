@@ -1,15 +1,15 @@
 """Turn any one-dimensional array of labels into integer codes, fast and exactly.
 
-:func:`factorize` reads labels, groups and units for the whole package. ``pandas.factorize`` hashes
-every value, which is right for objects, floats and extension arrays. Two common kinds are read
-faster:
+:func:`factorize` reads labels, groups and units for the whole package. It calls
+``pandas.factorize``, which hashes every value, for objects, floats and extension arrays. Two common
+kinds are read faster:
 
 - integers of a small range, by a look-up table (``_factorize_integers``),
-- fixed-width numpy strings. If there are few different ones and one or two characters tell them
-  apart, these characters are looked up in a table (``_look_up_texts``). Otherwise each string is
+- fixed-width numpy strings. If there are few different strings and one or two characters identify
+  them, these characters are looked up in a table (``_look_up_texts``). Otherwise each string is
   read as a few 64-bit words, which are hashed as integers (``_factorize_fixed_width``).
 
-The levels come back sorted, so the codes do not depend on the order of the rows.
+The levels are sorted, so the codes do not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
 # Integers whose range is below this are read with a look-up table instead of a hash table.
 _MAX_TABLE = 1 << 16
-# Fixed-width strings up to this many 8-byte words are compared word by word; wider ones go
-# through Python objects. 16 words are 32 unicode characters.
+# Fixed-width strings up to this many 8-byte words are compared word by word. Wider ones become
+# Python objects. 16 words are 32 unicode characters.
 _MAX_WORDS = 16
-# Rows per block of _look_up_texts: strings of this many rows stay in the cache of the processor
-# (with blocks of four times the size, 100,000 rows took twice the time). About as many rows are
-# read first to see which strings occur.
+# Rows in a block of _look_up_texts. The strings of this many rows fit into the cache of the
+# processor (with blocks of four times the size, 100,000 rows take twice the time). About as many
+# rows are read first to find the strings that occur.
 _FEW = 1 << 14
-# A table of _look_up_texts has at most 2 to this power places: room for 63 strings.
+# A table of _look_up_texts has at most 2 to this power places, which is enough for 63 strings.
 _MOST_BITS = 12
 # Odd numbers that spread one or two characters over the places of the table.
 _FACTORS = np.array([2654435761, 2246822519], np.uint32)
-_WHAT = "The group or label"  # the subject of errors about text that is not valid
+_WHAT = "The group or label"  # the subject of the error about invalid text
 
 
 class Factorized(NamedTuple):
-    """Integer codes and the levels they stand for; a missing value has code -1."""
+    """Integer codes and the levels that they number; a missing value has the code -1."""
 
     codes: IntArray  # (n,)
     levels: list[Any]  # sorted, Python scalars
@@ -58,7 +58,7 @@ def factorize(values: Any) -> Factorized:
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return _factorize_categorical(values)
-    if isinstance(values, pd.arrays.NumpyExtensionArray):  # pandas 2 warns of its own
+    if isinstance(values, pd.arrays.NumpyExtensionArray):  # pandas 2 would warn about this array
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biu" and values.size:
@@ -72,9 +72,9 @@ def factorize(values: Any) -> Factorized:
             return _factorize_fixed_width(values)
     try:
         codes, uniques = pd.factorize(values, use_na_sentinel=True)
-    except TypeError as error:  # a list among the values
+    except TypeError as error:  # for example if a value is a list
         raise TypeError(f"A group or label must be a number or a string; {error}.") from error
-    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8
+    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8, and the text has none
         check_text([error.object], _WHAT)
         raise
     return _sorted_levels(codes, list(uniques))
@@ -89,13 +89,13 @@ def _factorize_integers(array: NDArray[Any]) -> Factorized | None:
     if width > _MAX_TABLE:
         return None
     codes, least = np.empty(values.size, np.int64), values.dtype.type(lowest)
-    # Differences are computed as int64: 127 - (-128) does not fit into int8.
+    # Differences are computed as int64, because 127 - (-128) does not fit into int8.
     kept: Any = {"dtype": np.int64, "casting": "unsafe"}
     over_blocks(lambda i, j: np.subtract(values[i:j], least, out=codes[i:j], **kept), values.size)
     occurs = np.zeros(width, bool)
     occurs[[0, -1]] = True  # the lowest and the highest value
     for start in range(0, values.size, BLOCK):
-        if occurs.all():  # mostly all are in the first rows
+        if occurs.all():  # mostly all values occur in the first rows
             break
         occurs |= np.bincount(codes[start : start + BLOCK], minlength=width) > 0
     present = np.flatnonzero(occurs)
@@ -120,7 +120,7 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
         return _sorted_levels(codes, list(uniques))
     if values.size > 4 * _FEW and (looked := _look_up_texts(values)) is not None:
         return looked
-    # Each character is an integer of 4 bytes, or of one byte if no character needs more.
+    # A character is an integer of 4 bytes, which is reduced to one byte if that is enough for all.
     characters = np.ascontiguousarray(values).view(
         np.uint32 if values.dtype.kind == "U" else np.uint8
     )
@@ -134,9 +134,9 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
     for j in range(words.shape[1]):
         word = np.ascontiguousarray(words[:, j])
         if word[0] == word[-1] and not np.any(word != word[0]):
-            continue  # the padding of short strings, most often
+            continue  # this word is the same in all rows, mostly the padding of short strings
         word_codes, word_levels = pd.factorize(word)
-        # Before the first word the codes are all 0.
+        # All codes are 0 before the first word that differs. Its own codes are then enough.
         if codes.any():
             word_codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
         codes = word_codes
@@ -146,11 +146,11 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
 def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
     """Encode long arrays of few different fixed-width strings; None if this fails.
 
-    The strings of evenly spaced rows are taken for all that there are (``known``). A hash of one or
-    two characters (``place``) gives each of them a place of its own in a table. A row may have only
-    the string at its place, with which it is compared as a whole. The function fails if there are
-    too many strings, if no one or two characters tell them apart, or if a row has another string. A
-    million rows take half as long as with ``_factorize_fixed_width``.
+    It is assumed that all strings occur in evenly spaced rows (``known``). A hash of one or two
+    characters (``place``) gives each string a place in a table. Every row is then compared with the
+    string at its place. The function fails if there are too many strings, if no one or two
+    characters give them different places, or if a row has another string. A million rows take half
+    as long as with ``_factorize_fixed_width``.
     """
     values = np.ascontiguousarray(values)
     levels = _factorize_fixed_width(values[:: values.size // _FEW + 1]).levels
@@ -158,13 +158,13 @@ def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
         np.array(levels, values.dtype),
         np.uint32 if values.dtype.kind == "U" else np.uint8,
     )
-    # The table has about as many places as the square of the number of strings: few collide.
+    # The table has about as many places as the square of the number of strings, so few collide.
     n_bits = 2 * known.size.bit_length()
     if n_bits > _MOST_BITS:
         return None
 
     def place(strings: NDArray[Any], chosen: tuple[int, ...]) -> NDArray[np.uint32]:
-        """Hash the chosen characters: the top bits of the sum of character times factor."""
+        """Hash the chosen characters to the top bits of the sum of character times factor."""
         characters = strings.view(kind).reshape(strings.size, -1)
         terms = (characters[:, j] * factor for j, factor in zip(chosen, _FACTORS, strict=False))
         return np.asarray(sum(terms, np.uint32(0)) >> np.uint32(32 - n_bits))
@@ -191,7 +191,7 @@ def first_rows(codes: IntArray) -> IntArray:
     """Return the first row of each code; every code from 0 to the largest must occur."""
     first = np.full(int(codes.max()) + 1, -1)
     step = max(BLOCK, 4 * first.size)
-    for start in range(0, codes.size, step):  # mostly all are in the first ones
+    for start in range(0, codes.size, step):  # mostly all codes occur in the first block
         own = codes[start : start + step]
         in_block = np.full(first.size, -1)
         in_block[own[::-1]] = np.arange(start, start + own.size)[::-1]  # the last assignment wins
@@ -212,7 +212,7 @@ def _factorize_categorical(values: Any) -> Factorized:
     check_text(levels, _WHAT)
     if occurs.all():
         return Factorized(codes, levels)
-    # Categories without a row are common after a split; they are no groups of this sample.
+    # Categories without a row are common after a split. They are not groups of this sample.
     table = np.append(np.cumsum(occurs) - 1, -1)
     return Factorized(table[codes], levels)
 
@@ -224,7 +224,7 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
     levels = [level.item() if isinstance(level, np.generic) else level for level in levels]
     try:
         ordered = sorted(levels)
-    except TypeError:  # mixed types have no natural order; take any that is reproducible
+    except TypeError:  # mixed types have no natural order, so types are sorted by name first
         ordered = sorted(levels, key=lambda level: (str(type(level)), str(level)))
     if ordered == levels:
         return Factorized(codes, levels)
@@ -234,5 +234,5 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
 
 
 def in_order(levels: list[Any]) -> list[Any]:
-    """Sort levels as :func:`factorize` sorts them, for tables that merge levels."""
+    """Sort levels in the same way as :func:`factorize`, for tables that merge levels."""
     return _sorted_levels(np.arange(len(levels)), levels).levels

@@ -1,7 +1,8 @@
-"""Files that are written as a whole or not at all, and files that nobody else can have written.
+"""Files that are written completely or not at all, and files that nobody else can have written.
 
-:func:`replacing` writes reports, states of monitors and compiled code. :func:`is_safe` is asked
-before compiled code is loaded from a folder, since whoever can write there can run code here.
+:func:`replacing` writes reports, states of monitors and compiled code. :func:`is_safe` is called
+before compiled code is loaded from a folder, because people who can write there could run code
+here.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _PACKAGE = Path(__file__).parents[1]
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[Path]:
-    """Give a file to write, which takes the place of ``path`` as soon as it is complete.
+    """Yield a file to write, which replaces ``path`` as soon as it is complete.
 
-    If the writing fails or is interrupted, what was there before stays there.
+    If the writing fails or is interrupted, the old file stays.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
         yield place
         return
     place = place if anew else place.resolve()
-    beside = place.with_name(f".{uuid4().hex}{place.suffix}")  # the suffix may choose a format
+    beside = place.with_name(f".{uuid4().hex}{place.suffix}")  # writers may choose by the suffix
     try:
         yield beside
         if place.exists() and not anew:
@@ -51,9 +52,9 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
 
 
 def is_safe(status: os.stat_result) -> bool:
-    """Return whether nobody can have written a file but root, the user, and writers of skfair.
+    """Return whether only root, the user, and writers of skfair can have written a file.
 
-    Whoever may change the files of this package can run code here in any case.
+    People who may change the files of this package can run code here in any case.
     """
     if not hasattr(os, "getuid"):  # Windows has no such permissions
         return True
@@ -61,7 +62,7 @@ def is_safe(status: os.stat_result) -> bool:
 
 
 def _other_writers(status: os.stat_result) -> set[tuple[str, int]]:
-    """Return who may write, apart from root and the user, as (kind, number of user or group).
+    """Return who else than root and the user may write, as pairs (kind, number).
 
     In a folder with the sticky bit, such as /tmp, only the owner of a file may replace it.
     """

@@ -1,9 +1,9 @@
 """The history of a solver: one row per iteration, kept as columns of numbers.
 
-A solver makes a :class:`History` and calls ``record`` after each iteration. Two counters, one pair
-per thread, are added to its rows: problems call :func:`count_passes` when they evaluate rows, and
-``partitions.py`` calls :func:`count_bytes`. The counters are never reset; a history subtracts what
-they were before.
+A solver makes a :class:`History` and calls ``record`` after each iteration. Two counters of the
+thread are added to its rows: problems call :func:`count_passes` when they evaluate rows, and
+``partitions.py`` calls :func:`count_bytes`. The counters are never reset, so a history subtracts
+their values at its start.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 _exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
-# Whole passes, and the part of the next one. As one number, they would lose their last bits after
-# millions of passes.
+# The number of whole passes, and the part of the next one. A single number would lose its last bits
+# after millions of passes.
 _passes: ContextVar[tuple[int, float]] = ContextVar("passes", default=(0, 0.0))
 
 
 def count_bytes(n_bytes: float) -> None:
-    """Count bytes that this thread has sent to rows elsewhere, or got from them."""
+    """Count bytes that this thread has sent to partitions, or got from them."""
     _exchanged.set(_exchanged.get() + n_bytes)
 
 
 def bytes_exchanged() -> float:
-    """Return how many bytes this thread has sent to rows elsewhere and got from them so far."""
+    """Return the number of bytes that this thread has exchanged with partitions so far."""
     return _exchanged.get()
 
 
 def count_passes(share: float) -> None:
-    """Count that this thread has evaluated a share of all rows."""
+    """Add a share of a pass: this thread has evaluated this share of all rows."""
     whole, part = _passes.get()
     more, part = divmod(part + share, 1.0)
     _passes.set((whole + int(more), part))
 
 
 def go_on(state: object) -> bool:
-    """The callback of a solver that nobody follows: it never stops the solver."""
+    """The callback that does nothing and never stops the solver."""
     return False
 
 
@@ -70,7 +70,7 @@ class History:
     def record(self, **values: float) -> None:
         """Append one row; ``seconds`` (and ``passes`` and ``bytes``, if any) are added."""
         values["seconds"] = time.process_time() - self._start
-        # Rounded, since the counter goes on from earlier fits, which would change the last bits.
+        # The difference is rounded, because its last bits depend on the count of earlier fits.
         (first, first_part), (whole, part) = self._first_pass, _passes.get()
         if passes := round(whole - first + part - first_part, 9):
             values["passes"] = passes

@@ -1,4 +1,4 @@
-"""Errors about arguments that a class or a function does not have, with the name that is meant.
+"""Errors about arguments that a class or a function does not have, with a better name.
 
 :func:`refuse_unknown` raises them: for ``__init__`` in the base class :class:`NamedArguments`, for
 ``fit`` in ``base.py``. :func:`groups_by_name` is for metrics, whose error is about arguments that
@@ -19,13 +19,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def refuse_unknown(
-    owner: str,  # of the arguments, such as "FairKMeans" or "FairKMeans.fit"
+    owner: str,  # the owner of the arguments, such as "FairKMeans" or "FairKMeans.fit"
     passed: Iterable[str],
     parameters: Mapping[str, Parameter],
-    # By an unknown name, the sentence that its error ends with in the place of a guess
+    # For some unknown names, the sentence with which the error ends instead of a guess
     remedies: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise for the first name in ``passed`` that is no parameter, unless there is ``**kwargs``."""
+    """Raise for the first of ``passed`` that is no parameter, unless ``**kwargs`` exists."""
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in passed:
@@ -38,13 +38,13 @@ def refuse_unknown(
 
 
 class NamedArguments:
-    """The base of classes whose errors about unknown arguments name the one that is meant."""
+    """The base of classes whose errors about unknown arguments suggest a better name."""
 
     # The ``remedies`` of refuse_unknown, for names that belong to another object.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Look at the names of the arguments before ``__init__`` gets them."""
+        """Check the names of the arguments before ``__init__`` gets them."""
         if kwargs:
             refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, cls._elsewhere)
         return super().__new__(cls)
@@ -62,7 +62,7 @@ OF_GROUPS = {
 
 
 def groups_by_name(metric: Function) -> Function:
-    """Decorate a metric: passing the groups without a name raises an error that says how to.
+    """Decorate a metric: passing the groups without a name raises an error with the remedy.
 
     Audits, and methods that read labels and groups, are decorated in the same way.
     """

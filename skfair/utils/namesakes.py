@@ -1,7 +1,8 @@
 """Other distributions that install a package called skfair, whose files get mixed with this one.
 
 ``import skfair`` calls :func:`warn_of_namesakes`, and ``show_versions`` calls :func:`namesakes`.
-Only names of folders are read: :mod:`importlib.metadata` takes longer than the rest of the import.
+Only names of folders are read, because :mod:`importlib.metadata` takes longer than the rest of the
+import.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def namesakes() -> dict[str, str]:
 
 
 def warn_of_namesakes() -> None:
-    """Warn, as if from the line that imports skfair, if another distribution installs it too."""
+    """Warn at the line that imports skfair if another distribution installs a skfair, too."""
     versions = namesakes()
     if versions:
         others = " ".join(versions)

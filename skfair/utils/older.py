@@ -1,7 +1,7 @@
-"""Stand-ins for parts of scikit-learn that only newer versions have.
+"""Replacements for parts of scikit-learn that only newer versions have.
 
-Callbacks came with 1.9. Before it estimators have no ``set_callbacks``, and fits report nothing.
-The names here are imported in the place of scikit-learn's.
+Callbacks exist since 1.9. In earlier versions estimators have no ``set_callbacks``, and fits report
+nothing. Other files import the names from here and not from scikit-learn.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class _NoContext:
-        """The context of a fit that nobody follows."""
+        """The callback context of a fit without callbacks."""
 
         def call_on_fit_task_begin(self, **kwargs: Any) -> None:
-            """Tell nobody that a task begins."""
+            """Do nothing."""
 
         def call_on_fit_task_end(self, **kwargs: Any) -> bool:
-            """Tell nobody that a task ended, and do not stop."""
+            """Do nothing, and do not stop the fit."""
             return False
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Has no callbacks to support."""
+        """The replacement of scikit-learn's mixin, without callbacks."""
 
         def _init_callback_context(self, **kwargs: Any) -> _NoContext:
             return _NoContext()
@@ -40,7 +40,7 @@ except ImportError:  # scikit-learn < 1.9
 
 try:
     from sklearn.utils._sparse import _align_api_if_sparse as align_sparse
-except ImportError:  # scikit-learn < 1.9 returns sparse matrices and knows no other setting
+except ImportError:  # scikit-learn < 1.9 always returns sparse matrices
 
     def align_sparse(X: Any) -> Any:
         return X

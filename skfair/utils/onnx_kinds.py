@@ -21,8 +21,8 @@ class Kind(NamedTuple):
     # convert(model, inputs, ops): the expressions of the outputs
     convert: Callable[[Any, list[Any], Any], tuple[Any, ...]]
     outputs: tuple[str, ...]  # names of the outputs
-    # The models inside a fitted model, whose outputs are its inputs; if there are none, the input
-    # is the matrix of the columns that it uses
+    # Returns the models inside a fitted model, whose outputs are the inputs of ``convert``. If
+    # there are none, the input is the matrix of the columns that the model uses
     models: Callable[[Any], list[Any]] = lambda model: []
 
 
@@ -62,10 +62,10 @@ def one_number(model: BaseEstimator, inputs: list[Any], ops: Any) -> tuple[Any, 
 
 
 def labelled(model: BaseEstimator, scores: Any, ops: Any) -> tuple[Any, ...]:
-    """Return the predicted classes of scores, and the scores: the second class if positive.
+    """Return the predicted classes of scores, and the scores.
 
-    ``_sign`` is -1 if the first class is the positive one. A score of 0 is never predicted as the
-    positive class, so it then counts as the second one.
+    Positive scores predict the second class. ``_sign`` is -1 if the first class is the positive
+    one. A score of 0 never predicts the positive class, so in this case it predicts the second one.
     """
     sign = getattr(model, "_sign", 1.0)
     compared = "Greater" if sign > 0 else "GreaterOrEqual"
@@ -75,6 +75,6 @@ def labelled(model: BaseEstimator, scores: Any, ops: Any) -> tuple[Any, ...]:
 
 
 def onnx_classes(classes: Any) -> Any:
-    """Return classes as ONNX knows them: integers or strings."""
+    """Return classes in a type of ONNX: integers or strings."""
     classes = np.asarray(classes)
     return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)

@@ -1,4 +1,4 @@
-"""Names of fairlearn and AIF360, and the names that take their place: ``other_names.toml``.
+"""Names of fairlearn and AIF360, and their counterparts in skfair, from ``other_names.toml``.
 
 Errors about unknown names end with the sentence of :func:`name_in_skfair`. The pages "From
 fairlearn" and "From AIF360" of the documentation print the same table.
@@ -53,8 +53,8 @@ def _plain(text: str) -> str:
 def missing_attribute(module: str, name: str, caller: FrameType, more: str = "") -> Exception:
     """Return the error about a name that a module does not have, perhaps with one sentence more.
 
-    It is an AttributeError, except in ``from module import name``: Python replaces an
-    AttributeError there by an error of its own that does not tell more.
+    It is an AttributeError, except in ``from module import name``, because there Python replaces an
+    AttributeError by an error without our sentence.
     """
     from opcode import opmap
 
@@ -65,7 +65,7 @@ def missing_attribute(module: str, name: str, caller: FrameType, more: str = "")
 
 
 def other_names(module: str) -> Callable[[str], Any]:
-    """Return ``__getattr__`` of a module, whose errors know the names of other libraries."""
+    """Return ``__getattr__`` for a module, whose errors explain names of other libraries."""
 
     def get(name: str) -> Any:
         raise missing_attribute(module, name, sys._getframe(1))

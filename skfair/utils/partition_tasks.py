@@ -1,8 +1,8 @@
-"""Tasks on partitions, the places where Dask runs them, and errors of a cluster in words.
+"""Tasks on partitions, the places where Dask runs them, and clear errors about a cluster.
 
-Nothing here knows what the blocks hold. :mod:`skfair.utils.partitions` decides which tasks there
-are, and explains *block*, *list*, *run* and *home*; nearly all functions here are called by it
-only. Tasks do their work in :func:`run_blocks`, for one list, and :func:`visited`, for a run.
+Nothing here depends on the content of the blocks. :mod:`skfair.utils.partitions` calls nearly all
+functions of this file. It decides which tasks there are, and explains *block*, *list*, *run* and
+*home*. Tasks do their work in :func:`run_blocks`, for one list, and :func:`visited`, for a run.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from typing import Any
 
 import numpy as np
 
-# How many results one task of `combined` adds up.
+# A task of `combined` adds up this many results.
 FAN_IN = 8
 
 
 class Sealed:
-    """A wrapper that keeps Dask from searching the content for collections.
-
-    The search takes milliseconds.
-    """
+    """A wrapper whose content Dask does not search for collections, which takes milliseconds."""
 
     def __init__(self, content: Any) -> None:
         self.content = content
@@ -35,20 +32,20 @@ def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: A
 
     ``first`` is the number of the first block. The message is a sealed (function, shared arguments,
     combine), and ``more`` a sealed tuple of further arguments for each block. ``before`` is the
-    result for the lists before this one in the run, None if this is the first. The result is a list
-    of what the function returned if combine is None, else one combined result.
+    result for the earlier lists of the run, or None if this is the first list. If combine is None,
+    the result is the list of the function's results, and otherwise one combined result.
     """
     function, shared, combine = message.content
     results = []
     for i, own in enumerate(more.content):
-        # The aligned copy takes the place of the block in its list, so that a block that is held
-        # is copied once and not in every pass.
+        # The aligned copy replaces the block in its list, so that a block in memory is copied once
+        # and not in every pass.
         blocks[i] = block = _aligned(blocks[i])
         number = first + i
         try:
             results.append(function(block, *shared, *own))
         except (ValueError, TypeError) as error:
-            if str(error).startswith("Partition "):  # it names the block already
+            if str(error).startswith("Partition "):  # the message names the block already
                 raise
             raise type(error)(f"Partition {number}: {error}") from error
     if combine is None:
@@ -57,9 +54,9 @@ def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: A
 
 
 def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
-    """Visit the lists of a run one after the other, handing on the result so far.
+    """Visit the lists of a run one after the other; each call gets the result so far.
 
-    ``run`` is :func:`run_blocks`, or what makes a task of it.
+    ``run`` is :func:`run_blocks`, or a function that makes a task of it.
     """
     results = None
     for first, blocks, more in visits:
@@ -68,7 +65,7 @@ def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
 
 
 def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]:
-    """Visit the runs in this process without Dask, which would take milliseconds for a pass."""
+    """Visit the runs in this process, without Dask, which would need milliseconds per pass."""
     run = partial(visited, run_blocks, message)
     if not in_threads:
         return list(map(run, runs))
@@ -77,11 +74,11 @@ def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]
 
 
 def _aligned(block: Any) -> Any:
-    """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
+    """Return a block whose arrays are aligned in memory, as products need it.
 
-    Blocks (a matrix, or a named tuple) that were on disk or on another worker come back at odd
-    addresses, as views of one piece of memory. All parts are copied, since a single view would keep
-    that piece alive.
+    Blocks (a matrix, or a named tuple) that were on disk or on another worker are views of one
+    piece of memory, at addresses that are not aligned. All parts are copied, because a single view
+    would keep the whole piece alive.
     """
     parts = block if hasattr(block, "_fields") else [block]
     if all(map(_is_aligned, parts)):
@@ -106,7 +103,7 @@ def current_client() -> Any:
 
     scheduler = get_scheduler()
     if scheduler is not None and not hasattr(scheduler, "__self__"):
-        return None  # a user chose another scheduler; that of a client is its bound method
+        return None  # the user chose another scheduler, because a client's is a bound method
     try:
         return get_client()
     except ValueError:
@@ -114,17 +111,17 @@ def current_client() -> Any:
 
 
 def has_default_scheduler() -> bool:
-    """Whether Dask would compute in the threads of this process because nothing else was chosen."""
+    """Whether neither a cluster nor another scheduler was chosen, so Dask uses threads here."""
     from dask.base import get_scheduler
 
     return get_scheduler() is None
 
 
 def homes_of(client: Any) -> list[str]:
-    """Return one entry for each thread: the address of its worker.
+    """Return the address of the worker of each thread.
 
-    Without a client there is one "" for each processor. If the client has no workers yet, there is
-    a single "".
+    Without a client it is "" for each processor. If the client has no workers yet, there is a
+    single "".
     """
     from dask.system import CPU_COUNT
 
@@ -138,19 +135,19 @@ def homes_of(client: Any) -> list[str]:
 
 
 def itself(value: Any) -> Any:
-    """Return the value: the task that holds a message or a list."""
+    """Return the value. A task of this function holds a message or a list."""
     return value
 
 
 def delay(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the task of a call, which Dask computes when it is asked to."""
+    """Return the task of a call, which Dask computes later."""
     from dask import delayed
 
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
 def future_of(part: Any) -> Any:
-    """Return what a cluster holds for a delayed object, or for each one in a list."""
+    """Return the future in which a cluster holds a delayed object, or a list of these."""
     return list(map(future_of, part)) if isinstance(part, list) else part.dask[part.key]
 
 
@@ -160,7 +157,7 @@ def compute(tasks: list[Any]) -> list[Any]:
     return list(dask.compute(*tasks, optimize_graph=False))
 
 
-# What errors of a cluster that is gone are called; "distributed" may not be installed.
+# Names of the errors of a lost cluster. They are texts, because "distributed" may not be installed.
 _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedClientError")
 
 
@@ -173,7 +170,7 @@ def clear_errors() -> Iterator[None]:
     from dask import config
 
     # If distributed were imported inside config.set, the options that its import sets would be lost
-    # at the end. So the option is set only if it is loaded already.
+    # at the end. So the option is only set if distributed is loaded already.
     is_loaded = "distributed" in sys.modules
     quiet = {"distributed.admin.large-graph-warning-threshold": "1PB"} if is_loaded else {}
     try:
@@ -181,7 +178,7 @@ def clear_errors() -> Iterator[None]:
             yield
     except Exception as error:
         name, text = type(error).__name__, str(error)
-        is_lost = name in _LOST or "after closing" in text  # the latter in older versions
+        is_lost = name in _LOST or "after closing" in text  # older versions have this text
         if is_lost or isinstance(error, TimeoutError | ConnectionError):
             raise ConnectionError(
                 f"The connection to the Dask cluster was lost ({name}: {text[:200]}). The "
@@ -205,7 +202,7 @@ def add(results: list[Any]) -> Any:
 
 
 def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
-    """Combine neighbouring results until at most FAN_IN are left, which the caller combines."""
+    """Combine neighbouring results until at most FAN_IN are left. The caller combines these."""
     while len(results) > FAN_IN:
         results = [combine(results[i : i + FAN_IN]) for i in range(0, len(results), FAN_IN)]
     return results
@@ -214,8 +211,8 @@ def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[An
 def even_runs(sizes: Any, n_runs: int) -> list[int]:
     """Divide neighbours into runs of about the same total size; return the length of each.
 
-    Some of the ``n_runs`` lengths may be 0. An item is in the run in which its middle lies, if the
-    items are laid end to end and the line is cut into equal pieces.
+    The items are laid end to end, and the line is cut into equal pieces, one for each run. An item
+    belongs to the piece in which its middle lies. So some of the ``n_runs`` lengths may be 0.
     """
     middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
     run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)

@@ -1,14 +1,14 @@
-"""The checked rows of a fit that lie in partitions elsewhere: wide stays there, narrow comes here.
+"""The checked rows of a fit in partitions: X stays there, and arrays by row are in this process.
 
-Whatever has one number per row (targets, groups, weights, scores, slopes) is an ordinary array of
-the process that fits. Only the columns of X stay where they are, and a question about them is a
-function that runs on every partition, with its own part of such arrays.
+Data with one number per row (targets, groups, weights, scores, slopes) are ordinary arrays of the
+process that fits. Only X stays in its partitions. A function runs on every partition, with its X
+and its part of such arrays.
 
-:func:`skfair.read.read_rows` makes a :class:`PartitionedRows` in the place of a matrix X, with
+:func:`skfair.read.read_rows` makes a :class:`PartitionedRows` instead of a matrix X, after
 :func:`check_part` for each partition. ``models/partitioned.py`` and
-``cluster/kmeans/points_in_partitions.py`` ask it: ``each`` returns a list of results by partition,
-``total`` their sum, ``joined`` one array with an entry per row. ``then``, ``subset`` and ``taken``
-make other rows.
+``cluster/kmeans/points_in_partitions.py`` call its methods: ``each`` returns a list of results by
+partition, ``total`` their sum, ``joined`` one array with an entry per row. ``then``, ``subset`` and
+``taken`` make other rows.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from skfair.utils.partition_tasks import add
 from skfair.utils.partitions import Partitions
 from skfair.utils.text import plural
 
-# If X has at most 128 MB, all of it should come to the fitting process (`is_small`): a question to
-# partitions in other processes takes about 8 ms, as long as a pass over this much X here. With a
-# lower number that left 64 MB in the partitions, fits of that size took 2.2 to 2.5 times as long as
-# in memory; now they take 1.4 to 1.9 times. Fits of 160 MB, left there, take 1.7 to 1.9 times.
+# If X has at most 128 MB, all of it should come to the fitting process (`is_small`), because a call
+# to partitions in other processes takes about 8 ms, as long as a pass over this much X here. If 64
+# MB stay in the partitions, fits take 2.2 to 2.5 times as long as in memory, and otherwise 1.4 to
+# 1.9 times. Fits of 160 MB, which stay there, take 1.7 to 1.9 times as long.
 FEW_BYTES = 1 << 27
 
 
 class PartitionedRows:
-    """Rows of a matrix that lie in partitions elsewhere, or what was made of each partition.
+    """Rows of a matrix that lie in partitions elsewhere, or results of a function on each of them.
 
     It has the ``shape`` of the matrix. The methods that run a function take ``columns``, arrays of
     this process whose last axis has an entry per row (or None), and call
     ``function(X, *own, **shared)`` with X of the partition and its entries of the columns. Results
-    are put together in the order of the partitions, so they are the same on any number of workers.
+    are combined in the order of the partitions, so they are the same on any number of workers.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class PartitionedRows:
 
     def __init__(
         self,
-        parts: Partitions,  # X of each partition, or what was made of it
+        parts: Partitions,  # X of each partition, or the result of ``then``
         sizes: Sequence[int],  # number of rows of each partition
         dtype: Any,  # of X
         n_features: int,  # number of columns of X
@@ -113,9 +113,9 @@ class PartitionedRows:
     def then(
         self, function: Callable[..., Any], *columns: NDArray[Any] | None, **shared: Any
     ) -> PartitionedRows:
-        """Return rows with ``function(X, *own, **shared)`` in the place of X.
+        """Return rows in which ``function(X, *own, **shared)`` replaces X.
 
-        The function is run once here, and its results stay where the partitions are.
+        The function runs now, once, and its results stay in the places of the partitions.
         """
         parts = self._parts.then(_call, function, shared, each=self._own(columns)).held()
         return PartitionedRows(parts, self._sizes, self.dtype, self.shape[1])
@@ -162,8 +162,8 @@ def check_part(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
 
 
 def _call(X: Any, function: Callable[..., Any], shared: dict[str, Any], own: Any) -> Any:
-    # Arrays that have travelled may be read-only or lie at odd addresses. Kernels would be compiled
-    # anew for such arrays.
+    # Arrays from another process may be read-only or not aligned. Kernels would be compiled again
+    # for such arrays.
     own = [
         column if column is None else np.require(column, requirements=["A", "W"]) for column in own
     ]

@@ -1,15 +1,17 @@
-"""Functions run on the partitions of Dask collections, and sums of what they return.
+"""Functions that run on the partitions of Dask collections, and sums of their results.
 
-A function runs on every block where the block is, and only what it gets and returns travels: sums
-over the rows, or a few numbers per row, but never their columns. Dask decides where and when
-(threads of this process, or the workers of the ``distributed`` client, if there is one). This file
-only describes the work. Functions are pure: if a worker is lost, Dask runs them again on another
-one and the result is the same. Blocks that are held in this process are visited without Dask.
+A function runs on every block in the place where the block is. Only its arguments and results are
+transferred, such as sums over the rows or a few numbers per row, but never the columns of X. Dask
+decides where and when functions run: in threads of this process, or on the workers of the
+``distributed`` client, if there is one. This file only describes the work. Functions are pure, so
+if a worker is lost, Dask runs them again on another one with the same result. Blocks that are held
+(in memory) in this process are visited without Dask.
 
-:func:`skfair.utils.dask_collections.align` makes a :class:`Partitions`, and ``groups`` and
-:class:`~skfair.utils.partitioned_rows.PartitionedRows` ask it. ``then`` describes new blocks,
-``hold`` and ``pack`` compute and keep them (``hold`` as single blocks, ``pack`` in lists, ``held``
-where the blocks they are made of are kept), ``collect``, ``total`` and ``to_array`` return results.
+:func:`skfair.utils.dask_collections.align` makes a :class:`Partitions`. ``groups`` and
+:class:`~skfair.utils.partitioned_rows.PartitionedRows` call its methods. ``then`` describes new
+blocks. ``hold``, ``pack`` and ``held`` compute and keep blocks: ``hold`` as single blocks, ``pack``
+in lists, and ``held`` in the places of the blocks from which they are made. ``collect``, ``total``
+and ``to_array`` return results.
 
 The units of work, from small to large: a *block* is a part of the rows; a *list* holds neighbouring
 blocks that lie in one place; a *run* is the neighbouring lists that one thread visits in one task.
@@ -50,18 +52,18 @@ from skfair.utils.partition_tasks import (
     visited,
 )
 
-# Without a cluster, `hold` keeps blocks of at most this many bytes in all; more are read again in
-# every pass.
+# Without a cluster, `hold` keeps blocks of at most this many bytes in total. If there are more,
+# they are read again in every pass.
 KEPT_BYTES = 1 << 30
-# Held blocks of at most this many bytes in all are visited by one thread: to start several takes
-# tenths of a millisecond.
+# Held blocks of at most this many bytes in total are visited by one thread, because starting
+# several takes tenths of a millisecond.
 FEW_BYTES = 1 << 20
-# `pack` puts the blocks of a run into one list, because each list is a task of its own, which costs
-# the scheduler about a millisecond. If the run has more than LIST_BYTES, it gets several lists, so
-# that a worker that runs out of memory can spill some of them, but at most MOST_LISTS.
+# `pack` puts the blocks of a run into one list, because each list is a task, which takes the
+# scheduler about a millisecond. If the run has more than LIST_BYTES, it gets several lists, at most
+# MOST_LISTS, so that a worker that runs out of memory can spill some of them.
 LIST_BYTES, MOST_LISTS = 1 << 27, 16
-# What all blocks get (the message) is a task of its own if it has more bytes than this. Then it
-# travels once to each worker, but there is one task more to schedule.
+# The message (function and shared arguments for all blocks) is a task if it has more bytes than
+# this. Then it is sent once to each worker, but there is one more task to schedule.
 SMALL_BYTES = 1 << 16
 
 
@@ -89,7 +91,7 @@ class Partitions:
         runs: Sequence[int] | None = None,
         # The home of each run; empty if the blocks are not held
         homes: Sequence[str] = (),
-        # The lists as they are, if the memory of this process holds them, else None
+        # The lists themselves, if they are in the memory of this process; otherwise None
         values: list[list[Any]] | None = None,
     ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]
@@ -111,7 +113,7 @@ class Partitions:
 
         Here and below, ``each`` has a value for each block i; if None, functions get none.
         """
-        each_list_alone = Partitions(self._lists, self._lengths)  # makes one task per list
+        each_list_alone = Partitions(self._lists, self._lengths)  # so that every list is a task
         return Partitions(
             each_list_alone._chains(delay, self._lists, Sealed((function, shared, None)), each),
             self._lengths,
@@ -122,7 +124,7 @@ class Partitions:
     def collect(
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Run a function on every block and return what it returns, in the order of the blocks."""
+        """Run a function on every block and return its results, in the order of the blocks."""
         parts = self._results(Sealed((function, shared, None)), each)
         results = [result for part in parts for result in part]
         self._count_bytes(shared, each, size_of(results))
@@ -135,10 +137,11 @@ class Partitions:
         each: Sequence[Any] | None = None,
         combine: Callable[[list[Any]], Any] | None = None,
     ) -> Any:
-        """Run a function on every block and add up what it returns: numbers, arrays, or tuples.
+        """Run a function on every block and add up its results: numbers, arrays, or tuples.
 
-        ``combine`` makes one result of a list of them, if they are not to be added. What a thread
-        holds is added up where it is, so the bytes that travel depend on the number of threads.
+        If results should not be added, ``combine`` makes one result of a list of results. The
+        results of a run are added up in its place, so the number of bytes that are sent depends on
+        the number of threads.
         """
         combine = add if combine is None else combine
         totals = combine(self._results(Sealed((function, shared, combine)), each))
@@ -146,11 +149,11 @@ class Partitions:
         return totals
 
     def hold(self) -> Partitions:
-        """Compute the blocks and hold them, each as a list of its own, where there is room.
+        """Compute the blocks and hold each as a list, if there is enough memory.
 
-        The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
-        cluster, blocks that do not fit into ``KEPT_BYTES`` are not held but returned as they are,
-        and read again in every pass.
+        The workers of a cluster hold their blocks (and spill them to disk if needed). Without a
+        cluster, blocks that do not fit into ``KEPT_BYTES`` are returned unchanged, and read again
+        in every pass.
         """
         client = current_client()
         if client is None and sum(self.collect(size_of)) > KEPT_BYTES:
@@ -159,9 +162,9 @@ class Partitions:
         return self._settled(homes, even_runs(np.ones(len(self._lists)), len(homes)))
 
     def held(self) -> Partitions:
-        """Compute blocks that ``then`` made of held ones, and hold them where those are.
+        """Compute blocks that ``then`` made of held ones, and hold them in the same places.
 
-        Blocks that are made of others are returned as they are.
+        Blocks that are made of blocks that are not held are returned unchanged.
         """
         return self._settled(self._homes, self._runs) if self._is_held else self
 
@@ -169,8 +172,8 @@ class Partitions:
         """Put held blocks, or blocks that ``then`` made of held ones, into few lists.
 
         Every thread gets a run of neighbouring blocks with about the same number of bytes, so that
-        none waits for another one. A run is one list, or several if it has more than
-        ``LIST_BYTES``. Blocks that are not held are returned as they are.
+        threads need not wait for each other. A run is one list, or several if it has more than
+        ``LIST_BYTES``. Blocks that are not held are returned unchanged.
         """
         from dask import delayed
 
@@ -202,7 +205,7 @@ class Partitions:
         values = None
         with clear_errors():
             if not homes[0] and has_default_scheduler():
-                # Dask has neither a cluster nor a scheduler that the user chose: keep them here.
+                # There is neither a cluster nor a scheduler that the user chose, so they stay here.
                 values = compute(self._lists)
                 lists = [delay(itself, value) for value in values]
             elif not homes[0]:
@@ -225,7 +228,7 @@ class Partitions:
         sizes: Sequence[float] | None = None,
         n_columns: int | None = None,
     ) -> Any:
-        """Return the arrays that a function makes of the blocks as one Dask array.
+        """Return the results of a function, an array for each block, as one Dask array.
 
         ``sizes`` are the numbers of rows of the blocks; if None, the array has chunks of unknown
         length. The array has one dimension if ``n_columns`` is None, else two.
@@ -236,7 +239,7 @@ class Partitions:
         sizes = [np.nan] * len(self) if sizes is None else sizes
         rest = () if n_columns is None else (n_columns,)
         blocks = self.then(function, *shared, each=each)._single()
-        # The graph is made by hand, because dask.array.concatenate would drop empty blocks.
+        # The graph is written here, because dask.array.concatenate would drop empty blocks.
         name = f"{function.__name__}-{uuid.uuid4().hex}"
         layer: Any = {(name, i, *(0 for _ in rest)): block.key for i, block in enumerate(blocks)}
         return da.Array(
@@ -257,9 +260,9 @@ class Partitions:
     def _results(self, message: Sealed, each: Sequence[Any] | None) -> list[Any]:
         """Run the function of a message on all blocks.
 
-        A message is (function, shared arguments, combine). If combine is None, the entries returned
-        are lists of the results of each run's blocks. Otherwise each is the combined result of one
-        run or of several, and the caller combines these few.
+        A message is (function, shared arguments, combine). If combine is None, the result has a
+        list for each run with the results of its blocks. Otherwise it has few entries, the combined
+        results of one or several runs, which the caller combines.
         """
         combine = message.content[-1]
         if self._values is not None:
@@ -271,14 +274,14 @@ class Partitions:
             return fetch(tasks if combine is None else combined(tasks, partial(call, combine)))
 
     def _caller(self) -> tuple[Callable[..., Any], Callable[[list[Any]], list[Any]], list[Any]]:
-        """Return how to make a task, how to compute a list of tasks, and the lists for them.
+        """Return a function that makes a task, one that computes a list of tasks, and the lists.
 
         Tasks are delayed calls, or calls submitted to the client if its workers hold the lists.
         """
         client = current_client() if self._futures else None
         if client is None:
             return delay, compute, self._lists
-        # Without a graph around them, tasks on what workers hold take half the time.
+        # If workers hold the lists, submitted tasks take half the time of a graph of delayed calls.
         return partial(client.submit, pure=False), client.gather, self._futures
 
     def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
@@ -302,14 +305,14 @@ class Partitions:
         message: Sealed,
         each: Sequence[Any] | None,
     ) -> list[Any]:
-        """Return one task per run, whose result is that of ``visited``.
+        """Return one task per run, whose result is the result of ``visited``.
 
         ``call`` makes a task. The lists of a run are a chain of tasks, each of which gets the
-        result of the one before. If all lists were ready at once, the scheduler would move some to
-        a worker that is done earlier, which may not have the memory for them.
+        previous result. If all lists were ready at once, the scheduler would move some to a worker
+        that finishes earlier, which may not have enough memory for them.
         """
-        # A message that is large, or that a run passes to several lists, is a task of its own, so
-        # that it travels once to each worker.
+        # A message that is large, or that a run passes to several lists, becomes a task, so that it
+        # is sent once to each worker.
         sent: Any = message
         if size_of(message.content[1]) > SMALL_BYTES or len(self._lists) > len(self._runs):
             sent = call(itself, message)
@@ -317,6 +320,6 @@ class Partitions:
         return [visited(run, sent, visits) for visits in self._visits(lists, each)]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
-        """Count the bytes that a call has sent and got back: the shared arguments once per run."""
+        """Count the bytes of a call in both directions, with the shared arguments once per run."""
         sent = len(self._runs) * size_of(shared) + (0 if each is None else size_of(list(each)))
         count_bytes(sent + n_back)

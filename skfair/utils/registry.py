@@ -1,8 +1,8 @@
 """Components that can be chosen by name: solvers, constraints, losses, score models.
 
 A component's file registers it with a decorator. Parameter validation, documentation and the
-contract tests read the registry, so adding a component touches one file. Files are imported when a
-name is asked for that is not registered yet.
+contract tests read the registry, so a new component needs one file only. Files are imported when a
+name is looked up that is not registered yet.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from skfair.utils.wings import names_of_wings
 
 T = TypeVar("T")
 
-# Algorithms of papers are wings, and register themselves when they are imported. Registries that
-# have this name among their packages import them, and nothing else does.
+# Algorithms of papers are wings, and register themselves when they are imported. Only registries
+# with this name among their packages import them.
 PAPERS = "skfair.papers"
 
 
@@ -41,9 +41,9 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,  # what the components are, for error messages ("solver")
-        # The packages (or single modules) whose files register them, perhaps PAPERS. The files of a
-        # package, and those that wings add to it, are imported if a name is asked for that is not
-        # registered by the packages before
+        # The packages (or single modules) whose files register the components, perhaps with PAPERS.
+        # The files of a package, and those that wings add to it, are imported if a name is looked
+        # up that no earlier package registers
         *packages: str,
     ) -> None:
         self._kind = kind
@@ -54,8 +54,7 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[T], T]:
         """Decorate a component with its name.
 
-        A class that is defined again, as when a cell of a notebook is run again, takes the place
-        of the earlier one.
+        A class that is defined again, for example in a notebook, replaces the earlier one.
         """
 
         def add(component: T) -> T:
@@ -75,7 +74,7 @@ class Registry(Generic[T]):
         return name in self._components
 
     def __getitem__(self, name: str) -> T:
-        # Names that are known are asked for in every fit, and need no look at the packages.
+        # Known names are looked up in every fit, and are found without a search of the packages.
         if name not in self._components and name not in self:
             more = without_papers() if self._takes_papers else ""
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
@@ -86,7 +85,7 @@ class Registry(Generic[T]):
         return self._components[name]
 
     def __delitem__(self, name: str) -> None:
-        """Forget a component that was tried out."""
+        """Remove a component, for example after a test."""
         del self._components[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -96,8 +95,8 @@ class Registry(Generic[T]):
     def _load(self, name: object = None) -> None:
         """Import packages until the name is registered; all of them if the name is None.
 
-        A package is taken off the list only after its import, so that another thread that asks in
-        between imports it too; Python makes it wait for the first one.
+        A package is removed from the list only after its import. So another thread that looks up a
+        name in the meantime imports it, too, and Python lets it wait for the first thread.
         """
         for package in tuple(self._to_import):
             if name in self._components:
@@ -121,5 +120,5 @@ def has_papers() -> bool:
 
 
 def without_papers() -> str:
-    """Return what to add to an error about an unknown name that a paper might have."""
+    """Return the end of an error about an unknown name: papers may not be installed."""
     return "" if has_papers() else f" Algorithms of papers ({PAPERS}) are not installed."

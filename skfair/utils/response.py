@@ -1,9 +1,9 @@
-"""Ask a fitted estimator for predictions, handing it the groups if it takes them.
+"""Get predictions of a fitted estimator, and pass it the groups if it takes them.
 
 scikit-learn's own scorers cannot route metadata to ``predict``. A group-aware model that needs the
 groups at prediction would fail in them. Scorers, displays and audits, which call any model that a
 user passes, therefore call it by :func:`get_response`. If scikit-learn's code must call the model,
-:class:`GroupsInHand` wraps it. :func:`takes_groups` decides whether groups are handed over.
+:class:`GroupsInHand` wraps it. :func:`takes_groups` decides whether groups are passed.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ def _reads_from_columns(estimator: object, param: str) -> bool:
 
 
 def takes_groups(estimator: object, method: str, param: str = "sensitive_features") -> bool:
-    """Whether a prediction method of the estimator is to be handed the groups, or the strata.
+    """Whether a prediction method of the estimator should get the groups, or the strata.
 
-    ``param`` is the argument that would get them. The signature of the method decides, or that of
-    the last step of a pipeline. With metadata routing on, other meta-estimators answer for the
-    estimators inside them.
+    ``param`` is the argument for them. The result follows from the signature of the method, or from
+    the last step of a pipeline. With metadata routing on, other meta-estimators say what the
+    estimators inside them request.
     """
-    # The predict of a fitted search takes X alone; it only calls that of its best estimator.
+    # ``predict`` of a fitted search takes X alone, so its best estimator is called directly.
     estimator = getattr(estimator, "best_estimator_", estimator)
-    # A model that reads its groups from X may be measured by others, which must not replace them.
+    # A model that reads its groups from X must not get the groups by which it is measured.
     if _reads_from_columns(estimator, param):
         return False
     if param in inspect.signature(getattr(estimator, method)).parameters:
@@ -73,7 +73,7 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
     try:
         routing = get_routing_for_object(estimator)
         return bool(routing.consumes(method, [param]))
-    except (AttributeError, TypeError):  # no routing information at all
+    except (AttributeError, TypeError):  # the estimator has no routing information
         return False
 
 
@@ -115,10 +115,10 @@ def get_response(
 ) -> Any:
     """Return predictions for X: what ``predict`` returns, or 1-d scores.
 
-    Scores of classifiers are larger for the positive class: the column of that class, or the
-    decision function, with its sign changed if the positive class is the first one. A classifier of
-    more than two classes has no such scores and raises. Other estimators' scores are returned as
-    they are.
+    Scores of classifiers are larger for the positive class. They are the column of this class, or
+    the decision function, with its sign changed if the positive class is the first one. A
+    classifier of more than two classes has no such scores and raises. Scores of other estimators
+    are returned unchanged.
     """
     estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
@@ -133,7 +133,7 @@ def get_response(
         return response
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
-        k = classes.index(pos_label) if pos_label in classes else 0  # the example of the error
+        k = classes.index(pos_label) if pos_label in classes else 0  # for the example in the error
         raise ValueError(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
             f"{len(classes)} classes {classes}. Compare one of them with the rest, by true labels "
@@ -156,7 +156,7 @@ def get_response(
 class GroupsInHand:
     """A fitted model with the groups of some rows, for code that calls ``predict(X)`` alone.
 
-    The groups are handed to the methods that take them, and must be those of the rows of X.
+    Methods that take groups get them. They must be the groups of the rows of X.
     """
 
     def __init__(self, model: object, groups: Any) -> None:

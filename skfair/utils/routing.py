@@ -1,7 +1,8 @@
 """Metadata for the fit of an estimator inside another one, with and without routing.
 
-With metadata routing on, the estimator inside gets what it has requested. Without it, it gets the
-weights if its fit takes them, and whatever else was passed to the fit of the meta-estimator.
+With metadata routing on, the estimator inside gets the arguments that it has requested. Without
+routing, it gets the weights if its fit takes them, and all other metadata that was passed to the
+fit of the meta-estimator.
 
 Meta-estimators call :func:`fit_arguments` in ``fit`` for each estimator inside, return
 :func:`router_to` from ``get_metadata_routing``, and call :func:`refuse_misspelt` before.
@@ -23,7 +24,7 @@ from skfair.utils.text import did_you_mean
 
 
 def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
-    """Return the routing of a meta-estimator whose fit calls that of an estimator inside."""
+    """Return the routing of a meta-estimator whose fit calls the fit of an estimator inside."""
     mapping = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=owner).add_self_request(owner)
     return router.add(**{name: inside}, method_mapping=mapping)
@@ -48,11 +49,11 @@ def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None
 def fit_arguments(
     owner: object,
     inside: object,
-    # Weights of the rows, handed on if the estimator takes them and has not refused them
+    # Weights of the rows, passed on if the estimator takes them and has not refused them
     sample_weight: ColumnLike | None,
     # Further arguments of the meta-estimator's fit, meant for the estimator inside
     metadata: Mapping[str, Any],
-    # Arguments that the meta-estimator reads itself. They are handed on only if metadata routing is
+    # Arguments that the meta-estimator reads itself. They are passed on only if metadata routing is
     # on and the estimator has requested them
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def fit_arguments(
         router.route_params(caller="fit", params={**routed, **metadata})["inside"]["fit"]
     )
     # If the estimator inside neither requests nor refuses weights (its request is None), they are
-    # handed on, as without routing.
+    # passed on, as without routing.
     is_refused = getattr(request, "fit", None) is not None and (
         request.fit.requests.get("sample_weight") is not None
     )

@@ -1,11 +1,12 @@
 """A number between 0 and 1 for each row that depends on its values only: :func:`row_draws`.
 
-It is used in the place of random draws (to assign rows at random, in the same way at every
-prediction), to sort rows whatever their order, and to find equal rows.
+It replaces random draws if rows must get the same draw at every prediction. It is also used to sort
+rows independently of their order, and to find equal rows.
 
-It is the same in any batch, process and order of columns, and for values that compare equal, of
-whatever type: 1, 1.0 and True; 0.0 and -0.0; a category and its text; NaN, None and other missing
-values. Numbers count in single precision, so a table that was stored in it gives the same.
+The number does not depend on the batch, the process and the order of columns. It is the same for
+values that compare equal: 1, 1.0 and True; 0.0 and -0.0; a category and its text; NaN, None and
+other missing values. Numbers are rounded to single precision, so a table that was stored in single
+precision gives the same result.
 
 Each value becomes a 64-bit *word*: the bits of a number, or a hash of a text. The word of the
 number 0 is 0. The hash of a row is the sum over its columns of the mixed (value word XOR name
@@ -27,7 +28,7 @@ from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray
 
-# Shifts and multipliers of the finaliser of SplitMix64, which makes each bit depend on all others.
+# Shifts and multipliers of the finaliser of SplitMix64, after which each bit depends on all others.
 _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST_SHIFT = np.uint64(31)
 _WORDS = NDArray[np.uint64]
@@ -113,15 +114,15 @@ def _words(column: Any) -> _WORDS:
     import pandas as pd
 
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        return _word_of_numbers(column.astype(np.float64, copy=False))  # a series takes longer
+        return _word_of_numbers(column.astype(np.float64, copy=False))  # faster than by a Series
     values = pd.Series(column)
-    is_number = pd.api.types.is_numeric_dtype(values.dtype)  # truth values as well
+    is_number = pd.api.types.is_numeric_dtype(values.dtype)  # also True for booleans
     if is_number and not pd.api.types.is_complex_dtype(values.dtype):
         return _word_of_numbers(values.to_numpy(np.float64, na_value=np.nan))
     values = values.astype(object)
     try:
         codes, uniques = pd.factorize(values)
-    except TypeError:  # lists and other values that have no hash
+    except TypeError:  # lists and other values cannot be hashed
         codes, uniques = pd.factorize(values.map(str))
     words = [_word_of_value(value) for value in uniques]
     missing = _word_of_numbers(np.array([np.nan]))[0]
@@ -140,7 +141,7 @@ def _word_of_numbers(values: FloatArray) -> _WORDS:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     single += 0.0  # -0.0 becomes 0.0
-    single[np.isnan(single)] = np.nan  # NaN has many bit patterns: take one
+    single[np.isnan(single)] = np.nan  # NaN has many bit patterns, of which one is used
     return np.asarray(single.view(np.uint32), dtype=np.uint64)
 
 
@@ -152,7 +153,7 @@ def _word_of_text(text: str) -> np.uint64:
 
 
 def _mixed(words: _WORDS) -> _WORDS:
-    """Return words of which each bit depends on all bits of the given ones."""
+    """Return mixed words, in which each bit depends on all bits of the given word."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in _STEPS:
         words ^= words >> np.uint64(shift)

@@ -1,7 +1,7 @@
-"""Phrases that repeat in messages: counts, short lists and names that are nearly right.
+"""Texts that many messages need: counts, short lists, and suggestions for misspelt names.
 
-Two functions are about characters: :func:`visible` makes text safe to print in a terminal, and
-:func:`check_text` raises for text that cannot be encoded.
+Two further functions are about characters: :func:`visible` makes text safe to print in a terminal,
+and :func:`check_text` raises for text that cannot be encoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from math import ceil, floor, log10
 from typing import Any
 
-# How many items an error message lists before it says "and 7 more".
+# An error message lists at most this many items, and then says "and 7 more".
 _MAX_LISTED = 5
 
 
@@ -22,7 +22,7 @@ def listed(items: Iterable[Any]) -> str:
 
 
 def listed_in(items: list[str]) -> str:
-    """List the first texts as they are, and say how many were left out."""
+    """List the first texts without quotation marks, and say how many were left out."""
     rest = len(items) - _MAX_LISTED
     return ", ".join(items[:_MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -32,7 +32,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return ``" Did you mean 'x'?"`` with the most similar of the known names, or nothing."""
+    """Return ``" Did you mean 'x'?"`` for the most similar known name, "" if none is similar."""
     texts = [str(name) for name in known]
     # A ColumnTransformer puts "passthrough__" before the names of columns.
     names = {name.lower().rpartition("__")[2]: name for name in texts}
@@ -58,7 +58,7 @@ def settings_repr(settings: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters as escapes, which a terminal would obey."""
+    """Return text with control characters as escapes, because a terminal would execute them."""
     if text.isprintable():
         return text
     return "".join(
@@ -68,7 +68,7 @@ def visible(text: str) -> str:
 
 
 def check_text(values: Iterable[Any], what: str) -> None:
-    """Raise if a text has half of a surrogate pair, which no file, page or screen can show."""
+    """Raise if a text has half of a surrogate pair, which cannot be encoded or shown."""
     for value in values:
         try:
             if isinstance(value, str) and not value.isascii():

@@ -1,9 +1,9 @@
 """Threads: where passes over the rows use them, and where the linear algebra library should not.
 
 Passes are cut into blocks of rows whose size does not depend on the number of threads. Each thread
-takes the next block, and the results are put together in the order of the blocks. So results are
-the same bits with any number of threads, and a thread that another program holds up delays no more
-than its block.
+takes the next block, and the results are combined in the order of the blocks. So results are bit
+for bit the same with any number of threads, and a thread that is slow because of another program
+only delays its block.
 
 Code that passes over rows calls :func:`over_blocks`, or one of its short forms :func:`added`,
 :func:`for_groups` and :func:`looked_up`. Methods that fit are decorated: by
@@ -41,14 +41,15 @@ T = TypeVar("T")
 D = TypeVar("D", bound=np.generic)
 Number = TypeVar("Number", float, NDArray[Any])
 
-# Rows per block, for passes that take from about one to ten nanoseconds per row.
+# Rows in a block, for passes that take about one to ten nanoseconds per row.
 BLOCK = 1 << 16
 # Up to this many values in X, one_thread_if_few limits all libraries to one thread.
 FEW_VALUES = 4_000_000
-# Seconds after which a thread that waits for a sign of others checks by itself if they are done.
+# A thread that waits for signs of other threads also checks after this many seconds if they ended.
 _LONGEST_WAIT = 0.05
-# How many threads a pass in this thread may use: set in a scope, before it limits the libraries,
-# and to 1 in threads that help. None outside of scopes, where allowed_threads asks.
+# The number of threads that a pass in this thread may use. A scope sets it before it limits the
+# libraries, and it is 1 in threads that help. Outside of scopes it is None, and allowed_threads
+# finds the number.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
 # The outermost scope that this thread is in, whose pool helps with all passes; None outside.
 _helpers: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("helpers", default=None)
@@ -73,21 +74,21 @@ def _controller_of(has_openmp: bool) -> ThreadpoolController:
 
 @functools.cache
 def _n_processors() -> int:
-    """Count the processors that this process may use, by its container too."""
+    """Count the processors that this process, and its container, may use."""
     return int(joblib.cpu_count())
 
 
 def allowed_threads() -> int:
     """Return how many threads a pass may use.
 
-    As many as ``OMP_NUM_THREADS``, ``NUMBA_NUM_THREADS``, threadpoolctl and the processors allow.
-    One inside the workers of joblib, and in any thread but the main one, such as those of Dask:
-    their number was chosen to fill the processors.
+    It is the number that ``OMP_NUM_THREADS``, ``NUMBA_NUM_THREADS``, threadpoolctl and the
+    processors allow. It is 1 inside the workers of joblib, and in any thread other than the main
+    one, such as the threads of Dask, because their number was chosen to use all processors.
     """
     if threading.current_thread() is not threading.main_thread():
         return 1
     n_threads = _allowed.get()
-    if n_threads is not None:  # the scope that set it has asked joblib, which takes 0.02 ms
+    if n_threads is not None:  # set by a scope, which saves the 0.02 ms that joblib takes
         return n_threads
     if joblib.parallel.get_active_backend()[0].nesting_level:
         return 1
@@ -100,9 +101,9 @@ def allowed_threads() -> int:
 def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLOCK) -> list[R]:
     """Return ``function(start, stop)`` for each block of rows, in their order, made by threads.
 
-    The function should spend its time where Python lets other threads run: in kernels, products and
-    numpy's operations on arrays. A block should take more than 0.1 ms, because to wake a thread
-    takes a few hundredths. Passes inside the function use one thread.
+    The function should spend its time in kernels, products and numpy's operations on arrays, during
+    which Python lets other threads run. A block should take more than 0.1 ms, because waking a
+    thread takes a few hundredths. Passes inside the function use one thread.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     >>> over_blocks(lambda start, stop: float(values[start:stop].sum()), 10, block=4)
     [6.0, 22.0, 17.0]
     """
-    if _errors.get(()):  # this is a pass within a pass that has failed: end it as well
+    if _errors.get(()):  # this pass is part of a pass that has failed, so it ends as well
         raise _AbandonedError
     if 0 < n_rows <= block:
         return [function(0, n_rows)]
@@ -168,7 +169,7 @@ def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
     out = np.empty(codes.size, table.dtype)
 
     def of_block(start: int, stop: int) -> None:
-        # "clip" does not look for wrong codes, and writes without a copy.
+        # With "clip" numpy does not check codes, and writes without a copy.
         np.take(table, codes[start:stop], out=out[start:stop], mode="clip")
 
     over_blocks(of_block, codes.size)
@@ -182,23 +183,23 @@ class _AbandonedError(BaseException):
 def _set_threads(library: Any, number: int) -> None:
     """Set the threads of a library, from any thread of Python.
 
-    threadpoolctl 3.8 lets only the first thread that sets them do so, as long as it lives. Here the
-    thread that releases the limit last puts it back, which may be another one.
+    In threadpoolctl 3.8, only the first thread that sets them may do so, as long as it lives. Here
+    the thread that releases the limit last restores the number, and it may be another thread.
     """
     getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
 class _BlasLimit:
-    """One thread of linear algebra, in the whole process, while anybody wants it.
+    """The limit of one thread for linear algebra in the whole process, while any scope needs it.
 
-    The libraries have one limit for all threads. The first holder sets it, and the last one puts
-    back what was there, in whatever order they come and go.
+    The libraries have one limit for all threads of Python. The first holder sets it, and the last
+    one restores the earlier number, whatever the order in which holders come and go.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._holders: dict[object, int] = {}  # scopes, and the thread that each runs in
-        # Each limited library, by its file, and its number of threads before; empty if none is
+        self._holders: dict[object, int] = {}  # scopes, and the thread in which each runs
+        # The limited libraries by their files, with their earlier numbers of threads
         self._before: dict[str, tuple[Any, int]] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -208,14 +209,14 @@ class _BlasLimit:
             )
 
     def n_threads(self, library: Any) -> int:
-        """Return how many threads a library would use if nobody limited it here."""
+        """Return the number of threads of a library without this limit."""
         known = self._before.get(library.filepath)
         return int(library.num_threads if known is None else known[1])
 
     def hold(self, holder: object) -> None:
         """Limit the libraries until the holder releases them."""
         with self._lock:
-            if not self._holders and self._before:  # the last holder was interrupted
+            if not self._holders and self._before:  # the last holder was interrupted in between
                 self._restore()
             self._holders[holder] = threading.get_ident()
             for library in _controller().lib_controllers:
@@ -224,21 +225,21 @@ class _BlasLimit:
                     _set_threads(library, 1)
 
     def release(self, holder: object) -> None:
-        """Put limits back if nobody else holds them. It may be called twice."""
+        """Restore the libraries if there is no other holder. It may be called twice."""
         with self._lock:
             self._holders.pop(holder, None)
             if not self._holders:
                 self._restore()
 
     def _restore(self) -> None:
-        """Put back the threads of each library; an interrupt in between loses none."""
+        """Restore the threads of each library, so that an interrupt in between loses none."""
         while self._before:
             path, (library, number) = next(iter(self._before.items()))
             _set_threads(library, number)
             del self._before[path]
 
     def _stay_alone(self) -> None:
-        """In a forked child, forget holders of other threads: only this one lives on here."""
+        """Forget holders of other threads in a forked child, in which only this thread exists."""
         me = threading.get_ident()
         self._holders = {holder: thread for holder, thread in self._holders.items() if thread == me}
         if not self._holders:
@@ -252,11 +253,11 @@ _BLAS = _BlasLimit()
 class _Scope:
     """Limits that hold while a decorated function runs, and the earlier settings to restore.
 
-    BLAS is limited by ``_BLAS``, for the whole process. OpenMP keeps its number of threads for each
-    thread of Python, so it is set and restored here. The outermost scope has a pool of threads that
-    help with all passes inside. To start a thread takes 0.1 ms: if 16 were started for every pass,
-    each took 1.5 ms longer, while to wake 16 takes 0.06. They wait without using a processor, and
-    none is left at the end.
+    ``_BLAS`` limits BLAS for the whole process. OpenMP has its number of threads for each thread of
+    Python, so it is set and restored here. The outermost scope has a pool of threads that help with
+    all passes inside. Starting a thread takes 0.1 ms, so a pass would take 1.5 ms longer if it
+    started 16 threads, whereas waking 16 takes 0.06 ms. They wait without using a processor, and
+    end with the scope.
     """
 
     def __init__(self, of: str | None) -> None:  # "blas", or None for all libraries
@@ -272,7 +273,7 @@ class _Scope:
             ]
 
     def enter(self) -> None:
-        """Limit libraries; the outermost scope gets threads that help."""
+        """Limit the libraries. The outermost scope will have the pool of threads."""
         _allowed.set(allowed_threads())
         if self._helpers is None:
             _helpers.set(self)
@@ -281,7 +282,7 @@ class _Scope:
         _BLAS.hold(self)
 
     def leave(self) -> None:
-        """Restore all settings, and let the threads end. It may be called twice."""
+        """Restore all settings, and end the threads of the pool. It may be called twice."""
         _BLAS.release(self)
         for library, number in self._others:
             library.set_num_threads(number)
@@ -293,7 +294,7 @@ class _Scope:
     def ask(self, tasks: list[Callable[[], None]]) -> None:
         """Give tasks to the pool. A task may begin late, or never if the scope ends before."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_allowed.get())  # it starts them when they are needed
+            self._pool = ThreadPoolExecutor(_allowed.get())  # it starts threads when needed
         for task in tasks:
             self._pool.submit(task)
 
@@ -301,15 +302,15 @@ class _Scope:
 def _made_by_threads(
     function: Callable[[int, int], R], starts: range, n_rows: int, n_threads: int
 ) -> list[R]:
-    """Let this thread and helpers take blocks until none is left; raise the first error of any.
+    """Let this thread and helpers take blocks until none is left; raise the first error.
 
-    This thread does not wait for helpers, but for blocks that helpers have begun. So a helper that
-    never begins, as after a fork, where other threads do not live on, delays nothing.
+    This thread only waits for blocks that helpers have begun. So a helper that never begins does
+    not delay it. This happens after a fork, because other threads do not exist in the child.
     """
     made: dict[int, R] = {}
     errors: list[BaseException] = []
     waiting, lock = iter(starts), threading.Lock()
-    # Blocks that helpers have begun and ended; they put a sign into the queue for each that ended.
+    # Blocks that helpers have begun and ended. They put a sign into the queue for each ended block.
     begun: list[int] = []
     ended: list[int] = []
     signs: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -338,7 +339,7 @@ def _made_by_threads(
             signs.put(None)
 
     def work() -> None:
-        """Take blocks in this thread. Nobody waits for them, so they are not noted."""
+        """Take blocks in this thread. ``wait`` is about helpers, so they are not noted."""
         _allowed.set(1)
         while (start := next_block([])) is not None:
             make(start)
@@ -352,12 +353,12 @@ def _made_by_threads(
     # Each thread gets a copy of the context variables here, such as numpy's settings of errors.
     own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
     helpers = _helpers.get()
-    assert helpers is not None  # of the scope
+    assert helpers is not None  # a scope calls this function
     try:
         helpers.ask([partial(context.run, help_out) for context in contexts])
         own.run(work)
         wait()
-    except BaseException as error:  # an interrupt between two blocks: other threads end
+    except BaseException as error:  # an interrupt between two blocks; the error ends other threads
         with lock:
             errors.append(error)
         wait()
@@ -369,11 +370,11 @@ def _made_by_threads(
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that makes many small products: each uses one thread.
 
-    Threads of a product that takes less than a millisecond wait for each other longer than they
-    work, and where other programs run they wait for those: clustering 300,000 rows on two busy
-    cores took 40 to 56 s instead of 12, a constrained classifier of 140 columns 3.0 s instead of
-    0.4. On two idle cores one thread was no slower either, from 10 to 800 columns. Passes over the
-    rows still use threads, see :func:`over_blocks`.
+    If a product takes less than a millisecond, its threads wait for each other longer than they
+    work. If other programs run, they also wait for these. Clustering 300,000 rows on two busy cores
+    took 40 to 56 s instead of 12, and a constrained classifier of 140 columns 3.0 s instead of 0.4.
+    On two idle cores one thread was not slower either, from 10 to 800 columns. Passes over the rows
+    still use threads, see :func:`over_blocks`.
 
     Examples
     --------
@@ -401,7 +402,7 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
-    """Limit libraries (``of`` as in ``_Scope``) while the function runs; passes keep threads."""
+    """Decorate a function: libraries are limited (``of`` as in ``_Scope``), passes are not."""
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -412,7 +413,7 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
         finally:
             try:
                 scope.leave()
-            except BaseException:  # an interrupt came while settings were restored: do it again
+            except BaseException:  # an interrupt during the restoration, which is then repeated
                 scope.leave()
                 raise
 
@@ -426,11 +427,12 @@ def one_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
     size is not known, the threads are those that the user allows. The models inside are from other
     packages, and may make many small products. On two idle cores, one thread of linear algebra was
     never slower up to 10 million values (logistic regressions by L-BFGS and Newton, networks,
-    discriminants), and up to 4 times faster. Beside two spinning processes it was up to 20 times
-    faster. The threads of boosted trees and k-means wait for each other by spinning. On two idle
-    cores a second one makes boosted trees of a million values 1.4 times as fast, and beside other
-    programs 10 to 100 times as slow (``benchmarks/threads.py``). Whoever has many idle cores can
-    fit the folds in processes: ``n_jobs``.
+    discriminants), and up to 4 times faster. With two other busy processes it was up to 20 times
+    faster. The threads of boosted trees and k-means use their cores even while they wait for each
+    other. On two idle cores, a second thread makes boosted trees of a million values 1.4 times as
+    fast. With other programs running it makes them 10 to 100 times as slow
+    (``benchmarks/threads.py``). Users with many idle cores can fit the folds in processes by
+    ``n_jobs``.
     """
     limited = _on_one_thread(fit, None)
 

@@ -21,7 +21,7 @@ from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.warn import warn_user
 
 # If all labels are in one of these sets, 1 is the positive class (True equals 1). All metrics,
-# estimators, audits and monitors have this rule. Other labels, such as 1 and 2 or text, need a
+# estimators, audits and monitors follow this rule. Other labels, such as 1 and 2 or text, need a
 # pos_label.
 CLEAR_LABELS = ({0, 1}, {-1, 1})
 # A limit on a difference of rates that is larger than this was probably meant as a ratio. The usual
@@ -36,8 +36,8 @@ def one_dimensional(
 ) -> Any:
     """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes.
 
-    A table with one column is taken. ``name`` is what errors call the values, and with
-    ``n_samples`` another number of rows raises.
+    A table with one column is accepted. ``name`` is the name of the values in errors. With
+    ``n_samples``, another number of rows raises.
     """
     if values is None:
         raise ValueError(f"{name} is None. Pass one value per row.")
@@ -92,8 +92,9 @@ def check_clusters(
 ) -> tuple[IntArray, int]:
     """Return the cluster of each row as a code, and the number of clusters.
 
-    If ``n_clusters`` is None, any labels are read, and only clusters with rows count. Otherwise the
-    labels must be integers in ``range(n_clusters)`` and are the codes; clusters may be empty.
+    If ``n_clusters`` is None, labels may be of any kind, and only clusters with rows count.
+    Otherwise the labels must be integers in ``range(n_clusters)``. They are then the codes, and
+    clusters may be empty.
     """
     codes, levels = check_labels(labels, "labels", n_samples)
     if n_clusters is None:
@@ -122,9 +123,9 @@ def positive_codes(
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
     If ``pos_label`` is None, the labels must be in a set of ``CLEAR_LABELS``. Otherwise it must
-    occur among these labels or ``other_levels``, the labels that they are compared with (the true
-    ones if these are predicted, and the other way round). It may be missing if all rows have the
-    same label.
+    occur among these labels or ``other_levels``, the labels with which they are compared (the true
+    labels if these are predicted, and vice versa). It may be missing if all rows have the same
+    label.
     """
     codes, levels = factorized
     if not isinstance(pos_label, Hashable):
@@ -135,7 +136,7 @@ def positive_codes(
         _check_known(name, levels, pos_label, other_levels)
     pos_label = 1 if pos_label is None else pos_label
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
-    if len(levels) == 2 and is_positive[1] and not is_positive[0]:  # codes are right as they are
+    if len(levels) == 2 and is_positive[1] and not is_positive[0]:  # the codes are the result
         return codes
     return is_positive[codes]
 
@@ -143,9 +144,9 @@ def positive_codes(
 def _check_known(
     name: str, levels: Sequence[Any], pos_label: ClassLabel, other_levels: Sequence[Any]
 ) -> None:
-    """Raise if labels do not show a positive class, or if ``pos_label`` is none of them.
+    """Raise if labels do not show a positive class, or if ``pos_label`` is not among them.
 
-    Only :func:`positive_codes` calls it, when it cannot tell at once that all is well.
+    Only :func:`positive_codes` calls it, and only if the labels are not clear.
     """
     between = [level for level in levels if isinstance(level, float) and level % 1]
     if len(levels) > 2 and between:
@@ -174,10 +175,10 @@ def _check_known(
 
 
 def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
-    """Raise if true and predicted labels have none in common.
+    """Raise if true and predicted labels have no label in common.
 
-    Nothing is raised if one of the two is constant and both are text, or both are not: predictions
-    may all be of a class that did not occur.
+    It does not raise if one of the two is constant and both are text, or both are not, because all
+    predictions may be of a class that does not occur.
     """
     kinds = {isinstance(level, str) for level in (*levels, *other_levels)}
     is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
@@ -204,8 +205,8 @@ def check_scores(values: Any, name: str = "y_score", n_samples: int | None = Non
 def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> FloatArray | None:
     """Return sample weights as float64, or None for None; negative or all-zero weights raise.
 
-    A caller that has only some of the weights, such as those of a block, passes
-    ``are_all=False``: these may all be 0.
+    If the caller has only some of the weights, such as the weights of a block, they may all be 0.
+    It then passes ``are_all=False``.
     """
     if values is None:
         return None
@@ -242,7 +243,7 @@ def check_number(
 ) -> None:
     """Raise unless an option is a number of the kind from ``low`` to ``high``."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
-    if is_number and low <= value <= high:  # NaN fails too
+    if is_number and low <= value <= high:  # False for NaN
         return
     what = "an integer" if kind is Integral else "a number"
     extent = f" from {low:g} to {high:g}" if np.isfinite([low, high]).any() else ""
@@ -252,15 +253,15 @@ def check_number(
 def check_limit(
     limit: float,
     text: str,  # the limit as the user wrote it
-    most: float = 1.0,  # the largest disparity that there can be
+    most: float = 1.0,  # the largest possible disparity
     *,
-    # Advice of how to limit a ratio instead, "" if there is no way to; None if the limit is not on
-    # a difference of rates, so that no warning is needed
+    # How to limit a ratio instead, or "" if that is not possible. None if the limit is not on a
+    # difference of rates, so that there is no warning
     ratio: str | None = None,
 ) -> None:
-    """Raise if a limit is above all disparities; warn if it limits next to nothing.
+    """Raise if a limit is above all disparities; warn if it is so large that a ratio may be meant.
 
-    A limit of 1 is the usual way to set none, so nothing is said of it.
+    A limit of 1 is the usual way to set no limit, so there is no warning.
     """
     if limit > most:
         raise ValueError(
@@ -313,7 +314,7 @@ def check_names(values: Any, name: str) -> list[str]:
 def check_layers(sizes: Sequence[int], what: str) -> tuple[int, ...]:
     """Return the sizes of the hidden layers of a network as a tuple; it may be empty.
 
-    ``what`` is what the error calls them.
+    ``what`` is their name in the error.
     """
     layers = np.atleast_1d(np.asarray(sizes))
     if layers.size and (layers.dtype.kind not in "iu" or layers.ndim > 1 or layers.min() < 1):

@@ -1,7 +1,7 @@
-"""Warnings that point at the line of the user, however many layers lie in between.
+"""Warnings that point at the line of the user, through any number of layers.
 
-All warnings of the package are given by :func:`warn_user`. Inside ``with unwanted(...)`` it gives
-none of some kinds. ``with hidden(...)`` is for warnings of other packages.
+:func:`warn_user` gives all warnings of the package. Inside ``with unwanted(...)`` it gives no
+warnings of some kinds. ``with hidden(...)`` hides warnings of other packages.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
-# Frames in the folders of these packages are not the user's. The packages are not imported here: if
-# one calls us it is loaded, and kernels, which warn too, load in a third of the time without
-# scikit-learn.
+# Frames in the folders of these packages do not belong to the user. The packages are not imported
+# here. If one of them is in the stack, it is loaded already. Kernels, which also warn, load in a
+# third of the time without scikit-learn.
 _PACKAGES = ("skfair", "sklearn", "joblib")
 
-# Code of functions decorated by `entrance`: their caller is the user, although frames further in
-# may lie outside these folders.
+# Code of functions decorated by `entrance`. Their caller is the user, even if frames further inside
+# are outside of these folders.
 _ENTRANCES: set[CodeType] = set()
 
 # The kinds of warnings that :func:`warn_user` does not give, in this thread.
 _unwanted: contextvars.ContextVar[tuple[type[Warning], ...]] = contextvars.ContextVar(
     "unwanted", default=()
 )
-# For each filter of `hidden`, the number of threads that need it now, and the lists of filters that
-# it was put into. The lock guards both.
+# For each filter of `hidden`, the number of threads that need it now, and the lists of filters into
+# which it was put. The lock guards both.
 _hiding: Counter[tuple[Any, ...]] = Counter()
 _lists: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
 _LOCK = threading.Lock()
@@ -42,10 +42,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def entrance(function: Function) -> Function:
-    """Decorate a wrapper around code that may be somebody else's: its caller is the user.
+    """Decorate a wrapper around code that may be outside of this package: its caller is the user.
 
-    An estimator outside this package has a ``fit`` of its own, which calls the one here. Warnings
-    must point at the line that calls that ``fit``, not at a line of it.
+    An estimator outside this package has a ``fit`` that calls functions here. Warnings must point
+    at the line that calls this ``fit``, not at a line inside it.
     """
     _ENTRANCES.add(cast(FunctionType, function).__code__)
     return function
@@ -60,7 +60,7 @@ def warn_user(
         return
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
-    # A folder ends with a separator: a script of the user's may lie beside it and begin like it.
+    # A folder ends with a separator. Otherwise a script skfair_demo.py next to it would count too.
     loaded = (sys.modules[name] for name in _PACKAGES if name in sys.modules)
     folders = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in loaded)
     outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(folders))
@@ -68,7 +68,7 @@ def warn_user(
 
 
 def is_unwanted(category: type[Warning]) -> bool:
-    """Whether this thread is inside ``unwanted`` of this kind; saves work for a warning."""
+    """Whether this thread is inside ``unwanted`` of this kind, so that checks can be left out."""
     return issubclass(category, _unwanted.get())
 
 
@@ -94,8 +94,8 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """Hide warnings of other packages that begin with a message, in any number of threads.
 
     Filters belong to the whole process. If ``warnings.catch_warnings`` of two threads overlap, the
-    filters of one stay behind. Here the first thread adds the filter and the last one removes it,
-    also from a list of filters that other code has put aside in between.
+    filters of one thread remain at the end. Here the first thread adds the filter and the last one
+    removes it, also from lists of filters that other code has saved in between.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """
     entry = ("ignore", re.compile(message, re.IGNORECASE), category, None, 0)
     with _LOCK:
-        # A filter that was there before is the user's and must stay.
+        # A filter that existed before belongs to the user and must stay.
         is_ours = bool(_hiding[entry]) or entry not in warnings.filters
         if is_ours:
             _hiding[entry] += 1
@@ -126,7 +126,7 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
 def _stack(frame: FrameType | None) -> list[CodeType]:
     """Return the code of a frame, of its caller, and so on, without frames of the import system.
 
-    ``warnings.warn`` does not count those for its ``stacklevel`` either.
+    ``warnings.warn`` does not count these frames in its ``stacklevel``, either.
     """
     codes = []
     while frame is not None:

@@ -1,11 +1,10 @@
 """Wings: families that the rest of skfair works without, each in a folder that can be deleted.
 
-A wing has a file ``wing.py``, which imports nothing but the standard library until it is asked to.
-There it says which names it adds to public packages, and what else it does for parts that serve all
-families. Those parts ask here for names (:func:`names_of_wings`) and functions
-(:func:`functions_of_wings`), and never name a wing themselves. A wing that is a public package
-itself adds its name to ``skfair``. "Wings" in ``doc/developer/architecture.rst`` lists what a file
-``wing.py`` may have.
+A wing has a file ``wing.py``, which at first imports only the standard library. The file lists the
+names that the wing adds to public packages, and has functions for parts that serve all families,
+such as the command line. These parts call :func:`names_of_wings` and :func:`functions_of_wings`,
+and never name a wing themselves. A wing that is a public package itself adds its name to
+``skfair``. "Wings" in ``doc/developer/architecture.rst`` lists the possible content of ``wing.py``.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from types import ModuleType
 from typing import Any
 
 _ROOT = Path(__file__).parents[1]
-# What an error about an unknown name says where wings add names.
+# The end of errors about unknown names in packages to which wings add names.
 PERHAPS = " Perhaps it is of a part of skfair that is not installed."
 
 
 @cache
 def wings() -> tuple[ModuleType, ...]:
-    """Return the file ``wing.py`` of each wing that is there."""
+    """Return the module ``wing.py`` of each wing that is installed."""
     files = sorted([*_ROOT.glob("*/wing.py"), *_ROOT.glob("*/*/wing.py")])
     return tuple(map(_run, files))
 

@@ -20,21 +20,22 @@ from skfair.utils.warn import warn_user
 _THRESHOLD = "sklearn.model_selection._classification_threshold"
 _BAGGING = "sklearn.ensemble._bagging"
 _MULTICLASS = "sklearn.multiclass"
-# Modules that decide by probabilities of the classifiers inside, and what a warning calls them.
+# Modules that make decisions by probabilities of the classifiers inside, with their names in
+# warnings.
 _DECIDERS = {
     _THRESHOLD: "A classifier with a threshold",
     "sklego.meta.thresholder": "A classifier with a threshold",
     "sklearn.ensemble._voting": "Soft voting",
     _BAGGING: "Bagging",
 }
-# Modules whose ``predict`` compares scores with each other or with a number other than 0, by which
-# the limits of the classifier are lost whatever the scores are.
+# Modules whose ``predict`` compares scores with each other or with a number other than 0. The
+# limits of the classifier are then lost for any scores.
 _RECUTTERS = {
     _THRESHOLD: "A classifier with a threshold",
     _MULTICLASS: "A classifier of several classes made of binary ones",
     "sklearn.calibration": "A calibrated classifier",
 }
-# Modules that only pass a call on. The one that asks is further up the stack.
+# Modules that only pass a call on. The caller of interest is further up the stack.
 _BETWEEN = (
     "skfair.",
     "functools",
@@ -46,7 +47,7 @@ _BETWEEN = (
     "sklearn.pipeline",
     "sklearn.utils.",
 )
-# Modules that fit clones on some of the columns, and what an error calls them.
+# Modules that fit clones on some of the columns, with their names in errors.
 _DROPPERS = {
     "sklearn.feature_selection._rfe": "Recursive feature elimination",
     "sklearn.feature_selection._sequential": "Sequential feature selection",
@@ -57,8 +58,8 @@ _DROPPERS = {
 def warn_of_decider(estimator: object, scores: str) -> None:
     """Warn if a meta-estimator decides by scores of the estimator and discards its decisions.
 
-    ``scores`` says what the meta-estimator asks for: "probabilities", which are those without
-    limits, or "scores", of which the sign is the decision within the limits.
+    ``scores`` says what the meta-estimator calls for: "probabilities", which do not include the
+    limits, or "scores", whose sign is the decision within the limits.
     """
     frame: Any = sys._getframe(1)
     while (name := _module(frame)).startswith(_BETWEEN) and frame.f_back:
@@ -86,7 +87,8 @@ def warn_of_decider(estimator: object, scores: str) -> None:
 def refuse_positions(owner: str, columns: Iterable[Any]) -> None:
     """Raise if columns are given by position, and a meta-estimator on the stack drops columns.
 
-    The positions would then mean other columns. ``owner`` is what the error calls the estimator.
+    The positions would then mean other columns. ``owner`` is the name of the estimator in the
+    error.
     """
     flat = (column for some in columns for column in np.ravel(np.asarray(some, dtype=object)))
     positions = [column for column in flat if isinstance(column, Integral)]
