@@ -3,9 +3,9 @@
 Each display stores plain numbers and draws them with ``plot``; ``from_estimator`` and
 ``from_predictions`` compute the numbers first. A display plotted on the axes of another one
 (``plot(ax=display.ax_, name=...)``) continues its colours and markers, so that two models can be
-compared in one picture. Colour is never the only thing that tells two groups apart.
+compared in one picture. Two groups never differ by colour alone.
 
-Each display has a file of its own, which says what its numbers are, how they are computed and how
+Each display has its own file, which explains what its numbers are, how they are computed and how
 they are drawn. Shared parts are in ``_display`` (their base, checks of arguments) and ``_style``
 (colours, lines and legends). ``_scores`` has the densities and intervals of two displays.
 

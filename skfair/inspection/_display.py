@@ -4,10 +4,11 @@ Each file of a display says what its numbers are, how they are computed, and how
 ``from_estimator`` asks a fitted model and calls ``from_predictions``, which computes the numbers,
 makes the display and calls ``plot``. Each passes on the keyword arguments that it does not need.
 
-Displays call the methods of ``Display`` in this order: ``_groups`` (whose groups?), ``_start`` or
-``_panels`` (which axes?) and ``_label``. ``ScoreDisplay`` adds ``from_estimator`` for displays of
-scores. The functions at the end check arguments. The docstring of ``Display`` holds the paragraphs
-that several displays share, and ``documented`` adds them where they are missing.
+Displays call the methods of ``Display`` in this order: ``_groups`` returns the groups, ``_start``
+or ``_panels`` returns the axes, and ``_label`` labels a series. ``ScoreDisplay`` adds
+``from_estimator`` for displays of scores. The functions at the end check arguments. The docstring
+of ``Display`` has the paragraphs that several displays share, and ``documented`` adds them to
+others.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Display:
     """
 
     name: str | None = None
-    # matplotlib Axes, or an array of them. It is Any, since the types of matplotlib refuse options
-    # that are passed as a dict.
+    # matplotlib Axes, or an array of them. The type is Any, because the types of matplotlib do not
+    # allow options that are passed as a dict.
     ax_: Any
 
     @classmethod
@@ -128,9 +129,9 @@ class Display:
     ) -> tuple[Any, int]:
         """Return the axes to draw on, and the number of series that they show already.
 
-        New series take the next colours. If the display cannot share its axes, ``alone`` is the
-        message for axes that show data already; otherwise it is empty. ``rows`` are the names and
-        the sizes of the rows of the display, if it has a row for each group.
+        New series get the next colours. If the display cannot share its axes, ``alone`` is the
+        error for axes that show data already. Otherwise it is "". ``rows`` are the names and the
+        sizes of the rows of the display, if it has a row for each group.
         """
         ax = axes_for(self, ax, figsize)
         start = n_series(ax)
@@ -183,7 +184,7 @@ class Display:
         return with_name(self.name if name is None else name, text)
 
 
-# Completes the docstrings of displays by what that of their base says.
+# ``documented`` completes the docstrings of displays by the docstring of their base.
 _RETURNS = "display : {owner}\n    The display, with its numbers and artists."
 documented = documenter(PARAGRAPHS | described(Display) | {"Returns": _RETURNS})
 
@@ -237,7 +238,7 @@ class ScoreDisplay(Display):
 
 
 def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
-    """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
+    """Return an attribute of a fitted estimator, also from inside searches and pipelines."""
     for candidate in layers(estimator):
         if hasattr(candidate, name):
             return getattr(candidate, name)
@@ -270,7 +271,7 @@ def check_same_length(what: str, **columns: Sized | None) -> None:
 
 
 def check_shape(values: Any, name: str, shape: tuple[int, ...], why: str) -> FloatArray:
-    """Return numbers of the given shape, or raise an error that says why it is this one."""
+    """Return numbers of the given shape, or raise an error with the reason ``why`` for it."""
     table = check_numbers(values, name)
     if table.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}{why}, got {table.shape}.")

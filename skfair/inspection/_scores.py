@@ -1,8 +1,9 @@
 """Parts of the pictures of scores: densities, histograms, and percentile intervals of groups.
 
-``GroupScoreDisplay`` uses all of them, and ``CCDFCurveDisplay`` those of intervals. An *outline* is
-a pair of arrays: grid points and the density at each, or edges of bins and one height fewer. If all
-scores are equal there is no density, and the outline has one position and no heights.
+``GroupScoreDisplay`` uses all functions, and ``CCDFCurveDisplay`` those about intervals. An
+*outline* is a pair of arrays: grid points and the density at each, or edges of bins and the heights
+between them, which are one fewer. If all scores are equal there is no density, and the outline has
+one position and no heights.
 
 Large samples are counted on a fine grid before smoothing, which changes nothing visible and keeps
 the cost independent of the number of rows.
@@ -27,7 +28,7 @@ from skfair.utils.rounding import ROUNDING
 Bandwidth = Literal["scott", "silverman"] | float
 Outline = tuple[FloatArray, FloatArray]  # positions and heights
 
-# Above this many rows the scores are counted in this many bins before smoothing.
+# If there are more rows than this, scores are counted in this many bins before smoothing.
 _N_BINS = 4096
 
 
@@ -45,8 +46,8 @@ def density(
 ) -> Outline:
     """Return the density of scores on a grid, or an outline without heights if they are equal.
 
-    ``bounds`` are the ends of the range of the scores, if it has ends: the density is reflected
-    there.
+    ``bounds`` are the ends of the possible scores, or None. The density is reflected there, so that
+    it does not extend beyond them.
     """
     scores, weights = scores[weights > 0], weights[weights > 0] / weights.max()
     n_effective = weights.sum() ** 2 / (weights**2).sum()
@@ -56,8 +57,8 @@ def density(
             f"scores from {low:g} to {high:g} are too far apart for a density. Divide them, or "
             "pass kind='hist'."
         )
-    # There is nothing to estimate from if scores are equal up to rounding, or so close that their
-    # squares are 0, or if one row outweighs all others.
+    # A density cannot be estimated if scores are equal up to rounding, or so close that the squares
+    # of differences are 0, or if one row outweighs all others.
     smallest = max(1e-9 * max(abs(low), abs(high)), 1e-150)
     if high - low <= smallest or n_effective - 1 < 1e-9:
         return np.array([scores[np.argmax(weights)]]), np.empty(0)
@@ -65,7 +66,8 @@ def density(
     if scores.size > _N_BINS:
         counts, edges = np.histogram(scores, bins=_N_BINS, weights=weights)
         scores, weights = ((edges[1:] + edges[:-1]) / 2)[counts > 0], counts[counts > 0]
-        # scipy divides the variance by 1 - 1 / n for the n it sees, here that of the bins.
+        # scipy divides the variance by 1 - 1 / n, with the effective number of bins as n. The
+        # factor replaces it by the effective number of rows.
         seen = weights.sum() ** 2 / (weights**2).sum()
         factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
     kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
@@ -76,7 +78,7 @@ def density(
     x = np.linspace(max(low - margin, lowest), min(high + margin, highest), 400)
     heights = kernels(x)
     for end in (lowest, highest):
-        if np.isfinite(end):  # the density that would lie beyond the end is reflected
+        if np.isfinite(end):  # the part of the density beyond the end is reflected
             heights = heights + kernels(2 * end - x)
     return x, heights
 
@@ -104,7 +106,7 @@ def draw_outline(
 ) -> Any:
     """Draw an outline as a series: a line, or steps if x are the edges of bins (one more than y).
 
-    ``options`` are those of the display, and ``overrides`` those of the user.
+    ``options`` are the options of the display, and ``overrides`` the options of the user.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -164,16 +166,17 @@ def interval_text(bounds: Sequence[FloatArray]) -> str:
 def score_ranges(scores: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
     """Return the lowest and the highest score inside each percentile interval of one group.
 
-    Each row owns the ranks between the share of the group above it and that share with the row
-    included. An interval that begins at rank 0 has no highest score (infinity), and one that ends
-    at rank 1 has no lowest score (minus infinity).
+    Each row owns the ranks from the share of the group above it to the share that includes the row.
+    For an interval that begins at rank 0 the highest score is infinity, and for one that ends at
+    rank 1 the lowest score is minus infinity.
     """
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
     mass = weights[order]
     rank = np.cumsum(mass) / mass.sum()
-    # The first row whose ranks go beyond the low end, and the row that owns the high end. The last
-    # row is left out of the search, so that it is found if rounding keeps the ranks below the end.
+    # ``best`` is the first row whose ranks go beyond the low end, and ``worst`` the row that owns
+    # the high end. The last rank is left out of the search. So if rounding keeps all ranks below
+    # the end, the last row is found.
     best = np.searchsorted(rank[:-1], bounds[:, 0] + ROUNDING, side="right")
     worst = np.searchsorted(rank[:-1], bounds[:, 1] - ROUNDING)
     highest = np.where(bounds[:, 0] <= 0, np.inf, descending[best])

@@ -1,8 +1,7 @@
-"""The look of all displays: a palette for every kind of eye, axes, legends.
+"""The look of all displays: a palette for colour-blind readers, axes, legends.
 
-Series ``i`` has a colour of its own and, for those who cannot tell colours apart or who print in
-grey, a marker, a line style and a hatch of its own. Nothing here changes matplotlib's global
-settings or shows a figure.
+Series ``i`` has its own colour, marker, line style and hatch, so that it can also be recognised
+without colours. Nothing here changes matplotlib's global settings or shows a figure.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette; yellow, hard to see on white, comes last.
+# Okabe and Ito's palette. Yellow comes last, because it is hard to see on white.
 PALETTE = (
     "#0072B2",  # blue
     "#D55E00",  # vermilion
@@ -39,7 +38,7 @@ _LINE, _COLUMN = 38, 18
 # line sample in a legend with the space around it and the text.
 LETTER, _SAMPLE = 0.085, 0.8
 
-# More groups than these have a legend beside the axes: they are as many as there are colours.
+# If there are more groups than colours, the legend is beside the axes.
 _MOST_INSIDE = len(PALETTE)
 
 # Artists of data series are marked by this gid (``as_series``), so that a second plot on the same
@@ -59,7 +58,7 @@ class Look(NamedTuple):
 
 def look(number: int) -> Look:
     """Return the look of series ``number``; the first 64 differ from each other."""
-    # After a full round of colours, markers and the others are shifted by one against the colours.
+    # After all colours are used once, markers, line styles and hatches are shifted by one.
     other = (number + number // len(PALETTE)) % len(MARKERS)
     dashes = [(5, 1), (3, 1, 1, 1), (1, 1), (8, 3, 1, 3, 1, 3)]
     linestyles = ["-", "--", "-.", ":", *((0, own) for own in dashes)]
@@ -69,7 +68,7 @@ def look(number: int) -> Look:
 
 
 def marker_of_few(style: Look, n_points: int) -> str:
-    """Return the marker of a line of few points: a line of one point has no length."""
+    """Return the marker of a line of few points, because a line of one point is invisible."""
     return style.marker if n_points <= 3 else ""
 
 
@@ -102,7 +101,7 @@ def axes_for(display: object, ax: Axes | None, figsize: tuple[float, float] | No
 
 
 def with_options(kind: type[Artist], defaults: dict[str, Any], overrides: dict[str, Any]) -> Any:
-    """Let the user's options replace the defaults, also under their short names (``lw``)."""
+    """Return the defaults with the user's options, which may have short names (``lw``)."""
     from matplotlib.cbook import normalize_kwargs
 
     return {**normalize_kwargs(defaults, kind), **normalize_kwargs(overrides, kind)}
@@ -124,7 +123,7 @@ def draw_line(
 
 
 def as_series(artist: Artist) -> None:
-    """Mark an artist as the one that stands for a data series."""
+    """Mark an artist as a data series, so that ``n_series`` counts it."""
     artist.set_gid(_SERIES)
 
 
@@ -144,14 +143,15 @@ def as_reference(artist: Artist, what: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a name so that it is shown letter by letter, in a few lines of a readable length.
+    """Return a name in a form that matplotlib shows unchanged, in a few lines.
 
-    The middle of a very long name is left out. matplotlib reads what stands between two dollars as
-    a formula, and leaves labels that begin with an underscore out of legends.
+    The middle of a very long name is left out. Dollars are escaped, because matplotlib reads text
+    between two dollars as a formula. A space is put before an underscore at the beginning, because
+    matplotlib leaves such labels out of legends.
     """
     text = visible(text.replace("\n", " "))
-    # 90 letters are three lines. With 180 a name would take six, and with 45 names would be cut
-    # that are read in full today.
+    # 90 letters are three lines. With 180 a name could take six lines, and with 45 many usual names
+    # would be cut.
     if len(text) > 90:
         text = f"{text[:60]}…{text[-30:]}"
     lines = textwrap.fill(text, _LINE).replace("$", r"\$")
@@ -196,7 +196,7 @@ def legend_beside(
 def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bool:
     """Place the legend within the axes, or beside them if there are many groups.
 
-    Return whether it is beside them. ``widen`` is that of ``legend_beside``.
+    Return whether it is beside them. ``widen`` is passed to ``legend_beside``.
     """
     is_beside = n_groups > _MOST_INSIDE
     if is_beside:
@@ -209,8 +209,8 @@ def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bo
 def label_rows(ax: Axes, names: Sequence[str], sizes: Sequence[str] | None = None) -> None:
     """Write one name per row at y = 0, 1, ... from the top; raise if axes have other rows already.
 
-    Sizes (``n = 120``) are written below the names. They are left out when an earlier plot on the
-    same axes counted other rows.
+    Sizes (``n = 120``) are written below the names. They are left out if an earlier plot on the
+    same axes has other sizes.
     """
     plain_names = [plain(name) for name in names]
     labels = plain_names

@@ -1,7 +1,7 @@
 """Calibration curves of groups: the share of positive rows against the predicted probability.
 
-Each group has bins of its own, which hold about as many of its rows each, so that a small group is
-not spread over bins of one or two rows.
+Each group has its own bins, with about the same number of its rows in each, so that a small group
+is not spread over bins of one or two rows.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class GroupCalibrationDisplay(Display):
             counted = members[weights[members] > 0]
             own, scores = weights[counted], rows.values[counted]
             bins, n_own = _bins(scores, own, n_bins)
-            # The squares of the weights follow from the weights, hence None.
+            # The squared weights are None because CellMeans computes them from the weights.
             of_rows = None, rows.units and rows.units.taken(counted)
             shares = CellMeans.of_rows(is_positive[counted], None, bins, n_own, own, *of_rows)
             means = np.bincount(bins, own * scores) / shares.weight
@@ -231,15 +231,15 @@ class GroupCalibrationDisplay(Display):
                 color = self.lines_[-1].get_color()
                 self.intervals_.append(ax.vlines(x, self.low[i], self.high[i], color, lw=1))
         if legend_for(ax, len(self.group_names), widen=is_new, loc="upper left"):
-            ax.set_anchor("W")  # the square stands beside its legend
+            ax.set_anchor("W")  # so that the legend is next to the square axes
         return self
 
 
 def _bins(scores: FloatArray, weights: FloatArray, n_bins: int) -> tuple[IntArray, int]:
-    """Return the bin of each row, and how many bins have rows.
+    """Return the bin of each row, and the number of bins that have rows.
 
     Rows are put into ``n_bins`` bins of about the same weight by their scores. Rows with equal
-    scores share a bin, so some bins may have no rows. These get no number.
+    scores are in the same bin, so some bins may have no rows. Such bins are not numbered.
     """
     levels, place = np.unique(scores, return_inverse=True)
     mass = np.bincount(place, weights, levels.size)

@@ -1,9 +1,9 @@
 """Selection rates of two groups against each other, as the threshold runs from high to low.
 
-Figure 2 of partial_fairness_idca. The curve is the group twin of an ROC curve: a threshold selects
-the share F_ref of the reference group and the share F_k of group k. Parity at every threshold is
-the diagonal. Where a percentile interval is marked, partial statistical parity asks the curve to
-follow the diagonal in the square where the two bands cross.
+This is figure 2 of partial_fairness_idca. The curve resembles an ROC curve, with groups instead of
+classes: a threshold selects the share F_ref of the reference group and the share F_k of group k.
+Parity at every threshold is the diagonal. If a percentile interval is marked, partial statistical
+parity requires that the curve follows the diagonal in the square where the two bands cross.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from skfair.inspection import _style
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
 
-_BAND = _style.PALETTE[4]  # orange: the first four are those of curves
+_BAND = _style.PALETTE[4]  # orange, because the first four colours are used by curves
 
 
 @documented
@@ -145,7 +145,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
         groups = rows.groups.cells
         chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
-        # Only groups of the same attribute are compared: others overlap with the reference.
+        # Only groups of the same attribute are compared, because others overlap with the reference.
         attribute = groups.attribute_of_group
         others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]
         if not others:
@@ -187,7 +187,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         curves = zip(self.reference_rates, self.group_rates, self.group_names, strict=True)
         self.lines_ = []
         for i, (x, y, group) in enumerate(curves, start):
-            # A marker in each eighth of the picture.
+            # There is a marker in each eighth of the picture.
             style, label = _style.look(i), self._label(name, group)
             marked = {"marker": style.marker, "markevery": (0.05, 1 / 8), "markersize": 5}
             line = _style.draw_line(ax, x, y, style, kwargs, **marked, label=label)
@@ -201,7 +201,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]
         free = "lower right" if np.sum([np.diff(xy).mean() for xy in drawn]) > 0 else "upper left"
         if _style.legend_for(ax, len(self.group_names), widen=is_new, loc=free):
-            ax.set_anchor("W")  # the square stands beside its legend
+            ax.set_anchor("W")  # so that the legend is next to the square axes
         return self
 
     def _mark_intervals(self) -> list[Any]:
@@ -224,7 +224,7 @@ class CCDFCurveDisplay(ScoreDisplay):
                 bar = (ends, [0, 0]) if axis == "x" else ([0, 0], ends)
                 style = {"color": _BAND, "lw": 5, "solid_capstyle": "butt", "clip_on": False}
                 ax.plot(*bar, transform=transform, label=label, **style)
-                label = "_nolegend_"  # one entry for all intervals
+                label = "_nolegend_"  # only the first interval has an entry in the legend
                 _style.as_reference(band, what)
                 bands.append(band)
         return bands

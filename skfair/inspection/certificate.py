@@ -124,8 +124,8 @@ class CertificateDisplay(Display):
             self._draw_line("on held-out rows", self.disparities, start),
             self._draw_line("shown for the population", self.bounds, start + 1),
         ]
-        # The name of the first line stands above its end, but not over the y axis. That of the
-        # second line stands to the right of its end.
+        # The name of the first line is above its end, but not over the y axis. The name of the
+        # second line is to the right of its end.
         left = max(self.disparities[-1], 0.12 * float(np.max(self.bounds)))
         colors, height = [line.get_color() for line in self.lines_], self.accuracies[-1]
         self._write("on held-out\nrows", left, height, (0, 4), color=colors[0], ha="center")

@@ -183,12 +183,13 @@ class ClusterCompositionDisplay(Display):
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
         clusters = [_style.plain(name) for name in self.cluster_names]
         letters = _style.longest_line([*clusters, *sizes])
-        # In inches: the width of the bars in a new figure, and of the legend beside them
+        # Widths in inches of the bars in a new figure (``room``) and of the legend (``beside``).
         room = max((letters + 1) * _style.LETTER, 0.25 * n_attributes) * n_clusters
         entries = [_style.plain(name) for name in self.group_names]
         column = _style.LETTER * max(12, _style.longest_line(entries)) + 0.7
         beside = column * _style.legend_columns(len(entries) + 1)
-        # Not wider than a printed page, 10 inches, for the sake of upright labels.
+        # The figure is at most as wide as a printed page, 10 inches, even if labels must be
+        # rotated.
         inches = min(max(room, 2.5), max(10.0 - beside, 5.0))
         ax, _ = self._start(
             ax,
@@ -208,8 +209,8 @@ class ClusterCompositionDisplay(Display):
         ax.set_xticks(range(n_clusters), labels, rotation=90 if turned else 0)
         ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
         ax.set(xlabel="Cluster", ylabel="Share of the cluster")
-        # The legend is reversed: its entries are in the order of the stacked bars, from the top
-        # down, and the dashed line is last.
+        # The legend is reversed, so that its entries are in the order of the stacked bars from the
+        # top down, and the dashed line is last.
         _style.legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
         return self
 

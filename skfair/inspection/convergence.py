@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Axis = Literal["iteration", "passes", "seconds"]
 _AXES = {"iteration": "Iteration", "passes": "Passes over the rows", "seconds": "CPU seconds"}
 _DEFAULT_COLUMNS = ("objective", "max_violation")
-# Columns with one of these words in their name go to zero and need a logarithmic scale.
+# Columns with one of these words in their name converge to 0 and need a logarithmic scale.
 _TO_ZERO = ("violation", "residual", "gap")
 
 
@@ -159,7 +159,7 @@ class ConvergenceDisplay(Display):
             recorded = np.isfinite(values) & np.isfinite(steps)
             n_recorded = int(np.count_nonzero(recorded))
             options: dict[str, Any] = {"marker": style.marker, "markersize": 4}
-            if n_recorded > 40:  # else each iteration has a marker
+            if n_recorded > 40:  # with fewer iterations each has a marker
                 options |= {"markevery": n_recorded // 8}
             if model is not None:
                 options["label"] = model
@@ -214,5 +214,5 @@ def _scale_towards_zero(ax: Axes) -> None:
     if positive.size == values.size:
         ax.set_yscale("log")
         return
-    # Below this value the axis is linear: the smallest positive value, or 1e-8 of the largest.
+    # The axis is linear below the smallest positive value, or below 1e-8 of the largest value.
     ax.set_yscale("symlog", linthresh=max(positive.min(), positive.max() / 1e8))

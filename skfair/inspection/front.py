@@ -1,8 +1,9 @@
 """Trade-off fronts: cost against balance of clusterings, disparity against accuracy of classifiers.
 
-Both are the same picture: points with two criteria, a staircase through those that no other point
-dominates, and the others hollow. The display stores which direction of each criterion is better, so
-that differences (smaller is fairer) and ratios (larger is fairer) are both drawn right.
+Both are the same picture: points with two criteria, a staircase through the points that no other
+point dominates, and hollow markers for dominated points. The display stores which direction of each
+criterion is better, so that differences (smaller is fairer) and ratios (larger is fairer) are both
+drawn correctly.
 """
 
 from __future__ import annotations
@@ -120,15 +121,14 @@ class FairnessFrontDisplay(Display):
         self.x_label, self.y_label, self.name = x_label, y_label, name
         self.x_better, self.y_better = x_better, y_better
         self.selected = _position(selected, self.x.size, self.point_names)
-        # As a cost and a gain, whatever the directions.
+        # Both criteria are turned into a cost (lower is better) and a gain (higher is better).
         cost = self.x if x_better == "lower" else -self.x
         gain = self.y if y_better == "higher" else -self.y
         self.is_nondominated = nondominated(cost, gain)
         front = np.flatnonzero(self.is_nondominated)
         front = front[np.argsort(cost[front])]
         # The staircase goes from each point of the front along x to the next one, and then along y.
-        # At both ends it goes as far as there are points: to the largest cost, and the smallest
-        # gain.
+        # At its ends it extends to the largest cost and to the smallest gain of all points.
         steps = np.repeat(front, 2)
         corners_x, corners_y = np.append(steps, cost.argmax()), np.append(gain.argmin(), steps)
         self.staircase = np.stack([self.x[corners_x], self.y[corners_y]], axis=1)
@@ -306,13 +306,13 @@ class FairnessFrontDisplay(Display):
         if not start:
             ax.set_xlabel(f"{self.x_label} ({self.x_better} is better)")
             ax.set_ylabel(f"{self.y_label} ({self.y_better} is better)")
-            # Room for the names, which stand on the better side of their points.
+            # The margins have room for the names, which are on the better side of their points.
             ax.margins(0.15 if self.texts_ else 0.07)
         ax.legend()
         return self
 
     def _write_names(self, marked: set[int]) -> None:
-        """Write the names on the better side of the points, which the staircase leaves free."""
+        """Write the names on the better side of the points, where the staircase is not."""
         right = 1 if self.x_better == "higher" else -1
         up = 1 if self.y_better == "higher" else -1
         options: dict[str, Any] = {"textcoords": "offset points", "size": "small"}
@@ -330,12 +330,12 @@ class FairnessFrontDisplay(Display):
 def _knee(front: NDArray[np.intp], cost: FloatArray, gain: FloatArray) -> int | None:
     """Return the point of the sorted front that is farthest above the line between its ends.
 
-    Costs and gains are measured as shares of the way between the ends. None if the front has less
-    than three points, or if no point is above the line.
+    Costs and gains are scaled so that the ends have 0 and 1. The result is None if the front has
+    less than three points, or if no point is above the line.
     """
     if front.size < 3:
         return None
-    # Costs and gains of a front both grow strictly from point to point.
+    # Both costs and gains of a front increase strictly from point to point, so no range is 0.
     share_of_cost, share_of_gain = (
         (values - values[0]) / (values[-1] - values[0]) for values in (cost[front], gain[front])
     )
@@ -345,7 +345,7 @@ def _knee(front: NDArray[np.intp], cost: FloatArray, gain: FloatArray) -> int | 
 
 
 def _position(point: int | str | None, n_points: int, names: Sequence[str] | None) -> int | None:
-    """Return the position from 0 of the ``selected`` point: its position, or its name, or None."""
+    """Return the position of the ``selected`` point, given its position or name (or None)."""
     if point is None:
         return None
     if isinstance(point, str):

@@ -120,8 +120,8 @@ class MonitorDisplay(Display):
         batches = [point[0] for point in points]
         at = None
         if alarm is not None:
-            # The history may lack the batch of the alarm. The next one in it takes its place, or
-            # the last one.
+            # The history may lack the batch of the alarm. Then the next batch in it is used, or the
+            # last one.
             last = len(batches) - 1
             at = next((i for i, number in enumerate(batches) if number >= alarm.batch), last)
         of_attribute, ratio = (
@@ -172,7 +172,7 @@ class MonitorDisplay(Display):
             limits = [self.min_ratio, 1 / self.min_ratio]
             what = f"Ratio to {self.reference or 'highest rate'} (1 is parity)"
         label: str | None = with_name(self.attribute, "limit")
-        for limit in limits if self.reference else limits[:1]:  # on both sides of parity
+        for limit in limits if self.reference else limits[:1]:  # with a reference, on both sides
             ax.axhline(limit, color=GREY, lw=0.8, label=label)
             label = None
         if self.alarm_at is not None:
@@ -183,7 +183,10 @@ class MonitorDisplay(Display):
 
 
 def _name_of(reference: Any, attribute: str) -> str | None:
-    """Return the name of the reference group of an attribute ("" for crossed groups), or None."""
+    """Return the name of the reference group of an attribute, or None.
+
+    The attribute is "" if groups are intersections.
+    """
     if isinstance(reference, Mapping):
         levels = [reference.get(attribute)] if attribute else list(reference.values())
         return None if levels[0] is None else ", ".join(map(str, levels))

@@ -1,7 +1,7 @@
 """Rates of groups before and after a limit, with a panel for each limit of a path.
 
-``from_path`` makes one ``group_report`` of the decisions before and one of each model. ``plot``
-draws a panel for each model: two dots for each group, and the way between them.
+``from_path`` makes a ``group_report`` of the decisions before, and one for each model. ``plot``
+draws a panel for each model, with two dots for each group and a line between them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from skfair.utils.validation import check_scores
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Panels beside each other. With four, the numbers at the dots of two groups overlap.
+# The largest number of panels in a row. With four, the numbers at the dots of two groups overlap.
 _MOST_COLUMNS = 3
 _LEGEND: Any = {"loc": "outside lower center", "ncols": 2}
 
@@ -243,7 +243,7 @@ def _reached(table: pd.DataFrame, rate: str) -> str:
     Each part is left out if the report does not have it.
     """
     texts, rates, n_rows = [], table[rate].iloc[:-1].dropna(), table["n"].iloc[:-1].sum()
-    # Groups of several attributes overlap, and have no gap in common.
+    # Groups of several attributes overlap, so a gap over all of them has no meaning.
     if n_rows == table["n"].iloc[-1] and len(rates) > 1:
         texts.append(f"gap {100 * np.ptp(rates):.1f} points")
     if "accuracy" in table:

@@ -15,7 +15,7 @@ from skfair.utils.response import SCORE_METHODS, get_response
 from skfair.utils.validation import check_number, check_scores
 
 Gap = Literal["pair_error", "exposure", "rank"]
-# By name of the disparity: the function that measures it for each query, and the label of the axis
+# For each disparity, the function that measures it for each query, and the label of the axis
 _GAPS = {
     "pair_error": (pair_error_gaps, "Difference of pair errors"),
     "exposure": (exposure_gaps, "Difference of exposure"),

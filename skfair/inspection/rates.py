@@ -2,8 +2,8 @@
 
 ``from_estimator`` predicts and calls ``from_predictions``, which makes a ``group_report`` and calls
 ``from_report``, which reads the numbers from the table (``_numbers``) and calls ``plot``. If the
-report has a reference group, differences from it are drawn instead of rates, and the reference
-group takes the place of the whole sample in the last row.
+report has a reference group, differences from it are drawn instead of rates, and the last row is
+the reference group instead of the whole sample.
 """
 
 from __future__ import annotations
@@ -298,9 +298,10 @@ class GroupRatesDisplay(Display):
                 f"The picture has one reference group, but the report has {len(places)}: one of "
                 "each attribute or stratum. Draw each by itself, or pass intersectional=True."
             )
-        # By position: the last row is the whole sample, also when a group is called "overall".
+        # Rows are taken by position, because a group may also be called "overall", like the last
+        # row.
         order = np.arange(len(report))
-        if places:  # the reference group takes the place of the whole sample
+        if places:  # the reference group replaces the whole sample as the last row
             order = np.append(np.delete(order[:-1], places), places)
         names, counts = [*map(str, report.index[order])], report["n"].to_numpy(np.int64)[order]
         display = cls(
@@ -348,10 +349,10 @@ class GroupRatesDisplay(Display):
         self.undefined_: list[Any] = []
         step = min(0.2, 0.8 / n_rates)
         for i in range(n_rates):
-            # Models on the same axes stand below each other.
+            # Points of models on the same axes are below each other.
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * 0.08
             self._draw_rate(i, rows, n_models, name, kwargs)
-        for row in range(n_rows - 1):  # the whole sample is set off more strongly
+        for row in range(n_rows - 1):  # the line above the whole sample is thicker
             ax.axhline(row + 0.5, color=_style.GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
         what = _style.plain(f"Difference from {self.reference} (below 0: lower)")
         if self.reference is None:
@@ -389,7 +390,7 @@ class GroupRatesDisplay(Display):
         options |= {"capsize": 3, "markerfacecoloralt": "white"}
         artist = ax.errorbar(values, rows, **_style.with_options(Line2D, options, overrides))
         self.artists_.append(artist)
-        if i == 0:  # one mark per model
+        if i == 0:  # a model counts as one series
             _style.as_series(artist.lines[0])
         self.overall_lines_.append(ax.axvline(self.overall[i], **line))
         note = {"color": style.color, "size": "x-small", "va": "center"}
@@ -402,7 +403,7 @@ def _errors(
 ) -> FloatArray | None:
     """Return the lengths of the error bars of a rate to the left and right, or None without ends.
 
-    ``ends`` are the lower and the upper ends, each of the groups and of the whole sample.
+    ``ends`` are the lower and the upper ends, each as a pair (of the groups, of the whole sample).
     """
     lengths = []
     for (groups, overall), sign in zip(ends, (1, -1), strict=True):
@@ -410,7 +411,7 @@ def _errors(
             return None
         end = np.append(groups[rate], np.nan if overall is None else overall[rate])
         lengths.append(sign * (values - end))
-    # Bootstrap intervals of few rows may lie on one side of the rate.
+    # Bootstrap intervals of few rows may lie on one side of the rate. Lengths are then cut at 0.
     return np.maximum(lengths, 0.0)
 
 

@@ -1,7 +1,7 @@
 """Densities of the scores of each group, with a percentile interval marked.
 
-Figures 3 to 8 of partial_fairness_idca: the part of each density whose ranks (counted from the top
-of the group) lie in the interval is shaded. Groups are overlaid or drawn in rows.
+These are figures 3 to 8 of partial_fairness_idca. The part of each density whose ranks (counted
+from the top of the group) lie in the interval is shaded. Groups are overlaid or drawn in rows.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class GroupScoreDisplay(ScoreDisplay):
             rows=(self.group_names, sizes) if in_rows else None,
         )
         peaks = [heights.max() for _, heights in outlines if heights.size]
-        highest = max(peaks, default=1.0) or 1.0  # 0 if the given bins contain no score
+        highest = max(peaks, default=1.0) or 1.0  # peaks are 0 if the given bins contain no score
         self.curves_: list[Any] = []
         self.shades_: list[Any] = []
         base, scale = 0.0, 1.0
@@ -214,7 +214,7 @@ class GroupScoreDisplay(ScoreDisplay):
             if in_rows:  # y runs downwards, so heights are negative. They are 0.85 rows at most
                 base, scale = float(g), -0.85 / highest
                 as_reference(ax.axhline(base, color=GREY, lw=0.8, zorder=0.5), "rows")
-            if are_equal:  # a vertical line in place of a density
+            if are_equal:  # a vertical line is drawn instead of a density
                 x, heights = np.repeat(x, 2), np.array([0.0, highest])
                 text = f"{text} (all equal)"
             options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
