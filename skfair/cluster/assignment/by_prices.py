@@ -71,8 +71,8 @@ def assign(
 ) -> Placement:
     """Find a cheapest assignment to fixed centres, or at given costs, under the constraints.
 
-    If a problem is large, both temperatures and ``max_iter`` apply to a sample. All rows then
-    get a few steps at the last temperature.
+    For a large problem, the multipliers are found on a sample, with all temperatures and at most
+    ``max_iter`` steps at each. All rows then get only a few steps at the last temperature.
     """
     multipliers = problem.no_multipliers()
     temperatures: tuple[float, ...] = TEMPERATURES

@@ -1,13 +1,13 @@
 """From an embedding to labels, and from a fit to the labels of new rows.
 
-``FairSpectralClustering.fit`` calls :func:`rounded`. With ``assign_labels="kmeans"`` or
-"cluster_qr" it is :func:`labels_by_kmeans` or :func:`labels_by_pivots`. With "fair" it makes
-several starts, which ``fair_cut.py`` rounds to labels within the limits. :func:`label_attributes`
-reports.
+``FairSpectralClustering.fit`` calls :func:`rounded`, which returns the labels of
+:func:`labels_by_kmeans` or :func:`labels_by_pivots` with ``assign_labels="kmeans"`` or
+"cluster_qr". With "fair" it makes several starts, which ``fair_cut.py`` rounds to labels within the
+limits. :func:`label_attributes` makes the fitted attributes of the estimator from the labels.
 
-``fit`` then calls :func:`remember` to keep what ``predict`` needs: a :class:`CutPrediction`. New
-rows join the cluster for which the normalised cut of the fit rises least, plus the prices of their
-groups.
+``fit`` then calls :func:`remember` to keep what ``predict`` needs: a :class:`CutPrediction`. A new
+row joins the cluster of least cost: the rise of the normalised cut of the fit, plus the price that
+the row's groups pay in this cluster (``by_prices.py`` defines prices).
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def rounded(
     """Turn an embedding into labels, and return their cut.
 
     Solvers that find labels themselves (FFSC, UFSC) pass them in ``result``. They are kept if there
-    are no limits. Otherwise fair labels start from the labels of k-means, from the cheapest
-    assignment under the constraints to the means of these clusters, which is often better if
-    clusters are regions in space, and from such an assignment in other embeddings.
+    are no limits. Otherwise fair labels start from the labels found, then from the cheapest
+    assignment under the constraints to the means of these clusters. This is often the better start
+    if clusters are regions in space. Unless the graph is large, such assignments in other
+    embeddings are further starts.
     """
     n_clusters, points = how.n_clusters, unit_rows(embedding)
     if how.assign_labels == "cluster_qr":
