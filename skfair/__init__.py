@@ -1,7 +1,7 @@
 """Audits and fairness constraints for classifiers, regressors, rankers and clusterings.
 
-Sub-packages are imported on first use, so ``import skfair`` costs next to nothing: numba,
-pandas and matplotlib are loaded only when something needs them.
+Sub-packages are imported on first use, so ``import skfair`` takes almost no time. numba, pandas and
+matplotlib are loaded only when they are needed.
 """
 
 import sys
@@ -41,7 +41,7 @@ __all__ = [
     *names_of_wings(__name__),
 ]
 _SUBPACKAGES = tuple(__all__[6:])
-# Objects that several parts take, and the modules that they are in.
+# Objects that several sub-packages use, with the modules that define them.
 _OBJECTS = {
     "Certificate": "skfair.estimators.certificate",
     "GroupProbabilities": "skfair.groups.probabilities",
@@ -54,8 +54,8 @@ warn_of_namesakes()
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public sub-package or object when it is first asked for."""
-    if name in (*_SUBPACKAGES, "papers"):  # which may be missing, so it is not in __all__
+    """Import a public sub-package or object when it is first used."""
+    if name in (*_SUBPACKAGES, "papers"):  # papers may be missing, so it is not in __all__
         return import_module(f"skfair.{name}")
     if name in _OBJECTS:
         return getattr(import_module(_OBJECTS[name]), name)

@@ -31,9 +31,9 @@ _WARM_EXAMPLES = """\
 """
 
 
-# Texts in messages of the library, and what a command shows in their place. _NAMES does the same
-# for names of arguments; other arguments are replaced by the option of the same name, if there is
-# one.
+# Messages of the library name Python arguments, and a command shows options instead. _PHRASES
+# replaces whole texts, _NAMES names of arguments whose option has another name. Any other argument
+# becomes the option of the same name, if the command has one.
 _PHRASES = {
     "pos_label=, or compare them yourself: y == label": "--pos-label",
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
@@ -66,17 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What stands behind ``python -m skfair``. If None, the command line is read.
     """
     options, unknown = _parser().parse_known_args(arguments)
-    if unknown:  # with the usage of the command, which argparse itself does not show
+    if unknown:  # argparse would show the usage of the main parser; this shows the command's
         options.parser.error(f"unrecognized arguments: {visible(' '.join(unknown))}")
     try:
-        if sys.stdout is None:  # as after ">&-" in a shell
+        if sys.stdout is None:  # the shell closed it, for example with ">&-"
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
         with warnings.catch_warnings(record=True) as caught:
             code: int = options.run(options)
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             _say(options.command, text)
         return code
-    except Exception as error:  # not Python's own code 1, which says that a condition holds
+    # Python itself would exit with code 1, which here says that a condition of --fail-if holds.
+    except Exception as error:
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
         _say(options.command, text)
@@ -91,7 +92,11 @@ def _say(command: str, text: str) -> None:
 
 
 def _with_options(text: str, command: str) -> str:
-    """Name options where a message names arguments of Python."""
+    """Return a message of the library with the options of a command instead of arguments.
+
+    A word becomes ``--word`` only if the command has this option. A word without "_", such as
+    ``task``, also needs a "=" after it, because it may be plain English.
+    """
     for phrase, said in _PHRASES.items():
         text = text.replace(phrase, said)
     options = {name.lstrip("-") for own in commands()[command].options.values() for name in own}
@@ -117,7 +122,7 @@ def end_with_the_pipe() -> None:
 
 
 def commands() -> dict[str, Command]:
-    """Return the commands by name; the own ones come last."""
+    """Return the commands by name, those of wings first and then those of this file."""
     own = {
         "data": Command(
             "write simulated loan applications to a file",
@@ -167,7 +172,7 @@ def _write_loans(options: argparse.Namespace) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose help begins with the first of the examples that stand at its end."""
+    """A parser whose help begins with the first example of its epilog."""
 
     def format_help(self) -> str:
         """Return the help, with an example above the usage."""

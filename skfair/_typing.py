@@ -14,7 +14,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 # Dense or CSR rows of data.
 Rows = NDArray[Any] | sparse.csr_array
-# Called by a solver after each iteration with its parameters; returning True stops it.
+# A solver calls it with its parameters after each iteration, and stops if it returns True.
 Callback = Callable[[Any], bool]
 # The argument of scikit-learn's ``check_random_state``.
 Seed = int | np.random.RandomState | None
@@ -42,7 +42,7 @@ class SupportsCSR(Protocol):
 
 
 class Estimator(Protocol):
-    """Objects that follow scikit-learn's conventions: they can be copied, set and fitted."""
+    """Objects with the methods of scikit-learn's estimators."""
 
     def get_params(self, deep: bool = ...) -> dict[str, Any]:
         """Return the parameters."""
@@ -55,7 +55,8 @@ class Estimator(Protocol):
         """Learn from data."""
 
 
-# What users pass. numpy's own ArrayLike is wider: a single number or a string is no column.
+# The next types are for arguments of users. numpy's ArrayLike is not used, because it allows a
+# single number or a string.
 # One value per row: labels, scores, weights, queries, the groups of one attribute.
 ColumnLike: TypeAlias = SupportsArray | SupportsNumpy | list[Any] | tuple[Any, ...] | range
 # One value per row and attribute: sensitive features, control features.

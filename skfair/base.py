@@ -1,12 +1,15 @@
 """The steps of fit that all estimators share: parameters, callbacks, and undoing of failures.
 
-``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
-leaves the estimator as it was if the fit fails or is interrupted. :func:`report_iterations` makes
-the function that a solver calls after each iteration out of the estimator's callback context, so
-scikit-learn's ``ProgressBar`` and ``ScoringMonitor`` follow every solver.
+``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management. It
+restores the estimator if the fit fails or is interrupted.
+
+:func:`report_iterations` turns the estimator's callback context into the function that a solver
+calls after each iteration. Scikit-learn's ``ProgressBar`` and ``ScoringMonitor`` therefore work
+with every solver.
+
 :class:`SensitiveFeaturesMixin` is the base class of all estimators with the parameter
-``sensitive``: it stores what :mod:`skfair.read` has read, makes ``summary_``, and handles cloning
-and pickling.
+``sensitive``. It stores the attributes that :mod:`skfair.read` returns, makes ``summary_``, and
+handles cloning and pickling.
 """
 
 from __future__ import annotations
@@ -78,7 +81,7 @@ def fit_method(method: Method) -> Method:
             _refuse_truth_values(self)
             with config_context(array_api_dispatch=False):  # scikit-learn converts tensors to numpy
                 return managed(self, *args, **kwargs)
-        except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
+        except BaseException as error:  # also KeyboardInterrupt, so that no fit is left unfinished
             passed = dict(zip(parameters, (self, *args), strict=False)) | kwargs
             X, y = passed.get("X"), passed.get("y")
             dropped = _left_out(self, X)
@@ -95,7 +98,7 @@ def fit_method(method: Method) -> Method:
 def _refuse_truth_values(estimator: Any) -> None:
     """Raise if a parameter is True or False where a number is expected.
 
-    scikit-learn's validation takes True for 1, which as a limit would be none.
+    scikit-learn's validation accepts True as 1, and a limit of 1 limits nothing.
     """
     if get_config()["skip_parameter_validation"]:
         return
@@ -112,7 +115,7 @@ def _refuse_truth_values(estimator: Any) -> None:
 def _left_out(estimator: Any, X: Any) -> list[Any]:
     """Return the names of the columns of a table that are kept out of the model, for an error.
 
-    The list is empty if X or ``sensitive`` is wrong: the error of the fit says so.
+    The list is empty if X or ``sensitive`` is wrong, because the error of the fit explains it.
     """
     with suppress(AttributeError, TypeError, ValueError):
         asked = estimator._sensitive
@@ -126,7 +129,7 @@ def report_iterations(
     # The estimator being fitted; its ``fit`` must be decorated with
     # :func:`skfair.base.fit_method`
     estimator: Any,
-    # The training data as the user passed them: what a monitor scores on
+    # The training data as the user passed them, on which callbacks compute scores
     X: MatrixLike,
     y: ColumnLike | None,
     *,
@@ -138,9 +141,9 @@ def report_iterations(
     """Open the fit task of an estimator and yield the callback for its solver.
 
     The solver calls ``callback(state)`` once after each iteration, and stops if it returns True.
-    Each iteration is a task of its own for scikit-learn's callbacks. It must begin before the
-    iteration: the first one begins here, each next one at the end of the one before, and there are
-    at most ``max_iter``.
+    Each iteration is a task for scikit-learn's callbacks, which must begin before the iteration.
+    The first task begins here, and each further one at the end of the previous one. There are at
+    most ``max_iter`` tasks.
     """
     context = estimator._init_callback_context(max_subtasks=max_iter)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
@@ -171,7 +174,7 @@ def report_iterations(
     else:
         begin()
         yield callback
-        if open_task is not None:  # begun for an iteration that the solver did not need
+        if open_task is not None:  # the task of an iteration that the solver did not make
             open_task.call_on_fit_task_end(estimator=estimator)
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
@@ -208,7 +211,7 @@ class SensitiveFeaturesMixin(NamedArguments):
     ['sensitive']
     """
 
-    # With metadata routing on, meta-estimators deliver the groups without set_fit_request.
+    # With metadata routing on, meta-estimators pass the groups without set_fit_request.
     __metadata_request__fit = {"sensitive_features": True}
 
     _group_constraints: dict[str, list[Any]] = {
@@ -216,14 +219,14 @@ class SensitiveFeaturesMixin(NamedArguments):
     }
     _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
     _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
-    # Whether ``fit`` warns of columns that tell the group, unless the estimator is group-aware
+    # Whether ``fit`` warns about columns that tell the group, unless the estimator is group-aware
     _names_group_columns: ClassVar[bool] = True
 
     sensitive: SensitiveLike
     n_features_in_: int
     model_features_: NDArray[Any]
     groups_: NDArray[Any]
-    is_group_aware_: bool  # only of estimators whose decisions may use the groups
+    is_group_aware_: bool  # only in estimators whose decisions may use the groups
     _group_levels: GroupLevels  # names of the groups, to encode new rows
     _model_positions: IntArray | None  # columns of X that the model uses; None for all
 
@@ -242,13 +245,13 @@ class SensitiveFeaturesMixin(NamedArguments):
 
     @property
     def _sensitive(self) -> Sensitive:
-        """The parameter ``sensitive`` as an object, whichever form the user passed."""
+        """The parameter ``sensitive`` as an object."""
         asked = self.sensitive
         return asked if isinstance(asked, Sensitive) else Sensitive(asked)
 
     @property
     def summary_(self) -> str:
-        """One line of the limits in force, and what was reached on the training rows."""
+        """One line with the limits in force and the values on the training rows."""
         check_is_fitted(self)
         own: dict[str, Any] = vars(self)
         parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
@@ -263,9 +266,9 @@ class SensitiveFeaturesMixin(NamedArguments):
         return ", ".join(filter(None, parts))
 
     def _keep(self, reading: Mapping[str, Any]) -> None:
-        """Store ``TrainingData.reading``: what :mod:`skfair.read` needs to read later rows.
+        """Store ``TrainingData.reading``, with which :mod:`skfair.read` reads later rows.
 
-        The names of an earlier fit are removed, since the columns of this fit may have none.
+        The names of an earlier fit are removed, because the columns of this fit may have no names.
         """
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -282,14 +285,14 @@ class SensitiveFeaturesMixin(NamedArguments):
         return f"{super()._html_repr()}<p>{summary}</p>"  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored; equal fits store the same, so no times."""
+        """Return the state for pickling, without times, so that equal fits have equal states."""
         state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
         if "history_" in state:
             state["history_"] = {k: v for k, v in state["history_"].items() if k != "seconds"}
         return {**state, "_skfair_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Warn of a model of another version, whose private attributes may be others."""
+        """Warn about a model of another version, whose private attributes may differ."""
         state = dict(state)
         version = state.pop("_skfair_version", None)
         if version != __version__:

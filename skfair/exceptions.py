@@ -1,6 +1,6 @@
 """Warnings and errors of skfair that a caller may want to catch by name.
 
-Convergence trouble is reported with scikit-learn's own ``ConvergenceWarning``.
+If a solver does not converge, scikit-learn's ``ConvergenceWarning`` is given.
 """
 
 __all__ = [

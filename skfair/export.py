@@ -5,8 +5,8 @@ scikit-learn's steps, and ``_register`` adds converters of skfair's estimators t
 pipelines of both become one graph. The table ``KINDS`` has a converter for each class, and wings
 add classes to it. A converter, ``convert(model, inputs, ops)``, gets the inputs as expressions and
 returns the outputs as expressions. The inputs are the columns that the model uses. If it has other
-models inside, the inputs are the outputs of these models: skl2onnx parses these as it parses any
-model, so they may be pipelines, or what a user has registered. The operators added here compute in
+models inside, the inputs are the outputs of these models. skl2onnx parses them like any model, so
+they may be pipelines, or models that a user has registered. The operators added here compute in
 double precision, as predictions do.
 """
 
@@ -49,7 +49,7 @@ from skfair.utils.wings import functions_of_wings
 __all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
-# Numbers that ONNX gives the types of single and double precision
+# The numbers of the types single and double precision in ONNX
 _FLOAT, _DOUBLE = 1, 11
 
 
@@ -75,18 +75,18 @@ class _Ops:
 
 
 class _Columns:
-    """A step before a model: it makes one matrix of the columns of the inputs that it uses."""
+    """A step before a model, which makes one matrix of the columns that the model uses."""
 
     def __init__(self, positions: IntArray | None) -> None:
         self.positions = positions  # None for all
 
 
 def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """Convert a linear model or a network, or the decisions that took its place."""
+    """Convert a linear model or a network, or the certified decisions that replace it."""
     refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
         return labelled(model, linear_scores(model, ops.number(inputs[0]), ops), ops)
-    # Log-odds at which the decisions are even, as decision_function returns them.
+    # These are the log-odds that decision_function returns, which are 0 at the thresholds.
     lead = ops("MatMul", ops.number(inputs[0]), np.array([[-1.0], [1.0]]))
     lead = ops("Max", ops("Min", lead, np.full(1, 1 - 1e-12)), np.full(1, -1 + 1e-12))
     odds = ops("Div", ops("Add", lead, np.ones(1)), ops("Sub", np.ones(1), lead))
@@ -94,18 +94,18 @@ def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
-    """Return the fair decisions that a certificate has put in the place of a model, or nothing.
+    """Return the fair decisions by which a certificate has replaced a model, or an empty list.
 
-    They are then the one model inside, whose margins of both classes are the inputs.
+    They are the only model inside, and their margins of both classes are the inputs.
     """
     return [model.decisions_] if hasattr(model, "decisions_") else []
 
 
 def _decision_models(model: BaseEstimator) -> list[Any]:
-    """Return the models inside fair decisions; raise for what cannot be converted.
+    """Return the models inside fair decisions; raise if they cannot be converted.
 
-    First come the models of the classes, then those of the groups of each attribute, if offsets
-    depend on the group. ``_decisions`` reads their outputs in this order.
+    The models of the classes come first. If offsets depend on the group, models of the groups of
+    each attribute follow. ``_decisions`` reads their outputs in this order.
     """
     hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
     hint += "cv='prefit' and group_aware=True, to_thresholds() has the cuts of its scores"
@@ -142,7 +142,8 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """
     of_models, decider = iter(inputs), model._decider
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
-    if decider.corrections is not None:  # of all rows: models that need groups are refused
+    # Corrections are the same for all rows, because _decision_models raises if groups are needed.
+    if decider.corrections is not None:
         slopes, offsets = decider.corrections.slopes[0], decider.corrections.offsets[0]
         logs = ops("Log", ops("Max", chances, np.full(1, LEAST)))
         chances = ops("Softmax", ops("Add", ops("MatMul", logs, slopes), offsets), axis=1)
@@ -181,11 +182,12 @@ def _joint_chances(
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
     pairs = _mean_chances(models, groups.labels[number], of_models, ops)
-    if size * n_classes > MOST_PAIRS:  # the models are of groups alone
+    if size * n_classes > MOST_PAIRS:  # then the models predict groups, not pairs
         return ops("Mul", ops("MatMul", pairs, of_group), ops("MatMul", chances, of_class))
-    # The models predict pairs. P(group | class) is the pair over the sum of the pairs of this
-    # class, which is multiplied by P(class) of the models of classes. The tiny number added to each
-    # pair is a multiple of P(group), which takes the place of P(group | class) if the sum is 0.
+    # The models predict pairs. P(group | class) is the probability of the pair divided by the sum
+    # over the pairs of this class. It is multiplied by P(class) from the models of classes. A tiny
+    # multiple of P(group) is added to each pair, so that P(group) replaces P(group | class) if the
+    # sum is 0.
     of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
     pairs = ops("Add", pairs, of_groups)
     ratio = ops("Div", chances, ops("MatMul", pairs, of_class.T))
@@ -213,7 +215,8 @@ def _mean_chances(
 def _unwrapped(model: BaseEstimator) -> BaseEstimator:
     """Return the model whose probabilities a wrapper passes on.
 
-    Forests and others have an ``estimator_``, too, but it is what their parts are copied from.
+    Only some classes are opened, because ``estimator_`` of forests and others is not such a model,
+    but a template of their parts.
     """
     if isinstance(model, FrozenEstimator):
         return _unwrapped(model.estimator)
@@ -223,7 +226,7 @@ def _unwrapped(model: BaseEstimator) -> BaseEstimator:
 
 
 def _last_step(model: BaseEstimator) -> BaseEstimator:
-    """Return the model that a pipeline ends in; any other model as it is."""
+    """Return the last step of a pipeline, or any other model itself."""
     return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
@@ -244,9 +247,9 @@ def _number_type(inputs: list[Any]) -> Any:
 
 
 def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
-    """Return what the model reads: one matrix, or its inputs of one column each as they are.
+    """Return the inputs of the model: one matrix, or inputs of one column each.
 
-    The latter only if ``as_matrix`` is False, because the model inside chooses columns by itself.
+    It is the latter only if ``as_matrix`` is False, because the model inside chooses columns.
     """
     positions = model._model_positions
     if len(inputs) > 1 and positions is not None:
@@ -255,7 +258,7 @@ def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix:
         return inputs
     operator = scope.declare_local_operator("SkfairColumns", _Columns(positions))
     operator.inputs = inputs
-    # Steps that choose among columns want to know how many there are.
+    # Steps that choose among columns need to know the number of columns.
     its_type = _number_type(inputs)([None, model.model_features_.size])
     operator.outputs.append(scope.declare_local_variable("columns", its_type))
     return list(operator.outputs)
@@ -404,7 +407,7 @@ def to_onnx(
     _register()
     rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
     if last is model and rows.shape[1] == model.model_features_.size:
-        model = copy(model)  # that gets no sensitive columns
+        model = copy(model)  # the copy has no sensitive columns among its inputs
         if hasattr(model, "_used_weights"):
             model.coef_ = model._used_weights[None]
         model._model_positions, model.n_features_in_ = None, rows.shape[1]

@@ -1,9 +1,9 @@
 """Losses in score space: value, slope and curvature of each row.
 
 A loss sees scores and targets only, never parameters or groups. Targets of classifiers are -1 and
-1. Margins are their product with the score. Every loss here is differentiable: those with a kink
+1. A margin is target times score. Every loss here is differentiable, because losses with a kink
 (hinge, absolute error) are smoothed over a stated width. Solvers minimise the ``value`` that
-:meth:`Loss.parts` returns; limits and metrics read :meth:`Loss.exact`, without smoothing.
+:meth:`Loss.parts` returns. Limits and metrics read :meth:`Loss.exact`, without smoothing.
 
 Estimators get a loss by :func:`make_loss`, which checks a user's loss at a few points.
 :func:`check_loss` is the thorough check that users run themselves.
@@ -31,8 +31,9 @@ __all__ = [
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
 
-# Derivatives are compared with (f(s + _STEP) - f(s - _STEP)) / (2 _STEP), and may differ from it by
-# _CLOSE. Smooth losses of scores around 1 differ by 1e-9, losses with a wrong factor by about 1.
+# Derivatives are compared with (f(s + _STEP) - f(s - _STEP)) / (2 _STEP), and may differ from this
+# by _CLOSE. For smooth losses and scores around 1 the difference is 1e-9, and for a wrong factor it
+# is about 1.
 _STEP, _CLOSE = 1e-5, 1e-4
 # check_loss tries this many points. At _AT_KINKS of them the derivative may be wrong, because a
 # kink of the loss may lie within _STEP.
@@ -65,7 +66,7 @@ def sigmoid(scores: FloatArray) -> FloatArray:
 class Loss(ABC):
     """A loss of one row."""
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})  # where the loss makes sense
+    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})  # tasks for which it is meant
     # If targets are measured in a unit, the loss is in this power of it: 2 for squared errors, 0 if
     # the loss has no unit
     degree: ClassVar[int] = 0
@@ -76,7 +77,7 @@ class Loss(ABC):
     # Limits and metrics multiply the value by this number. It is 2 for squared errors, because half
     # of them is minimised, as in Ridge
     reported: ClassVar[float] = 1.0
-    # An upper bound on the curvature. Tests and check_loss compare it; no solver reads it
+    # An upper bound on the curvature. Tests and check_loss check it, and no solver reads it
     max_curvature: float
 
     @abstractmethod
@@ -98,7 +99,7 @@ class LogLoss(Loss):
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
         """Return value, slope and curvature of each row."""
         margins = targets * scores
-        small = np.exp(-np.abs(margins))  # in (0, 1]: nothing overflows
+        small = np.exp(-np.abs(margins))  # in (0, 1], so nothing overflows
         value = np.log1p(small)
         value -= np.minimum(margins, 0)
         miss = np.maximum(small, margins < 0)  # exp(-max(margin, 0)), without a second exp
@@ -183,9 +184,9 @@ class SmoothErrors(Loss):
     """Wrong decisions, counted by a steep sigmoid of the margin: nearly 1 - accuracy.
 
     The value is sigmoid(-steepness margin / unit) + anchor (score / unit)^2 / 2. The loss is not
-    convex. The sigmoid alone would shrink for ever as scores grow, so the parabola keeps scores
-    near the size ``unit``. It is used where a model is refined (``enforcement/erm``) and has no
-    name in the registry.
+    convex. The sigmoid alone would fall without end as scores grow, so the parabola keeps scores
+    near the size ``unit``. ``enforcement/erm`` refines models with it. It has no name in the
+    registry.
     """
 
     is_convex = False
@@ -211,7 +212,7 @@ class SmoothErrors(Loss):
         )
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return 1 where the decision is wrong."""
+        """Return 1 for each wrong decision and 0 for the others."""
         return np.asarray((scores > 0) != (targets > 0), dtype=np.float64)
 
 
@@ -251,7 +252,7 @@ def _check_parts(loss: Loss, *, is_finite: bool) -> None:
 
     ``is_finite`` says that all numbers must be finite.
     """
-    # Scores with many digits, at which a loss hardly has a kink.
+    # The scores have many digits, because a loss hardly has a kink at such numbers.
     scores = np.array([-0.7134, 0.4271, 2.1937, -2.6413, 0.7718, -0.4629, 2.3174, -2.7351])
     targets = np.array([-1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
     name = type(loss).__name__

@@ -173,7 +173,7 @@ class Reweighing(
         table = np.zeros((groups.max() + 1, self.classes_.size))  # weight by group and class
         np.add.at(table, (groups, classes), weights)
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        # A cell without weight has only rows of weight 0, so its factor does not matter.
+        # A group and class without weight has only rows of weight 0, so its factor does not matter.
         factors = np.divide(product, table, out=np.ones(table.shape), where=table > 0)
         return np.asarray(weights * factors[groups, classes])
 

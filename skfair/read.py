@@ -2,15 +2,16 @@
 
 Estimators with the parameter ``sensitive`` call these functions:
 
-- :func:`read_rows` in ``fit``. It returns the rows, and in ``reading`` what later rows are read by,
-  which the fit stores in the estimator: ``groups_``, ``model_features_``, scikit-learn's
-  ``n_features_in_`` and ``feature_names_in_``, and private attributes.
+- :func:`read_rows` in ``fit``. It returns the rows. In ``reading`` it returns the attributes with
+  which later rows are read, and the fit stores these in the estimator: ``groups_``,
+  ``model_features_``, scikit-learn's ``n_features_in_`` and ``feature_names_in_``, and private
+  ones.
 - :func:`read_features` for the X of new rows, and :func:`read_groups` for their groups.
 - :func:`read_part` and :func:`read_part_groups` in ``partial_fit``, for later parts of a stream.
 
-In this file the *model* is what learns from X: its columns are those of X without the sensitive
-ones, unless ``Sensitive(keep=True)``. The second half of ``read_rows`` warns of columns that a user
-would hardly pass on purpose (``_warn_of_columns``).
+In this file the *model* is the part that learns from X. Its columns are the columns of X without
+the sensitive ones, unless ``Sensitive(keep=True)``. The second half of ``read_rows`` warns about
+columns that a user would hardly pass on purpose (``_warn_of_columns``).
 """
 
 from __future__ import annotations
@@ -65,16 +66,17 @@ from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
 from skfair.utils.warn import is_unwanted, warn_user
 
-# Fits of fewer rows get no warnings about columns: the same values in two columns may be chance
-# (its probability is a millionth for 20 draws of two values). In larger fits the first rows, as
-# many as this, are compared before all of them are.
+# Fits of fewer rows get no warnings about columns, because two columns may have the same values by
+# chance (with a probability of a millionth for 20 draws of two values). In larger fits this many
+# rows are compared first, and all rows only if these agree.
 _FEWEST_COMPARED = 20
-# Names of columns that identify people: Person, patient_nbr, customerID; not income_per_person.
+# Names of columns that identify people, such as Person, patient_nbr and customerID, but not
+# income_per_person.
 _IS_ID = re.compile(
     r"(^|(?<!per)[\W_\d]|(?<=[a-z])(?=[A-Z]))"
     r"(?i:(id|person|patient|customer|applicant|household)([\W_]?(nbr|no|number))?)$"
 )
-# A column with as many values or fewer may say of what kind people are, and does not identify them.
+# A column with at most this many values may describe kinds of people, and does not identify them.
 _MOST_LEVELS = 50
 # The check_params with which estimators that fit a model of their own call read_rows and
 # read_features.
@@ -86,9 +88,9 @@ ROW_CHECKS: dict[str, Any] = {
 
 
 class _Columns(NamedTuple):
-    """The arguments of ``fit`` that have an entry for each row; None for those not passed.
+    """The arguments of ``fit`` that have an entry for each row; None if not passed.
 
-    :func:`read_rows` makes one of what was passed. ``_read_in_memory`` or ``_read_partitions``
+    :func:`read_rows` makes it of the arguments. ``_read_in_memory`` or ``_read_partitions``
     replaces X by the columns of the model, and adds groups and strata that are columns of X.
     """
 
@@ -110,16 +112,16 @@ def read_rows(
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,  # which rows belong together
     supervised: bool = True,  # whether y is checked, and compared with the columns
-    needs_groups: bool = True,  # whether a fit without sensitive features is warned of
-    **check_params: Any,  # of scikit-learn's checks of X and y, such as ROW_CHECKS
+    needs_groups: bool = True,  # whether there is a warning if no sensitive features are passed
+    **check_params: Any,  # options of scikit-learn's checks of X and y, such as ROW_CHECKS
 ) -> TrainingData:
     """Return all rows that ``fit`` got, checked: in memory, or in partitions if X is in Dask.
 
-    With ``skip_check_array=True`` X and y are only checked to have as many rows: an estimator
-    inside this one will check them.
+    With ``skip_check_array=True``, only the numbers of rows of X and y are compared, because an
+    estimator inside this one will check the rest.
     """
     passed = _Columns(X, y, sensitive_features, control_features, sample_weight, units)
-    is_parted = is_lazy(*passed[:-1])  # all but units, which are refused if they are lazy
+    is_parted = is_lazy(*passed[:-1])  # without units, for which lazy collections raise
     _refuse_clashes(estimator, passed, is_parted)
     read = _read_partitions if estimator._takes_partitions and is_parted else _read_in_memory
     used, rows = read(estimator, passed, supervised, check_params)
@@ -147,7 +149,7 @@ def read_rows(
 
 
 def _refuse_clashes(estimator: SensitiveFeaturesMixin, passed: _Columns, is_parted: bool) -> None:
-    """Raise if the arguments of ``fit`` do not go with ``sensitive`` of the estimator."""
+    """Raise if the arguments of ``fit`` contradict ``sensitive`` of the estimator."""
     asked = estimator._sensitive
     if asked.missing == "loss" and (is_parted or not estimator._learns_without_group):
         raise ValueError(
@@ -166,13 +168,13 @@ def _read_in_memory(
 ) -> tuple[dict[str, Any], _Columns]:
     """Return the columns that the model uses, see ``columns_of_model``, and the rows, checked.
 
-    The rows have these columns as X. Groups and strata among the columns of X have their own
-    places.
+    X of the rows has only these columns. Groups and strata from columns of X are in the fields for
+    groups and strata.
     """
     X, asked = passed.X, estimator._sensitive
     refuse_lazy(estimator, *passed)
     check_aligned(**{name: own for name, own in passed._asdict().items() if name != "y"})
-    used = columns_of_model(X, asked, _get_feature_names(X))  # names of other types are an error
+    used = columns_of_model(X, asked, _get_feature_names(X))  # raises for names that are not texts
     inside = {}
     if asked.columns is not None:
         inside["sensitive_features"] = take_columns(X, asked.columns)
@@ -204,7 +206,7 @@ def _read_partitions(
     used = columns_of_model(meta, asked, _get_feature_names(meta))
     inside = {"sensitive_features": asked.columns, "control_features": asked.control_features}
     names, positions = used["model_features_"], used["_model_positions"]
-    # Probabilities are in memory already, and stay as they are.
+    # Probabilities are in memory already.
     read = {k: own for k, own in columns.items() if isinstance(own, GroupProbabilities)}
     aligned = align(X=X, **{k: own for k, own in columns.items() if k not in read})
     checked = aligned.then(_check_block, positions, inside, names, check_params).hold()
@@ -238,13 +240,13 @@ def _check_block(
         if own is not None:
             beside[name] = take_columns(X, own)
     if "y" in beside and X.shape[0]:
-        check_labels(beside["y"], "y")  # here, where the error can say in which partition
+        check_labels(beside["y"], "y")  # checked here, so that the error names the partition
     X = X if positions is None else keep_columns(X, positions)
     return check_part(X, names, check_params), beside
 
 
 def _narrow(part: tuple[Any, dict[str, Any]]) -> tuple[int, Any, dict[str, Any]]:
-    """Return what a checked partition sends here: its number of rows, dtype, and other columns."""
+    """Return what is sent of a checked partition: number of rows, dtype, other columns."""
     X, beside = part
     return X.shape[0], getattr(X, "dtype", object), beside
 
@@ -271,8 +273,8 @@ def _warn_of_columns(
 ) -> None:
     """Warn if columns tell the target or the group, or if people seem to have several rows.
 
-    Columns that tell the group matter only to models that may not use it, and repeated people only
-    to certificates, which take each row for another person.
+    Columns that tell the group only matter for models that may not use it. Repeated people only
+    matter for certificates, which treat each row as another person.
     """
     y, is_certified = np.asarray(rows.y), getattr(estimator, "certificate", None) is not None
     _warn_of_target(y, rows.X, names, groups)
@@ -288,14 +290,14 @@ def _warn_of_target(
 ) -> None:
     """Warn if the groups, or a column of X, are the target itself.
 
-    Values may have other names: columns agree if equal values of one have equal values in the
+    Values may be coded differently: columns agree if equal values of one have equal values in the
     other, in the same order of levels.
     """
     head, columns = y[:_FEWEST_COMPARED], []
     if hasattr(rows, "columns"):
         columns = [(name, rows[name]) for name in rows.columns]
     elif isinstance(rows, np.ndarray) and rows.ndim == 2:
-        # Only columns whose first numbers are those of y: models of many columns stay fast.
+        # Only columns whose first numbers equal those of y are compared, which saves time.
         is_near = (rows[: head.size] == head[:, None]).all(axis=0)
         columns = [(names[j], rows[:, j]) for j in np.flatnonzero(is_near)]
     said = [
@@ -306,7 +308,7 @@ def _warn_of_target(
         said += [(advice, codes) for codes in groups.codes]
     first = factorize(head).codes
     for message, values in said:
-        with suppress(TypeError, ValueError):  # of columns that hold lists
+        with suppress(TypeError, ValueError):  # columns that hold lists raise
             if np.array_equal(factorize(values[: head.size]).codes, first):
                 codes, levels = factorize(y)
                 if len(levels) > 1 and np.array_equal(factorize(values).codes, codes):
@@ -318,7 +320,7 @@ def _read_units(
 ) -> RowUnits | None:
     """Return which rows belong together; raise if the fit has neither certificate nor folds.
 
-    Nothing else would read units, so the user would believe in an effect that they do not have.
+    Otherwise units have no effect, and the user would think that they have one.
     """
     is_certified = getattr(estimator, "certificate", None) is not None
     if not (is_certified or getattr(estimator, "_has_folds", False)):
@@ -337,7 +339,7 @@ def _warn_of_repeats(
     groups: GroupEncoding | GroupProbabilities,
     sensitive_features: ColumnsLike | None,
 ) -> None:
-    """Warn if people seem to have several rows, because a certificate would then be too sure.
+    """Warn if people seem to have several rows, because a certificate would then not be valid.
 
     There are three signs: a column whose name identifies people has repeated values; a column of X
     has repeated values, and rows with the same value are always of the same group
@@ -346,21 +348,21 @@ def _warn_of_repeats(
     if isinstance(rows, PartitionedRows) or is_unwanted(RepeatedRowsWarning):
         return
     n_rows, seen, columns = len(y), [], []
-    with suppress(TypeError, ValueError):  # an encoding, or probabilities, have no columns
+    with suppress(TypeError, ValueError):  # an encoding, or probabilities, have no columns to read
         columns = [] if sensitive_features is None else read_columns(sensitive_features)
     n_attributes = len(columns)
     if not sparse.issparse(rows):
         columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
-    # Columns of floats are mostly measurements, without repeats. To see it fast, a sample is looked
-    # at: if each person had two rows, about eight pairs of it would have the same value.
+    # Columns of floats are mostly measurements, without repeats. A sample shows this fast: if each
+    # person had two rows, about eight pairs in the sample would have the same value.
     some = np.unique(np.random.RandomState(0).randint(0, n_rows, int(4 * n_rows**0.5)))
     for place, (name, values) in enumerate(columns):
         if getattr(getattr(values, "dtype", None), "kind", "O") == "f":
             sampled = _safe_indexing(values, some)
             if np.unique(sampled).size == some.size:
                 continue
-        with suppress(TypeError):  # of columns that hold lists
+        with suppress(TypeError):  # columns that hold lists raise
             codes, levels = factorize(values)
             if not _MOST_LEVELS < len(levels) <= n_rows / 2:
                 continue
@@ -369,7 +371,7 @@ def _warn_of_repeats(
                 seen.append(said)
             elif place >= n_attributes and names_people(codes, known):
                 seen.append(f"{said}, and rows of the same value are of the same group")
-    # The sum of three hashes (of X, y and groups) is the same for twins, and others differ.
+    # The sum of three hashes (of X, y and groups) is equal for twins, and differs for other rows.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
     _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
     n_repeated = int(counts[counts > 1].sum())
@@ -385,11 +387,11 @@ def _warn_of_repeats(
 
 
 def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
-    """Return whether a single column can tell most rows apart, so that twins are no chance.
+    """Return whether a single column has many values, so that twins are not just chance.
 
     ``chosen`` has one row of each set of twins. If no column has different values in at least half
-    of these rows, all columns are coarse, and two people may well have the same values in all of
-    them. For sparse rows, and lists of texts, the answer is True without a look.
+    of these rows, all columns are coarse, and two people may have the same values in all of them.
+    For sparse rows, and lists of texts, the result is True without a check.
     """
     if sparse.issparse(rows) or getattr(rows, "ndim", 1) != 2:
         return True
@@ -403,15 +405,15 @@ def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
 def columns_of_model(
     table: MatrixLike, asked: Sensitive, names: NDArray[Any] | None
 ) -> dict[str, Any]:
-    """Return the columns of a table, and those that the model uses: all but the sensitive ones.
+    """Return attributes about the columns of a table and those that the model uses.
 
-    The result is stored in the estimator: ``feature_names_in_`` (not there if ``names`` is None),
-    ``n_features_in_`` (not there if X has no columns), ``model_features_``, the names or positions
-    that the model uses, and ``_model_positions``, which is None if the model uses all columns
-    because no sensitive ones are in X.
+    The estimator stores them: ``feature_names_in_`` (unless ``names`` is None), ``n_features_in_``
+    (unless X has no columns), ``model_features_``, the names or positions of the columns that the
+    model uses, and ``_model_positions``. The last one is None if the model uses all columns because
+    X has no sensitive ones.
     """
     used: dict[str, Any] = {} if names is None else {"feature_names_in_": names}
-    with suppress(TypeError, LookupError):  # texts have no columns, and empty lists no first row
+    with suppress(TypeError, LookupError):  # lists of texts have no columns, empty ones no rows
         used["n_features_in_"] = _num_features(table)
     features = np.arange(used.get("n_features_in_", 0)) if names is None else names
     positions = None
@@ -435,7 +437,7 @@ def _check_rows(
     supervised: bool,
     check_params: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """Return X, the columns that the model uses, and y, checked; y only if ``supervised``."""
+    """Return X (the columns of the model) and y, checked; y is only checked if ``supervised``."""
     if check_params.get("skip_check_array"):
         check_consistent_length(X, y)
         return X, y
@@ -471,7 +473,7 @@ def _encode_groups(
 
 
 def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
-    """Raise for Dask collections, if this step reads rows in memory only."""
+    """Raise for Dask collections. Steps that need rows in memory call it."""
     if is_lazy(*collections):
         raise TypeError(
             f"{type(estimator).__name__} does not read Dask collections here. Pass rows in memory: "
@@ -482,7 +484,7 @@ def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
 def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_params: Any) -> Any:
     """Return the columns of new rows that the model uses, checked.
 
-    A table may lack the sensitive columns, since people who predict may not have them.
+    A table may lack the sensitive columns, because they may not be known at prediction.
     """
     refuse_lazy(estimator, X)
     X = from_arrow(X)
@@ -537,9 +539,9 @@ def read_groups(
 ) -> IntArray | None:
     """Return the group numbers of new rows, or None if their groups are not known.
 
-    The groups come from ``sensitive_features``, else from ``sensitive``, columns of X. Unseen and
-    missing groups raise; with ``allow_unseen`` they get the number -1. With
-    ``Sensitive(missing="loss")`` missing ones always do.
+    The groups are ``sensitive_features``, or if it is None, the columns of X that ``sensitive``
+    names. Unseen and missing groups raise, or get the number -1 with ``allow_unseen``. With
+    ``Sensitive(missing="loss")`` missing groups always get -1.
     """
     if sensitive_features is None:
         columns = estimator._sensitive.columns
@@ -570,13 +572,13 @@ def _warn_without_groups(estimator: SensitiveFeaturesMixin) -> None:
 
 
 def _lacks_groups(estimator: SensitiveFeaturesMixin, X: MatrixLike) -> bool:
-    """Whether X is a table of the columns that the model uses, without the sensitive ones."""
+    """Whether X is a table that has exactly the columns of the model, without sensitive ones."""
     is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
     return is_table and bool(dropped_columns(estimator))
 
 
 def _check_columns(argument: str, values: Any, columns: Any) -> None:
-    """Raise if the name of a column was passed in place of the column, or both were given."""
+    """Raise if a name was passed instead of a column, or if the estimator names columns, too."""
     if isinstance(values, str):
         raise TypeError(
             f"{argument}={values!r} is a name. Pass the column itself, X[{values!r}], or give its "

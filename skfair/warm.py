@@ -1,9 +1,9 @@
 """``python -m skfair warm``: compile the kernels now, not in the first fit.
 
 numba compiles a kernel when it is first called and stores it in ``NUMBA_CACHE_DIR``. So
-:func:`run_warm` calls kernels as fits call them: by a list of small fits (``TASKS``), which
-together call every kernel with all types that it is called with, and by the metrics. A *task* is a
-function of X and groups that yields fits; wings add tasks of their own.
+:func:`run_warm` makes a list of small fits (``TASKS``) and calls metrics. Together they call every
+kernel with all types of arguments that occur. A *task* is a function of X and groups that yields
+fits. Wings add tasks.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # (model, X, y, groups)
 Task = Callable[[FloatArray, Groups], Fits]
 
 _N_ROWS = 120
-_MANY_ROWS = 1 << 17  # with this many rows, scores are counted in bins and rows summed in one pass
+_MANY_ROWS = 1 << 17  # enough rows to run the code that counts scores in bins
 
 
 def run_warm() -> int:
-    """Compile the kernels on all cores, and say how many of them Python calls."""
+    """Compile the kernels on all cores, and print the number of kernels that Python calls."""
     start = time.perf_counter()
     n_jobs = min(effective_n_jobs(-1), len(TASKS))
-    # New folders get 0755 and new files 0644: others may use compiled code, not change it.
+    # New folders get 0755 and new files 0644, so that others may use compiled code, not change it.
     mask = os.umask(0o022)
     try:
         if os.environ.get("NUMBA_CACHE_DIR"):
@@ -67,7 +67,7 @@ def run_warm() -> int:
 
 
 def _make_safe(folder: Path) -> None:
-    """Make a folder for compiled code, or withdraw the right of others to write to it.
+    """Make a folder for compiled code, and withdraw the right of others to write to it.
 
     Raise if another user owns the folder, or a folder for kernels in it.
     """
@@ -84,13 +84,13 @@ def _make_safe(folder: Path) -> None:
 
 def compiled_by(task: Task) -> set[str]:
     """Run the fits of a task in this process; return the names of the kernels that are stored."""
-    logging.getLogger("skfair.kernels").disabled = True  # that they compile is no news here
+    logging.getLogger("skfair.kernels").disabled = True  # no messages that kernels are compiled
     rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tiny fits of few steps
+        warnings.simplefilter("ignore")  # tiny fits of few steps give many warnings
         warnings.filterwarnings("default", "Compiled code")
         for model, X, y, groups in task(rows, np.repeat(["a", "b"], _N_ROWS // 2)):
-            with suppress(ValueError, TypeError):  # the solver does not do this kind of problem
+            with suppress(ValueError, TypeError):  # some solvers refuse some kinds of problems
                 model.fit(X, y, sensitive_features=groups)
     return {
         name
@@ -102,7 +102,7 @@ def compiled_by(task: Task) -> set[str]:
 def entry_kernels() -> set[str]:
     """Return the names of the kernels that Python calls.
 
-    Kernels that only other kernels call, those of their own file, are compiled with these.
+    Other kernels are only called by kernels of their own file, and are compiled with these.
     """
     names: set[str] = set()
     for kernels in _kernels():
@@ -144,14 +144,15 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     two, decider = _classes(rows), partial(FairDecisionClassifier, LogisticRegression(), cv=2)
     yield decider(), rows, two, groups
     yield decider(group_aware=True), rows, two + (rows[:, 1] > 0), groups
-    # Sure classes: limits below what chance does to so few rows cost much of their accuracy.
+    # With these classes the limit is below the noise and loses much accuracy, so that further
+    # kernels of the search are called.
     sure = np.digitize(rows[:, 0], [-0.5, 0.5])
     yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
     yield decider(certificate=0.95).set_params(cv=3), rows, two, groups
 
 
 def _measure(rows: FloatArray, groups: Groups) -> Fits:
-    """Call the metrics that sort scores, and what counts very many rows."""
+    """Call the metrics that sort scores, and metrics of very many rows."""
     y, scores = _classes(rows), rows[:, 0]
     metrics.fairness_report(y, None, y_score=scores, sensitive_features=groups, n_bootstrap=1)
     for gap in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
@@ -166,5 +167,5 @@ def _measure(rows: FloatArray, groups: Groups) -> Fits:
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 
 
-# Long ones first, so that all cores end at about the same time.
+# Long tasks come first, so that all cores end at about the same time.
 TASKS: tuple[Task, ...] = (*functions_of_wings("warm"), _measure, _classify, _decide)
