@@ -382,8 +382,7 @@ class FairDecisionClassifier(
         fits = fit_classes(self, data, problem.rows, params, folds, of_folds)
         solve = certify if problem.is_certified else search
         solved = solve(problem, data, fits, draws)
-        # Training rows without a group were not part of the search. They get decisions like new
-        # rows.
+        # The search ignored training rows without a group. They are decided like new rows.
         if self.group_aware and data.groups.has_group is not None:
             rows = np.flatnonzero(~data.groups.has_group)
             strata = None if problem.rows.strata is None else problem.rows.strata.codes[rows]

@@ -233,8 +233,7 @@ def _parts(estimator: Any) -> tuple[list[Any], Any]:
     """
     if isinstance(estimator, Pipeline):
         steps, last = _parts(estimator.steps[-1][1])
-        # Samplers (steps without ``transform``) only change the rows of a fit, so they are left
-        # out.
+        # Samplers (steps without ``transform``) change only the rows of a fit. They are omitted.
         return [s for _, s in estimator.steps[:-1] if hasattr(s, "transform")] + steps, last
     names = [name for name in _INSIDE if hasattr(estimator, name)]
     inside = getattr(estimator, names[0] if names else "estimator", None)
@@ -242,7 +241,7 @@ def _parts(estimator: Any) -> tuple[list[Any], Any]:
     try:
         check_is_fitted(inside)
     except (TypeError, NotFittedError):
-        # It is no wrapper. Forests have an attribute ``estimator``, too: an unfitted tree.
+        # The model is no wrapper. Forests have an attribute ``estimator``, too: an unfitted tree.
         return [], estimator
     return _parts(inside)
 

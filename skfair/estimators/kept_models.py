@@ -107,7 +107,7 @@ def _hash_of(*values: Any) -> str | None:
     """Return a hash of all values, or None if pickle cannot read one of them."""
     try:
         return str(joblib.hash(values))
-    except (PicklingError, AttributeError, TypeError):  # it raises any of them
+    except (PicklingError, AttributeError, TypeError):  # pickle raises any of these three
         return None
 
 

@@ -239,9 +239,8 @@ def utility_at(level: float) -> FloatArray:
 
 def _mcc(table: FloatArray) -> float:
     ends = float(np.prod(table.sum(axis=0)) * np.prod(table.sum(axis=1)))
-    return (
-        float(np.linalg.det(table)) / np.sqrt(ends) if ends > 0 else 0.0
-    )  # a constant answer, as in scikit-learn
+    # If all answers are equal, ``ends`` is 0, and the coefficient is 0 as in scikit-learn.
+    return float(np.linalg.det(table)) / np.sqrt(ends) if ends > 0 else 0.0
 
 
 def _own(function: Callable[..., Any]) -> Callable[[FloatArray], float]:

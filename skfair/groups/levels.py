@@ -233,8 +233,7 @@ def sums_by(
     counted.
     """
     levels = None
-    # A table with a place for each value would be much longer than the rows, so values are
-    # numbered.
+    # Values are numbered, because a table with a place for each would be far longer than the rows.
     if n_values > 4 * joint.size + 10**6:
         levels, joint = np.unique(joint, return_inverse=True)
         n_values = levels.size

@@ -71,8 +71,8 @@ class CellMeans(NamedTuple):
         """Sum the values by cell over the rows for which ``counted`` is true (None: all rows).
 
         ``codes`` has the cell of each row. The mean of boolean values is a share. ``squares`` are
-        squared weights. If a row stands for several ones, they must be given, as the sum of the
-        squared weights of these.
+        the squared weights. They must be given if a row stands for several rows, as the sum of the
+        squared weights of these rows. Otherwise they are computed from the weights.
         """
         if weights is not None and squares is None:
             squares = weights**2

@@ -188,8 +188,7 @@ class ClusterCompositionDisplay(Display):
         entries = [_style.plain(name) for name in self.group_names]
         column = _style.LETTER * max(12, _style.longest_line(entries)) + 0.7
         beside = column * _style.legend_columns(len(entries) + 1)
-        # The figure is at most as wide as a printed page, 10 inches, even if labels must be
-        # rotated.
+        # The figure is at most 10 inches wide, like a printed page, even if labels must be rotated.
         inches = min(max(room, 2.5), max(10.0 - beside, 5.0))
         ax, _ = self._start(
             ax,

@@ -298,8 +298,7 @@ class GroupRatesDisplay(Display):
                 f"The picture has one reference group, but the report has {len(places)}: one of "
                 "each attribute or stratum. Draw each by itself, or pass intersectional=True."
             )
-        # Rows are taken by position, because a group may also be called "overall", like the last
-        # row.
+        # Rows are taken by position, because a group may be called "overall", like the last row.
         order = np.arange(len(report))
         if places:  # the reference group replaces the whole sample as the last row
             order = np.append(np.delete(order[:-1], places), places)

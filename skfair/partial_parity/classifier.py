@@ -298,8 +298,7 @@ class PartialParityClassifier(
         promise = promise_of_fit(*limits, data.groups, data.y, classes, weights)
         maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
         model = fitting.make_model(self.model, data, self.group_aware)
-        # Rows without a group count in the loss, but not in the limit, so the loss has other
-        # weights.
+        # Rows without a group count in the loss but not in the limit, so the weights differ.
         loss_rows = replace(promise, weights=data.sample_weight)
         problem = fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = fitting.make_solver(self.solver, promise, problem, maps)

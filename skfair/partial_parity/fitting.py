@@ -57,8 +57,8 @@ from skfair.utils.registry import without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
 
-# The default widths of smooth steps suit scores of this standard deviation. Otherwise they are
-# scaled.
+# The default widths of smooth steps suit scores of this standard deviation. For
+# scores of another one, the widths are scaled in proportion.
 SPREAD = 1.5
 # A group has weights of its own if it has at least this many rows per feature.
 ROWS_PER_FEATURE = 10

@@ -106,9 +106,8 @@ class GroupedLinearScore(ScoreModel):
         intercept = np.asarray(intercept) + coef @ (self.mean / self.scale)
         theta = np.zeros(self.n_parameters)
         d = self.n_features
-        others = np.setdiff1d(
-            np.arange(self.n_groups), self.own
-        )  # they have no weights of their own
+        # The groups without weights of their own all have the shared weights.
+        others = np.setdiff1d(np.arange(self.n_groups), self.own)
         shared = coef[others[0]] if others.size else coef.mean(axis=0)
         theta[:d], theta[d] = shared, intercept.mean()
         theta[d + 1 : self._first_own] = intercept - intercept.mean()

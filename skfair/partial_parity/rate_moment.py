@@ -95,8 +95,7 @@ class RateMoment(RankedMoment):
         shares = self.shares(self.cells, n_cells + 1)
         self.row_shares = np.where(self.cells == n_cells, 0.0, shares)
         names = [name + suffix for suffix in suffixes for name in self.group_names]
-        # The cell of each constraint row. "pairs" has a second array, the cells that are
-        # subtracted.
+        # The cell of each constraint row; for "pairs" also the cells that are subtracted.
         self.terms: tuple[IntArray, ...] = (np.arange(n_cells),)
         self.n_aux = n_parts if form in ("shares", "masses", "ranks") else 0
         self.unit = 1.0  # factor from shares of an interval to values; not 1 if these are ranks

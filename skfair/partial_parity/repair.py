@@ -90,7 +90,7 @@ class _Owned(NamedTuple):
     before: FloatArray  # their scores
     scores: FloatArray  # their scores when the threshold is moved to 0
     starts: FloatArray  # share of the interval above each block
-    ends: FloatArray  # share above and in it
+    ends: FloatArray  # share of the interval above and in each block
 
 
 def _owned(blocks: Blocks, share: FloatArray, threshold: float) -> _Owned:

@@ -310,8 +310,7 @@ def _random_moves(
     start = place(problem.model_part(solved.result.theta))
     most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
     theta, scores = random_moves(start, excess, move, most=most, longest=longest)
-    # Moves ignore the objective and may have made the scores far too large, so their spread is
-    # restored.
+    # Moves may have made the scores far too large, so the spread of the solution is restored.
     theta = solved.spread / (target.spread(scores) or 1.0) * theta
     return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 

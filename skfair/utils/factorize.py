@@ -164,7 +164,7 @@ def _look_up_texts(values: NDArray[Any]) -> Factorized | None:
         return None
 
     def place(strings: NDArray[Any], chosen: tuple[int, ...]) -> NDArray[np.uint32]:
-        """Hash the chosen characters to the top bits of the sum of character times factor."""
+        """Return a hash: the top bits of the sum of the chosen characters times their factors."""
         characters = strings.view(kind).reshape(strings.size, -1)
         terms = (characters[:, j] * factor for j, factor in zip(chosen, _FACTORS, strict=False))
         return np.asarray(sum(terms, np.uint32(0)) >> np.uint32(32 - n_bits))

@@ -167,8 +167,7 @@ class Placement:
         total = (self.cost - self.table.surplus) * problem.total_weight
         if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
             return
-        # Few combinations of heavy rows satisfy the constraints, and it takes more moves to find
-        # one.
+        # Few combinations of heavy rows satisfy the constraints, so the search needs more moves.
         most = MAX_MOVES * (1 if problem.row_weight else 2)
         moves = self.table.cheapest_moves(self.labels, self.table.list_length(most + 1))
         listed = np.nonzero(moves.is_listed)

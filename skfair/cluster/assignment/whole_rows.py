@@ -343,7 +343,7 @@ def _with_constraints(
         steps = steps[np.abs(steps).sum(axis=1) == 1]
     if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         return counts if _missed(constraints, counts).sum() == 0 else None
-    # For each step the number of the opposite one, which the other cluster takes.
+    # For each step the number of the opposite step, which the other cluster makes.
     back = (steps[:, None] == -steps).all(axis=2).argmax(axis=1)
     for _ in range(_MAX_EXCHANGES):
         missed = _missed(constraints, counts)

@@ -101,8 +101,8 @@ class Front(NamedTuple):
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 
-# Both are arguments of ``front``. ConstraintsOf returns the constraints for a target, a balance as
-# a share of the balance of the data. Starts draws starting centres.
+# Both are arguments of ``front``. A ConstraintsOf returns the constraints for a target, which is a
+# balance as a share of the balance of the data. A Starts draws starting centres.
 ConstraintsOf = Callable[[float], Constraints]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 

@@ -111,7 +111,7 @@ class DenseWeights(Weights):
         is_psd: bool = False,
         new_rows: NewRows | None = None,
     ) -> None:
-        # The matrix is symmetric, so the transpose of a Fortran-ordered one is the same in C order.
+        # The transpose of a matrix in Fortran order is the same matrix in C order, by symmetry.
         self.matrix: NDArray[Any] = matrix if matrix.flags.c_contiguous else matrix.T
         self.n_samples, self.dtype = matrix.shape[0], matrix.dtype
         self.n_entries = matrix.size

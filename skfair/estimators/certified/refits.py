@@ -145,8 +145,8 @@ def refits(
     fitted, _ = rows.splits[0]
     X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
     own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
-    # The parameters that hold limits. If all constraints have limits of their own, max_disparity is
-    # not one of them.
+    # The parameters that hold limits. If all constraints have limits of their own, max_disparity
+    # has no effect and stays as it is.
     names = (
         ["constraint"] if have_own_limits(estimator.constraint) else ["constraint", "max_disparity"]
     )

@@ -53,7 +53,7 @@ def read_folds(
     data: TrainingData,
     units: ColumnLike | None,
     problem: DecisionProblem,
-    key: int,  # of the hash that deals rows to folds
+    key: int,  # key of the hash that deals rows to folds
 ) -> Any:
     """Return ``cv``, or its default, as a number of folds, a splitter, or a list of splits.
 
@@ -89,7 +89,7 @@ def fit_classes(
     rows: LabelledRows,
     params: dict[str, Any],  # of the fit of the estimator inside, by row
     folds: Any,  # from read_folds
-    key: int,  # of the hash that deals rows to folds
+    key: int,  # key of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""
     # If groups are given as probabilities, ``data`` has a copy of a row for each group. Models are

@@ -59,7 +59,7 @@ class Decider:
     group_models: GroupModels | None  # None if groups are known or not used
     tie_weight: float = 0.0  # c in v + c v log v, which replaces a utility v to break ties
     corrections: ProbabilityCorrections | None = None  # of the probabilities
-    mixture: Mixture | None = None  # of several thresholds in a group; None if each has one
+    mixture: Mixture | None = None  # of thresholds; None if each group has one threshold
 
     @property
     def uses_groups(self) -> bool:
@@ -136,8 +136,7 @@ class Decider:
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): the intersections
         names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
-        # Utility minus offset of both decisions at p = 0 and p = 1, where the true class is
-        # certain.
+        # Utility minus offset of both decisions at p = 0 and p = 1: the class is certain there.
         at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
         low, high = gain[..., 0].ravel(), gain[..., 1].ravel()

@@ -118,9 +118,9 @@ def _unit(moment: RankedMoment) -> float:
     """Return the factor from the violation of a row to the disparity."""
     shortest = float(moment.intervals.lengths.min())
     if isinstance(moment, StatisticalParityMoment):
-        # A row is a distance in ranks from the middle, the disparity a difference in shares.
+        # A row holds a distance in ranks from the middle; the disparity is a difference in shares.
         return 2 / shortest
     if isinstance(moment, RateMoment):
-        # A row is a distance from a centre, the disparity a difference of two shares.
+        # A row holds a distance from a centre; the disparity is a difference of two shares.
         return {"shares": 2.0, "pairs": 1 / shortest}.get(moment.form, 2 / shortest)
     return 1.0

@@ -94,8 +94,7 @@ class IDCA(DCSolver):
     form: Literal["pairs", "centers"] = "pairs"
 
     def steps(self, problem: DCProblem, run: Run) -> Iterator[Step]:
-        # Each yield is the solution of a convex problem. The run ends if w moves by at most
-        # ``tol``.
+        # Each yield solves a convex problem. The run ends if w moves by at most ``tol``.
         convex = Linearised(problem, problem.parts(run.start), self.mu)
         lengths, moved = StepLengths(convex.n), np.inf
         for n_iter in count():

@@ -223,7 +223,7 @@ class MultiplierModel(StochasticSolver[GameState]):
     def begin(
         self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> GameState:
-        # The network gives the multipliers, so those of the caller are not used.
+        # The network gives the multipliers, so the caller's multipliers are not used.
         state = self._first_state(problem, theta0, None)
         return GameState(**vars(state), mover=Adagrad(state.point.size))
 

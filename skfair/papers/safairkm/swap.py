@@ -293,8 +293,7 @@ class Swap(ClusteringSolver):
         check_pairs(self.pairs)
         seeds = check_random_state(random_state)
         rng = np.random.default_rng(seeds.randint(2**31 - 1))
-        # Rows in random order, one group after the other: a walk from anywhere meets random
-        # members.
+        # Rows in random order, one group after the other: any walk meets random members.
         shuffled = rng.permutation(X.shape[0])
         rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
         sample = SwapSample(X[rows], codes[rows], n_clusters, n_groups)

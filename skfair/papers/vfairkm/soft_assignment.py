@@ -149,8 +149,7 @@ class SoftAssignment:
         self.next_counts = np.zeros((n_groups, n_clusters))
         self.divergences = np.zeros(n_groups)
         self.next_cost = 0.0
-        # A softness of 0 would be divided by. At TINY rows still go to their cheapest clusters
-        # only.
+        # Updates divide by the softness. At TINY, as at 0, rows go only to the cheapest clusters.
         softness = np.maximum(np.broadcast_to(softness, n_groups), TINY)[:, None]
         for rows, members in self.chunks:
             codes = self.codes[rows]
