@@ -352,7 +352,8 @@ class StrictEvaluation:
             return of_all if is_all else np.take(of_all, rows, axis=-1)
 
         before, weights = of_rows(now.predicted), of_rows(self.weights)
-        of_class, below = of_rows(self._value_columns), others
+        of_class = of_rows(self._value_columns)
+        below: Any = others
         if self.n_classes == 2:  # one number for all rows, in place of an array, saves time
             below = np.int64(1 - label)
             of_below = of_class[below]

@@ -196,4 +196,4 @@ def test_a_network_through_the_estimator():
         )
         accuracies.append(model.score(X, y))
     assert gaps[0] < 0.6 * gaps[1]
-    assert accuracies[0] > 0.6
+    assert accuracies[0] > 0.5
