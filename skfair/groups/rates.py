@@ -28,6 +28,7 @@ from scipy import stats
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.row_units import RowUnits, UnitParts, share_of_few
 from skfair.groups.score_bins import bincount
+from skfair.groups.shared_units import SharedUnits, UnitSums
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 
@@ -53,9 +54,9 @@ class CellMeans(NamedTuple):
     sums: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
     origin: float = 0.0
-    # (2, n_parts): W and S of each part (the rows of a unit in a cell). They are kept only if a
-    # unit lies in several cells, because the sums over units cannot be merged without them then
-    unit_sums: FloatArray | None = None
+    # W and S of each part (the rows of a unit in a cell). They are kept only if a unit lies in
+    # several cells. Sums over units cannot be merged without them then, and means vary together
+    unit_sums: UnitSums | None = None
 
     @classmethod
     def of_rows(
@@ -101,7 +102,8 @@ class CellMeans(NamedTuple):
         of_parts = parts.sums(np.stack([each, each * numbers]))
         # The products of W and S are 2 x 2. Three entries are needed: W W, W S and S S.
         sums.append([*parts.squares(of_parts, n_cells, are_merged=True)[[0, 0, 1], [0, 1, 1]]])
-        return cls(np.array(sums), is_share, origin, of_parts if parts.are_split else None)
+        kept = UnitSums(parts, of_parts, n_cells) if parts.are_split else None
+        return cls(np.array(sums), is_share, origin, kept)
 
     def counted_from(self, origin: float) -> CellMeans:
         """Return the same sums with values counted from another origin."""
@@ -126,9 +128,12 @@ class CellMeans(NamedTuple):
         if len(self.sums) > 2:
             added: list[Any]
             added = [[bincount(codes, own, n_cells) for own in part] for part in self.sums]
+            kept = None
             if units is not None and self.unit_sums is not None:
-                added[2] = units.squares(units.sums(self.unit_sums), n_cells)[[0, 0, 1], [0, 1, 1]]
-            return self._replace(sums=np.array(added), unit_sums=None)
+                of_parts = units.sums(self.unit_sums.sums)
+                added[2] = units.squares(of_parts, n_cells)[[0, 0, 1], [0, 1, 1]]
+                kept = UnitSums(units, of_parts, n_cells) if units.are_split else None
+            return self._replace(sums=np.array(added), unit_sums=kept)
         parts = self.sums[:, : max(powers) + 1]
         if np.array_equal(*parts):  # with weights of 0 and 1 both parts are equal
             parts = parts[:1]
@@ -137,7 +142,7 @@ class CellMeans(NamedTuple):
 
     def whole(self) -> CellMeans:
         """Return all cells merged into one."""
-        return self._replace(sums=self.sums.sum(axis=-1, keepdims=True))
+        return self._replace(sums=self.sums.sum(axis=-1, keepdims=True), unit_sums=None)
 
     @property
     def weight(self) -> FloatArray:
@@ -155,6 +160,16 @@ class CellMeans(NamedTuple):
     def n_effective(self) -> FloatArray:
         """Number of rows of equal weight, each of its own unit, with the same information."""
         return effective_size(*(Moments(*own) for own in self.sums), is_share=self.is_share)
+
+    @property
+    def shared(self) -> SharedUnits | None:
+        """How the means of the cells vary together; None if no unit lies in two of them."""
+        return None if self.unit_sums is None else self.unit_sums.shared
+
+    def correlations(self, first: IntArray, second: IntArray) -> FloatArray:
+        """Return the correlation of the means of each pair of cells, 0 without shared units."""
+        shared = self.shared
+        return np.zeros(first.shape) if shared is None else shared.correlations(first, second)
 
     @property
     def variances(self) -> FloatArray:

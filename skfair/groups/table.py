@@ -37,6 +37,7 @@ from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import RATES, CellMeans, Moments, added, hits_and_rows, rates_of
 from skfair.groups.row_units import UnitParts, share_of_few
+from skfair.groups.shared_units import UnitSums
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import in_order
 from skfair.utils.validation import is_strict
@@ -141,9 +142,7 @@ class GroupTable:
         units = self.units if self.units is None else self.units.only(is_kept)
         measures = {}
         for name, own in self.measures.items():
-            unit_sums = own.unit_sums
-            if self.units is not None and unit_sums is not None:
-                unit_sums = unit_sums[:, is_kept[self.units.cells]]
+            unit_sums = None if own.unit_sums is None else own.unit_sums.only(is_kept)
             measures[name] = own._replace(sums=own.sums[..., is_kept], unit_sums=unit_sums)
         codes, sums = self.codes[is_kept], {name: own[is_kept] for name, own in self.sums.items()}
         return GroupTable(self.levels, codes, sums, measures, None, self.within, None, units)
@@ -202,6 +201,12 @@ class GroupTable:
         return "products" in self.sums
 
     @property
+    def has_shared_units(self) -> bool:
+        """Whether a unit has rows in several cells, and not by the probability of its group."""
+        are_known = self.peers is None or self.peers.cells.people is None
+        return self.units is not None and are_known and self.units.are_split
+
+    @property
     def squares(self) -> FloatArray:
         """Sums of the squared weights, of the shape of the weights."""
         return self.sums.get("squares", self.weights)
@@ -218,7 +223,11 @@ class GroupTable:
             squared_hits, hits_by_rows = hits_and_rows(with_hits.reshape(-1, 2, 2), rate)
             _, squared_rows = hits_and_rows(with_rows.reshape(-1, 2, 2), rate)
             sums.append(Moments(squared_rows, hits_by_rows, squared_hits))
-        return CellMeans(np.array(sums), is_share=True)
+        kept = None
+        if self.units is not None and self.unit_sums is not None and self.has_shared_units:
+            hits, rows = hits_and_rows(self.unit_sums.T.reshape(-1, 2, 2), rate)
+            kept = UnitSums(self.units, np.stack([rows, hits]), len(self.codes))
+        return CellMeans(np.array(sums), is_share=True, unit_sums=kept)
 
     def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:
         """Draw tables as if the rows of each cell had been resampled: (n_cells, n_bootstrap, 2, 2).

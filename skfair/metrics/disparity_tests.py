@@ -36,9 +36,10 @@ from skfair.metrics.evidence import (
 )
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.scores import rankable_rows
-from skfair.metrics.two_rates import edge_rates
+from skfair.metrics.two_rates import edge_rates, worth_of_pairs
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.validation import check_limit, check_number, check_probability
 
@@ -225,10 +226,12 @@ def disparity_test(
     is needed. Weighted rows count as an effective number of rows, which is an approximation: the
     smaller of Kish's number and the number of Korn and Graubard, and at most the number of rows.
     Rows that belong together (``units``) count as the number of independent rows that would give
-    the same cluster-robust variance of the rate, with quantiles of Student's t distribution. Groups
-    are treated as independent, even if a unit has rows in both. If the rates of both groups are 0,
-    their ratio is undefined, and the p-value and the bound are 1. Tests of means allow for skewed
-    scores, but a group of ten rows may contain none of the rare large scores. With
+    the same cluster-robust variance of the rate, with quantiles of Student's t distribution. If a
+    unit has rows in several groups, such as one CV under two names, their rates are correlated, and
+    a difference is tested with the variance of correlated rates or means, which is usually smaller.
+    (Tests of areas and of distributions of scores treat groups as independent.) If the rates of
+    both groups are 0, their ratio is undefined, and the p-value and the bound are 1. Tests of means
+    allow for skewed scores, but a group of ten rows may contain none of the rare large scores. With
     ``reference="overall"``, the population is assumed to have the (weighted) group shares of the
     sample. Dask collections are accepted by metrics of labels.
 
@@ -428,6 +431,7 @@ def sample_size(
     confidence: float = 0.95,
     rows_per_unit: float = 1.0,
     correlation: float = 1.0,
+    pair_correlation: float = 0.0,
 ) -> IntArray:
     """Return the number of people of each group that it takes to show that a limit holds.
 
@@ -456,6 +460,11 @@ def sample_size(
         Intraclass correlation of the decisions on the rows of one person, from 0 to 1. If it is 1,
         further rows of a person add no information. If it is 0, they are worth as much as rows of
         other people. It has no effect if everybody has one row.
+    pair_correlation : float, default=0.0
+        Correlation of the decisions on two rows of one person that are in different groups, if
+        everybody has ``rows_per_unit`` rows in each group. An example is one CV under two names.
+        The more the decisions of a pair resemble each other, the fewer people are needed. If it is
+        0, the groups are of different people.
 
     Returns
     -------
@@ -472,11 +481,19 @@ def sample_size(
     (1 + (k - 1) r) rows of different people. If the number of rows varies between people, more
     people are needed, by a factor of about the mean squared number of rows over the squared mean.
 
+    Decisions on pairs with the rates p and q that differ in a share d of the pairs have the
+    correlation (p + q - d - 2 p q) / (2 sqrt(p (1 - p) q (1 - q))). For rates of 0.5 it is 1 - 2 d.
+
     Examples
     --------
     >>> from skfair.metrics import sample_size
     >>> sample_size(0.05, rates=0.3, shares=(0.3, 0.7)).tolist()
     [1055, 2462]
+
+    The same CVs under two names, if the decisions differ for one CV in twenty:
+
+    >>> sample_size(0.05, rates=0.5, pair_correlation=0.9).tolist()
+    [267, 267]
     """
     check_probability(power, "power")
     check_probability(confidence, "confidence")
@@ -506,8 +523,19 @@ def sample_size(
         )
     check_number(rows_per_unit, "rows_per_unit", 1)
     check_number(correlation, "correlation", 0, 1)
+    check_number(pair_correlation, "pair_correlation", 0, 1)
     worth = rows_per_unit / (1 + (rows_per_unit - 1) * correlation)
-    shown = max_disparity, confidence, power, comparison
+    if pair_correlation and not np.allclose(parts, parts[0]):
+        raise ValueError(
+            f"pair_correlation={pair_correlation:g} is for people with rows in every group, so the "
+            f"groups are of the same size, got shares={shares!r}. Leave out one of them."
+        )
+    if pair_correlation * worth > 1 + ROUNDING:
+        raise ValueError(
+            f"pair_correlation={pair_correlation:g} is too large for {rows_per_unit:g} rows of a "
+            f"person in each group with correlation={correlation:g}: it is at most {1 / worth:.3g}."
+        )
+    shown = max_disparity, confidence, power, comparison, pair_correlation, worth
     return np.ceil(needed_rows(chances, parts / parts.sum(), *shown) / worth).astype(np.int64)
 
 
@@ -518,6 +546,8 @@ def needed_rows(
     confidence: float,
     power: float,
     comparison: str = "difference",
+    pair_correlation: float = 0.0,
+    worth: float = 1.0,  # independent rows per person and group, see sample_size
 ) -> IntArray:
     """Return the rows of each group, for checked arguments; raise if rates exceed the limit.
 
@@ -548,12 +578,19 @@ def needed_rows(
 
     own, on_edge = variance(rates[first], rates[second]), variance(*edge)
     # Counts are whole numbers, so a careful test loses about half a person of each group.
-    lost = 0.5 * (factor / rows[0] + 1 / rows[1])
+    lost, half = 0.5 * (factor / rows[0] + 1 / rows[1]), np.zeros(first.size)
+    if pair_correlation:  # pairs have the variances of two_rates.worth_of_pairs
+        pairs = hits[0], rows[0], hits[1], rows[1], limits, ratio
+        rho = np.full(first.size, pair_correlation * worth)
+        on_edge = own / worth_of_pairs(*pairs, rho, worth / rows[0])
+        by = worth_of_pairs(*pairs, rho, np.zeros(first.size))
+        own, lost = own / by, lost / by
+        half = factor * worth**2 / rows[0] ** 2  # n times the covariance that the test takes off
     z = stats.norm.ppf(confidence)
 
     def failing(n: float) -> float:
         """Return a bound on the probability that n rows do not show the limit."""
-        left = slack - z * np.sqrt(on_edge / n) - lost / n
+        left = slack - z * np.sqrt((on_edge + half / n) / n) - lost / n
         return float(stats.norm.sf(left / np.sqrt(np.maximum(own, 1e-12) / n)).sum())
 
     low, high = 0.0, 10.0

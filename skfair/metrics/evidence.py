@@ -48,9 +48,10 @@ from scipy import special, stats
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
 from skfair.groups.cohort import Cohort
-from skfair.groups.compared_groups import Reference, is_group, ratios
+from skfair.groups.compared_groups import ComparedGroups, Reference, is_group, ratios
 from skfair.groups.intervals import Intervals
-from skfair.groups.rates import rates_of
+from skfair.groups.rates import CellMeans, rates_of
+from skfair.groups.shared_units import SharedUnits
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.two_rates import (
@@ -64,7 +65,7 @@ from skfair.metrics.two_rates import (
     score_statistic,
     smallest_limit,
 )
-from skfair.utils.rounding import TINY
+from skfair.utils.rounding import ROUNDING, TINY
 
 # method="auto" is the exact test if two groups have at most this number squared of tables, as two
 # groups of 60 rows do (0 to 60 hits each).
@@ -75,6 +76,8 @@ _N_THRESHOLDS = 200
 # Part of the level for the test of each end of a percentile interval. An end at rank 0 or 1 needs
 # no test. The test of the rates gets the rest.
 _OF_END = 0.1
+# The number of rows of a mean that is known for certain.
+_CERTAIN = 1e12
 
 # Metrics of scores by what they compare: one area with a half, two areas of true classes, shares
 # above the threshold 0, or shares above every threshold.
@@ -170,6 +173,8 @@ class _Pairs(NamedTuple):
     n0: FloatArray
     # Factor of the difference: 1, or for reference="overall" the share of the others, see _pairs
     share: FloatArray
+    correlation: FloatArray  # of the two rates, and the overlap of the two sides; 0 unless units
+    overlap: FloatArray  # have rows on both, see groups/shared_units.py
 
     def rates(self) -> tuple[FloatArray, FloatArray]:
         """Return the rate of each side; 0 for a side without rows."""
@@ -188,8 +193,9 @@ class _Pairs(NamedTuple):
             return np.ones(self.share.size)
         # A disparity is at most ``share``, so larger limits hold for certain.
         p, at = np.zeros(self.share.size), self.share > limit
-        k1, n1, k0, n0, share = (own[at] for own in self[3:])
-        p[at] = both_ways(method, k1, n1, k0, n0, limit / share, is_ratio)
+        k1, n1, k0, n0, share, *shared = (own[at] for own in self[3:])
+        pairs = (shared[0], shared[1]) if self.overlap.any() else None
+        p[at] = both_ways(method, k1, n1, k0, n0, limit / share, is_ratio, pairs)
         return p
 
     def columns(self) -> dict[str, Any]:
@@ -214,18 +220,25 @@ def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
     (v r + (W - v) q) / W, so r minus the overall rate is (1 - v / W) (r - q). The test is about
     r - q, of independent rows, and ``share`` is the factor 1 - v / W.
     """
-    groups = table.groups
-    names = np.array(groups.cells.names, dtype=object)
+    groups, means = table.groups, table.means(rate)
+    names, shared = np.array(groups.cells.names, dtype=object), means.shared
     hits, sizes = _hits_and_sizes(table, rate)
     if is_group(reference) or reference != "overall":
         first, second = groups.pairs_with(reference)
         other, k0, n0, share = names[second], hits[second], sizes[second], np.ones(first.size)
+        correlation = overlap = np.zeros(first.size)
+        if shared is not None:
+            correlation, overlap = shared.correlations(first, second), shared.overlap(first, second)
     else:
-        rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
+        rates, weights = np.nan_to_num(rates_of(table.weights, rate)), means.weight
         rest_rate, rest_size, shares = rest_of_peers(rates, sizes, weights, groups.peer_sums)
+        correlation = overlap = np.zeros(sizes.size)
+        if shared is not None:
+            correlation, overlap, rest_size = _with_rest(shared, means, groups, rest_size)
         first = groups.compared[rest_size[groups.compared] > 0]
         other, share = np.full(first.size, "rest", dtype=object), shares[first]
         k0, n0 = (rest_rate * rest_size)[first], rest_size[first]
+        correlation, overlap = correlation[first], overlap[first]
     return _Pairs(
         rate=np.full(first.size, rate),
         first=names[first],
@@ -235,7 +248,35 @@ def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
         k0=k0,
         n0=n0,
         share=share,
+        correlation=correlation,
+        overlap=overlap,
     )
+
+
+def _with_rest(
+    shared: SharedUnits, means: CellMeans, groups: ComparedGroups, rest_size: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return, by cell, the correlation and the overlap with its peers, and the size of the peers.
+
+    ``rest_size`` is the size of the peers if no unit is in two of them, see ``rest_of_peers``.
+    """
+    every = np.arange(rest_size.size)
+    first, second = np.meshgrid(every, every, indexing="ij")
+    stratum = np.repeat(np.arange(groups.starts.size - 1), np.diff(groups.starts))
+    are_peers = (stratum[first] == stratum[second]) & (first != second)
+    parts = np.where(are_peers, means.weight, 0.0)  # of each peer in the rest of each cell
+    parts /= np.maximum(parts.sum(axis=1, keepdims=True), TINY)
+    rates, sizes = np.nan_to_num(means.means), np.maximum(means.n_effective, TINY)
+    variances = rates * (1 - rates) / sizes
+    joint = shared.correlations(first, second) * np.sqrt(np.outer(variances, variances))
+    of_rest = ((parts @ joint) * parts).sum(axis=1)
+    alone = parts**2 @ variances  # the same without what peers have in common
+    both = np.sqrt(variances * of_rest)
+    correlation = (parts * joint).sum(axis=1) / np.where(both > 0, both, 1.0)
+    overlap = (parts * shared.overlap(first, second)).sum(axis=1)
+    is_spread = of_rest > ROUNDING * alone
+    size = rest_size * np.where(is_spread, alone / np.where(is_spread, of_rest, 1.0), 1.0)
+    return np.clip(correlation, -1.0, 1.0), overlap, size
 
 
 def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
@@ -268,7 +309,7 @@ def evidence_of_scores(
     positive = rows.positive(pos_label) if name in _OF_CLASSES else None
     members = _members(rows, positive, name)
     if name == "mean_score_difference":
-        return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])
+        return _of_means(columns, [_means_of(members[i][0], members[j][0]) for i, j in pairs])
     if name not in _DISTRIBUTIONS:
         areas = [_areas(name, members[i], members[j]) for i, j in pairs]
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
@@ -400,10 +441,34 @@ def _area(winners: _Members, losers: _Members) -> tuple[float, float]:
     return value, min(value * (1 - value) / variance, most) if variance > 0 else most
 
 
-def _of_means(columns: dict[str, Any], pairs: list[tuple[_Members, _Members]]) -> Evidence:
-    """Return the evidence on the difference of the means of each pair."""
-    sums = np.array([[_sums(own.by_unit(own.scores)) for own in pair] for pair in pairs])
-    sums = sums.reshape(-1, 2, 6)
+def _means_of(first: _Members, second: _Members) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the sums of both sides of a pair of means, see ``_sums``.
+
+    If units have rows on both sides, the first side has one value for each unit: the difference of
+    the means, plus what its rows add to this difference. It is compared with 0, which the second
+    side is for certain. With one row on each side these are the differences of pairs. A pair may
+    be as far apart in one direction as any was in the other, or, if all differences are the same,
+    as any two scores are.
+    """
+    if first.units is None or second.units is None:
+        return _sums(first.scores), _sums(second.scores)
+    owners, places = np.unique(np.concatenate([first.units, second.units]), return_inverse=True)
+    if owners.size == np.unique(first.units).size + np.unique(second.units).size:
+        return _sums(first.by_unit(first.scores)), _sums(second.by_unit(second.scores))
+    scores, other = first.scores, second.scores
+    added = (scores - scores.mean()) / scores.size, (other.mean() - other) / other.size
+    of_units = np.asarray(np.bincount(places, np.concatenate(added)), np.float64)
+    difference = float(scores.mean() - other.mean())
+    n, mean, low, high, squares, cubes = _sums(difference + owners.size * of_units)
+    end = max(high, -low) if high > low else float(np.ptp(np.concatenate([scores, other])))
+    return (n, mean, -end, end, squares, cubes), (_CERTAIN, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def _of_means(
+    columns: dict[str, Any], pairs: list[tuple[tuple[float, ...], tuple[float, ...]]]
+) -> Evidence:
+    """Return the evidence on the difference of the means of each pair, given their sums."""
+    sums = np.array(pairs).reshape(-1, 2, 6)
     first, second = sums[:, 0].T, sums[:, 1].T  # each (6, n_pairs), in the order of _sums
     value = first[1] - second[1]
     # The variance of each mean, (n_pairs, 2). Their sum has Welch's degrees of freedom.

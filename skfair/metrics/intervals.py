@@ -115,7 +115,8 @@ def noise_floor(
         proportional to their number.
     units : array-like of shape (n_samples,), default=None
         Labels of rows that belong together, for example the person behind each visit. Groups are
-        then permuted between units: the rows of a unit get the groups of the rows of another unit.
+        then permuted between units: the rows of a unit get the groups of the rows of another unit,
+        in random order. If every unit has a row in each group, groups are so swapped within units.
         Without ``units``, every row is treated as a different person, which underestimates the
         noise if people occur more than once.
     random_state : int, RandomState instance or None, default=0
@@ -189,8 +190,9 @@ def _deals(
     ``rows`` are y_true and y_score, ``params`` the options of the metric, and ``labels`` the column
     that ``_kept`` names, or None. The rows of a unit in a stratum and class are a block; without
     ``units`` each row is one. In each deal a block gets the groups of another block of its stratum
-    and class, its giver: its row j gets the group of row j of the giver, and if the giver has fewer
-    rows, its groups repeat.
+    and class, its giver: the rows of the block, in a random order, get the groups of the rows of
+    the giver one after the other, and if the giver has fewer rows, its groups repeat. So the groups
+    are swapped within a block that has several.
     """
     groups = params["sensitive_features"]
     if isinstance(groups, GroupProbabilities):
@@ -204,10 +206,10 @@ def _deals(
     if together is not None:
         shape = np.array([strata.max() + 1, together.n_units])
         block, _ = number_tuples([strata, together.codes], shape)
-    # The rows block by block, with the place of each row in its block, and the stratum of a block
+    # The rows block by block, with the place of each row there, and the stratum of a block
     by_block, sizes = np.argsort(block, kind="stable"), np.bincount(block)
     starts = np.cumsum(sizes) - sizes
-    place = np.argsort(by_block) - starts[block]
+    first, place = starts[block], np.argsort(by_block)
     stratum = strata[by_block[starts]]
     by_stratum, giver = np.argsort(stratum, kind="stable"), np.empty_like(stratum)
     while True:
@@ -215,7 +217,10 @@ def _deals(
         drawn = rng.permutation(stratum.size)
         giver[by_stratum] = drawn[np.argsort(stratum[drawn], kind="stable")]
         giver_of_row = giver[block]
-        order = by_block[starts[giver_of_row] + place % sizes[giver_of_row]]
+        if together is not None:  # the rows of each block in a random order
+            shuffled = rng.permutation(n_rows)
+            place[shuffled[np.argsort(block[shuffled], kind="stable")]] = np.arange(n_rows)
+        order = by_block[starts[giver_of_row] + (place - first) % sizes[giver_of_row]]
         yield rows, {"sensitive_features": _permuted(groups, order)}
 
 
@@ -315,7 +320,11 @@ def _distinct(columns: list[Factorized]) -> tuple[IntArray, IntArray]:
 
 
 def difference_interval(
-    values: FloatArray, low: FloatArray, high: FloatArray, place: IntArray | int
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    place: IntArray | int,
+    correlation: FloatArray | float = 0.0,  # of each value and the value it is compared with
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of intervals of the differences ``values - values[place]``.
 
@@ -323,14 +332,21 @@ def difference_interval(
     below it as the root of the sum of two squares: the distance from the first value down to its
     own end, and from the second value up to its own. The upper end is made in the same way. For
     shares with Wilson's intervals this is Newcombe's interval (1998, method 10). For means it is
-    about Welch's.
+    about Welch's. If both values rest on the same units, they are correlated, and twice the product
+    of the two distances and the correlation is taken off, as in his interval for pairs.
     """
     below, above = values - low, high - values
     difference = values - values[place]
     return (
-        difference - np.sqrt(below**2 + above[place] ** 2),
-        difference + np.sqrt(above**2 + below[place] ** 2),
+        difference - joined(below, above[place], correlation),
+        difference + joined(above, below[place], correlation),
     )
+
+
+def joined(first: FloatArray, second: FloatArray, correlation: FloatArray | float) -> FloatArray:
+    """Return the error of a difference, given the errors of both values and their correlation."""
+    squares = first**2 + second**2 - 2 * correlation * first * second
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def quantiles(draws: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:

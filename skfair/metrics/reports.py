@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -204,11 +205,14 @@ def group_report(
         of_cells = OwnRows.of(rows, pos_label), listed.rows(), rows.units
         own, ends_of_own = measure_own(metrics, *of_cells, *resampling)
         columns, limits = columns | own, limits | ends_of_own
-    report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
+    is_pooled, is_shared = estimate == "pooled", rates and table.has_shared_units
+    means = {r: table.means(r) for r in names} if is_shared and not is_pooled else {}
+    differences = with_differences(columns, limits, listed, reference, means)
+    report = Report(differences, index=listed.names())
     places = (
         np.unique(listed.compared_with(reference)[1]).tolist() if names_group(reference) else []
     )
-    level, is_pooled = confidence if method else None, estimate == "pooled"
+    level = confidence if method else None
     report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
 
@@ -624,6 +628,10 @@ class ListedCells:
         first, second = self._groups.pairs_with(reference)
         return self._place[first], self._place[second]
 
+    def correlations(self, means: CellMeans, reference: Any) -> FloatArray:
+        """Return the correlation of the means of each row and its reference row, of those above."""
+        return means.correlations(*self._groups.pairs_with(reference))
+
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""
         strata = self._groups.strata
@@ -642,11 +650,13 @@ def with_differences(
     limits: dict[str, FloatArray],
     listed: ListedCells,
     reference: Any,
+    means: Mapping[str, CellMeans] = MappingProxyType({}),
 ) -> dict[str, FloatArray]:
     """Return all columns of a report: values, ends of intervals, and differences.
 
     Columns ``..._difference`` are added for every value if ``reference`` names a group. They are
-    NaN for the reference group and for whole strata.
+    NaN for the reference group and for whole strata. ``means`` has the columns whose values vary
+    together, because units have rows in several groups.
     """
     if not names_group(reference):
         return {**columns, **limits}
@@ -658,9 +668,13 @@ def with_differences(
         against[rows], is_compared[rows] = places, True
         columns[added] = np.where(is_compared, values - values[against], np.nan)
         if f"{name}_low" in limits:
-            ends = limits[f"{name}_low"], limits[f"{name}_high"]
-            for end, numbers in zip(
-                ("low", "high"), difference_interval(values, *ends, against), strict=True
-            ):
+            ends, correlation = (
+                (limits[f"{name}_low"], limits[f"{name}_high"]),
+                np.zeros(values.size),
+            )
+            if name in means:
+                correlation[rows] = listed.correlations(means[name], reference)
+            interval = difference_interval(values, *ends, against, correlation)
+            for end, numbers in zip(("low", "high"), interval, strict=True):
                 limits[f"{added}_{end}"] = np.where(is_compared, numbers, np.nan)
     return {**columns, **limits}

@@ -283,11 +283,61 @@ _TESTS: dict[str, Callable[..., FloatArray]] = {"melded": melded, "exact": exact
 
 
 def both_ways(
-    method: str, k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
+    method: str,
+    k1: Numbers,
+    n1: Numbers,
+    k0: Numbers,
+    n0: Numbers,
+    limit: Numbers,
+    ratio: bool,
+    # The correlation of the two rates, and the overlap of the two sides (``SharedUnits``), if units
+    # have rows in both
+    shared: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
-    test = _TESTS[method]
-    return np.maximum(test(k1, n1, k0, n0, limit, ratio), test(k0, n0, k1, n1, limit, ratio))
+
+    def tested(k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers) -> FloatArray:
+        by = 1.0 if shared is None else worth_of_pairs(k1, n1, k0, n0, limit, ratio, *shared)
+        return _TESTS[method](k1 * by, n1 * by, k0 * by, n0 * by, limit, ratio)
+
+    return np.maximum(tested(k1, n1, k0, n0), tested(k0, n0, k1, n1))
+
+
+def worth_of_pairs(
+    k1: Numbers,
+    n1: Numbers,
+    k0: Numbers,
+    n0: Numbers,
+    limit: Numbers,
+    ratio: bool,
+    correlation: FloatArray,
+    overlap: FloatArray,
+) -> FloatArray:
+    """Return how many independent rows each row is worth, if units have rows on both sides.
+
+    As many independent rows have the variance that the difference of the correlated rates has. If
+    the correlation is positive, this variance is larger where rates differ by the limit than in a
+    sample where they differ less, because more units must then differ. So it is the variance of the
+    sample, plus what is added if units with two hits lose the second one until the limit is
+    reached. Then n pairs that all agree show a limit of about 3 / n, and not every limit.
+    """
+    k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
+    r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
+    factor = 1 - limits if ratio else np.ones(limits.size)
+    of_first = factor**2 * r1 * (1 - r1) / np.maximum(n1, TINY)
+    of_second = r0 * (1 - r0) / np.maximum(n0, TINY)
+    apart = of_first + of_second
+    if ratio:
+        missing = np.maximum(r0 - factor * r1, 0.0)
+        more = missing * (1 - 2 * limits + missing)
+    else:
+        excess = np.maximum(r1 - r0, 0.0)
+        more = limits * (1 - limits) - excess * (1 - excess)
+    joint = correlation * np.sqrt(of_first * of_second)
+    more = np.where(joint > 0, overlap * np.maximum(more, 0.0), 0.0)
+    together = np.maximum(apart - 2 * joint, 0.0)
+    together = np.minimum(together + more, np.maximum(apart, together))
+    return np.where(together > 0, apart / np.where(together > 0, together, 1.0), 1.0)
 
 
 def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
