@@ -42,7 +42,7 @@ from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.rates import CellMeans, added
 from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
-from skfair.report.gaps import Simulated, drawn_means
+from skfair.report.gaps import MOST_JOINT, Simulated, drawn_means
 from skfair.report.options import Options, read_options
 from skfair.report.reading import (
     RawRows,
@@ -191,23 +191,28 @@ def search_subgroups(
     including the ones with too few rows of a measure.
     """
     unjudged, simulated = [], []
+    n_cells, exact = sample.counts.size, sample.measures
+    if sample.has_shared_units and n_cells <= MOST_JOINT:
+        # A unit counts once in each of its cells, and the cells vary together.
+        exact, _ = sample.merged(np.arange(n_cells), n_cells)
     for measure in measures:
         of_cells = sample.measures[measure]
         inside = _inside(tables, [of_cells.merged(own.codes, own.n_groups) for own in tables])
         table, is_kept, scale = compare_with_rest(
             tables, measure, of_cells.whole(), inside, options.min_searched
         )
-        kept, extreme = np.flatnonzero(is_kept), table["standard_errors"].to_numpy()
+        kept, extreme = np.flatnonzero(is_kept), table["standard_errors"].to_numpy(copy=True)
         if sample.counts.size <= MOST_SAMPLED or not kept.size:
             cells = members_of(tables, np.arange(sample.counts.size))[kept]
-            largest = _largest_by_chance(cells, scale[kept], of_cells, options)
+            largest, unit = _largest_by_chance(cells, scale[kept], exact[measure], options)
+            extreme[kept] /= unit
         else:
             shares = of_cells.weight / of_cells.weight.sum()
             rows = options.rng.choice(shares.size, MOST_SAMPLED, p=shares)
             largest = _largest_of_normal(members_of(tables, rows)[kept], options)
             if of_cells.is_share:
                 extreme = np.fmin(extreme, _normal_deviations(inside, of_cells.whole()))
-        unjudged.append(table[is_kept])
+        unjudged.append(table.assign(standard_errors=extreme)[is_kept])
         simulated.append(Simulated.scaled(extreme[kept], largest))
     return unjudged, simulated, sum(own.kept.size for own in tables) if measures else 0
 
@@ -252,15 +257,17 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
 
 def _largest_by_chance(
     cells: sparse.csr_array, scale: FloatArray, measure: CellMeans, options: Options
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Draw the mean of each cell around the overall mean; return the largest standard error each.
 
     The result has one number for each simulation, over the subgroups in ``cells``, a matrix of
-    :func:`members_of`. ``scale`` has one entry for each, see :func:`compare_with_rest`.
+    :func:`members_of`. ``scale`` has one entry for each, see :func:`compare_with_rest`. If units
+    have rows in several cells, a difference varies more or less than ``scale`` says. The second
+    result is by how much, in the simulations, and the first one is divided by it.
     """
-    n_simulations, whole = options.n_simulations, measure.whole()
+    n_simulations, whole, unit = options.n_simulations, measure.whole(), np.ones(scale.size)
     if not scale.size:
-        return np.zeros(n_simulations)
+        return np.zeros(n_simulations), unit
     every = np.ones(measure.weight.size)
     weight = (cells @ measure.weight)[:, None]
     at_once = max(1, min(n_simulations, 4_000_000 // scale.size))  # 32 MB for each array
@@ -278,8 +285,14 @@ def _largest_by_chance(
         inside = cells @ totals.T  # (n_subgroups, n_draws)
         apart = np.abs(inside / weight - (overall - inside) / (whole.weight[0] - weight))
         with np.errstate(invalid="ignore", divide="ignore"):
-            largest.append(np.nan_to_num((apart / scale[:, None]).max(axis=0) / np.sqrt(variances)))
-    return np.concatenate(largest)
+            errors = np.nan_to_num(apart / scale[:, None] / np.sqrt(variances))
+        if measure.unit_sums is not None and every.size <= MOST_JOINT:
+            if not start:
+                unit = np.sqrt((errors**2).mean(axis=1))
+                unit = np.where(unit > 0, unit, 1.0)
+            errors /= unit[:, None]
+        largest.append(errors.max(axis=0))
+    return np.concatenate(largest), unit
 
 
 def find_subgroups(

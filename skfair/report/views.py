@@ -315,7 +315,9 @@ def signed_table(views: list[View], options: Options, chances: Chances) -> pd.Da
             if measure.startswith(BEFORE):
                 continue
             values, ends = of_groups.means, of_groups.interval(options.confidence)
-            low, high = difference_interval(values, *ends, place)
+            groups = np.arange(values.size)
+            correlation = of_groups.correlations(groups, np.full_like(groups, place))
+            low, high = difference_interval(values, *ends, place, correlation)
             columns = {
                 "view": view.name,
                 "group": view.names,
