@@ -19,11 +19,14 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
-from skfair.groups.rates import CellMeans, hits_and_rows, rates_of
-from skfair.groups.table import GroupTable
+from skfair.groups.rates import RATES, CellMeans, hits_and_rows, rates_of
+from skfair.groups.shared_units import SharedUnits, unit_products
+from skfair.groups.table import GroupTable, total
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.two_rates import worth_of_pairs
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
+from skfair.utils.rounding import TINY
 from skfair.utils.text import check_text, listed, plural
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
@@ -96,6 +99,9 @@ class Comparison:
     repeated : GroupTable
         The rows of each group that were evidence in batches with several rows of a unit, with the
         sums over units. They tell what the rows of a unit have in common.
+    shared : ndarray of shape (n_groups, 4, n_groups, 4)
+        Of the same rows, sums over units of products: what a unit adds to one group, by true and
+        predicted class, times what it adds to another. They tell how the rates vary together.
     met : set of float
         The numbers (hashes) of all units that were read.
     """
@@ -121,6 +127,7 @@ class Comparison:
             sums={"weights": np.zeros((n_groups, 2, 2)), "squares": np.zeros((n_groups, 2, 2))}
             | {"products": np.zeros((n_groups, 4, 2, 2))},
         )
+        self.shared = np.zeros((n_groups, 4, n_groups, 4))
         self.met: set[float] = set()
 
     @property
@@ -183,6 +190,8 @@ class Comparison:
         made.repeated += self.repeated
         place = {key: k for k, key in enumerate(made.keys)}
         at = np.array([place[key] for key in self.keys], np.int64)
+        four = np.arange(4)
+        made.shared[np.ix_(at, four, at, four)] = self.shared
         # By rate and new numbers of both groups: the number of the pair here, or -1
         rate, i, j = self.pairs.T
         numbers = np.full((len(self.rates), len(place), len(place)), -1)
@@ -205,6 +214,7 @@ class Comparison:
         made.first, windows = aligned((left.windows, left.first), (right.windows, right.first))
         made.windows = windows[0].merged(windows[1])
         made.repeated, made.met = left.repeated + right.repeated, self.met | other.met
+        made.shared = left.shared + right.shared
         return made
 
     def add(self, rows: GroupTable, batch: Any, evidence: GroupTable) -> None:
@@ -220,16 +230,61 @@ class Comparison:
         self.table += rows
         n_groups = len(self.keys)
         nothing = {x: np.zeros((n_groups, *own.shape[1:])) for x, own in evidence.sums.items()}
-        new = replace(self.table, sums=nothing) + evidence
+        new, cells = total([replace(self.table, sums=nothing), evidence])
         # (n_rates, 2, n_groups): hits and rows, as many as independent rows would be
         sums = np.array([hits_and_rows(new.weights, rate) for rate in self.rates])
         if new.has_units:
             worth = [shares_worth(new.means(r), self.repeated.means(r)) for r in self.rates]
             sums *= np.array(worth)[:, None]
-            self.repeated += new
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
+        if new.has_units:
+            shared = self._shared_by(evidence, cells[n_groups:])
+            of_pairs *= self._worth_of_pairs(of_pairs[:, :, 1], new, shared)[:, None, None]
+            self.repeated, self.shared = self.repeated + new, self.shared + shared
         self.windows.add(of_pairs, self.settings["min_group_size"], self.limits_of_pairs)
+
+    def _shared_by(self, evidence: GroupTable, cells: IntArray) -> FloatArray:
+        """Return what the units of a batch add to ``shared``; ``cells`` are numbers of groups."""
+        parts, sums, n_groups = evidence.units, evidence.unit_sums, len(self.keys)
+        if parts is None or sums is None or not parts.are_split:
+            return np.zeros_like(self.shared)
+        products = unit_products(replace(parts, cells=cells[parts.cells]), sums, n_groups)
+        return np.asarray(products.toarray(), np.float64).reshape(self.shared.shape)
+
+    def _worth_of_pairs(self, rows: FloatArray, new: GroupTable, shared: FloatArray) -> FloatArray:
+        """Return, for each pair, independent rows per row in a batch whose units share both groups.
+
+        ``rows`` are those of the two groups in the batch, (n_pairs, 2). As in ``shares_worth``,
+        what rates have in common is estimated from earlier batches. If a smaller part of the units
+        is in both groups now, the correlation is smaller in the same proportion.
+        """
+        worth = np.ones(len(self.pairs))
+        if not self.shared.any() or not shared.any():
+            return worth
+        for number, rate in enumerate(self.rates):
+            own = np.flatnonzero(self.pairs[:, 0] == number)
+            i, j = self.pairs[own, 1:].T
+            before = shared_units(self.shared, self.repeated.weights, rate)
+            now = shared_units(shared, new.weights, rate)
+            common = [
+                of.overlap(i, j) / np.sqrt(np.maximum(of.overlap(i, i) * of.overlap(j, j), TINY))
+                for of in (before, now)
+            ]
+            part = np.minimum(common[1] / np.maximum(common[0], TINY), 1.0)
+            rates = np.nan_to_num(rates_of(self.repeated.weights, rate))
+            (n1, n0), limits = rows[own].T, np.minimum(self.limits_of_pairs[own], 1.0)
+            worth[own] = worth_of_pairs(
+                rates[i] * n1,
+                n1,
+                rates[j] * n0,
+                n0,
+                1 - limits if self.is_ratio else limits,
+                self.is_ratio,
+                before.correlations(i, j) * part,
+                now.overlap(i, j),
+            )
+        return worth
 
     def evidence(self) -> tuple[float, int, int, float]:
         """Return the log evidence, and where most of it is, see ``Windows.log_total``."""
@@ -311,6 +366,8 @@ class Comparison:
         if self.met:  # monitors without units do not store these
             repeated = {name: own.tolist() for name, own in self.repeated.sums.items()}
             state |= {"units": sorted(self.met), "repeated": repeated}
+        if self.shared.any():
+            state["shared"] = self.shared.tolist()
         return state
 
     @classmethod
@@ -332,6 +389,9 @@ class Comparison:
                 for name, own in shapes.items()
             }
             made.repeated = replace(made.repeated, sums=repeated)
+            if "shared" in state:
+                shape = made.shared.shape
+                made.shared = checked_numbers(state["shared"], "shared", shape, 0, most)
             if (repeated["weights"] > counts).any() or len(units) > made.n_rows:
                 raise ValueError("More rows or units are evidence than were read.")
         last = None
@@ -339,7 +399,9 @@ class Comparison:
             what = "The number of a batch"
             check_number(number, what, made.n_batches, MOST_ROWS, kind=int)
             made.first[number] = last = checked_batch(batch, last)
-        made.windows = made.windows.restored(state["windows"], made.n_rows, made.n_batches)
+        # A row of a pair is worth up to about as many rows as there are, see worth_of_pairs.
+        most_rows = made.n_rows**2 if made.shared.any() else made.n_rows
+        made.windows = made.windows.restored(state["windows"], most_rows, made.n_batches)
         if list(made.first) != made.windows.starts.tolist():
             raise ValueError("The batches of the state are not those of its sums.")
         with np.errstate(all="ignore"):
@@ -366,6 +428,20 @@ def shares_worth(new: CellMeans, before: CellMeans) -> FloatArray:
     worth = before.n_effective * np.minimum(rows / known[0], units / known[1])
     worth = np.where(rows_before > 0, np.minimum(worth, rows), units)
     return np.asarray(worth / np.maximum(rows, 1.0))
+
+
+def shared_units(products: FloatArray, weights: FloatArray, rate: str) -> SharedUnits:
+    """Return what groups share in a rate, given ``Comparison.shared`` and the weights of groups.
+
+    A unit adds c to the rate of a group, where c is the sum of its hits minus the rate times its
+    rows, over the rows of the group. Both are sums of some of the four numbers of a unit.
+    """
+    hits, rows = (np.ravel(part).astype(float) for part in RATES[rate][:2])
+    n_hits, n_rows = hits_and_rows(weights, rate)
+    safe = np.where(n_rows > 0, n_rows, np.inf)[:, None]
+    influences, shares = (hits - (n_hits[:, None] / safe) * rows) / safe, rows / safe
+    sums = [np.einsum("ap,apbq,bq->ab", own, products, own) for own in (influences, shares)]
+    return SharedUnits(*sums)
 
 
 def texts(values: list[Any], n: int) -> tuple[Any, ...]:
