@@ -316,7 +316,9 @@ def audit(
     attributes. Each difference has a confidence interval and a p-value, so that differences that
     groups of these sizes show by chance can be recognised. Printing the audit shows a verdict on
     each attribute, in at most five lines below the title. If there are more attributes than lines,
-    one line sums up the remaining attributes. A warning follows if the audit names a rule of law,
+    one line sums up the remaining attributes. If all rows of a group have the same true label, or
+    the same decision, a line names the attribute: it may be the outcome under another name. A
+    warning follows if the audit names a rule of law,
     such as four fifths, that may change soon or was last looked up more than six months ago.
 
     Parameters
@@ -346,9 +348,10 @@ def audit(
         Labels of rows that belong together, for example the person behind each visit. Rows of the
         same person are not independent, so intervals, p-values and searches use the number of
         independent rows that would carry the same information. The sizes of groups are then numbers
-        of persons. A person may have rows in several groups. Without ``units``, every row is
-        treated as a different person, which overstates the confidence if people occur more than
-        once.
+        of persons. A person may have rows in several groups, or be one CV under several names. The
+        differences between these groups then account for what they have in common. Without
+        ``units``, every row is treated as a different person, which overstates the confidence if
+        people occur more than once.
     pos_label : label, default=None
         The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
         booleans. It is required for other labels, such as 1 and 2 or strings.

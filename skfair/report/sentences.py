@@ -72,7 +72,8 @@ def verdicts_of(tables: AuditTables) -> list[str]:
     The verdicts on attributes get the room that the other lines leave.
     """
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
-    more = [*_constant(tables), *_elsewhere(tables, verdicts), *_changes(tables)]
+    determined = list(_determined(tables))  # such an attribute has the largest difference
+    more = [*_constant(tables), *(determined or _elsewhere(tables, verdicts)), *_changes(tables)]
     more += apart_sentences(tables.rates, tables)
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
 
@@ -381,6 +382,36 @@ def _constant(tables: AuditTables) -> Iterator[str]:
         yield (
             f"Every decision is {'positive' if rate[0] else 'negative'}, so groups cannot differ. "
             "Check whether the rows of people with the other decision are missing."
+        )
+
+
+def _determined(tables: AuditTables) -> Iterator[str]:
+    """Warn of attributes that may be the outcome, or the decision, under another name.
+
+    All rows of a group then have the same label, and not those of all groups. With several classes
+    the true label of a group is the only one that has a recall there.
+    """
+    found = []
+    for view in tables.attributes:
+        rates = where(tables.rates, view=view, apart="")
+        for argument, *names in (
+            ("y_true", "base_rate", "recall["),
+            ("y_pred", "selection_rate", "share_predicted["),
+        ):
+            is_own = [name.startswith(tuple(names)) for name in rates["measure"]]
+            own = rates[np.array(is_own, bool)]
+            table = own.pivot(index="group", columns="measure", values="value")
+            if len(table.columns) and "base_rate" not in table and argument == "y_true":
+                table = table.notna().astype(float)  # all 0 if rates by class are hidden
+                table = table.where(table.sum(axis=1) == 1)
+            is_same = len(table.columns) > 0 and table.isin([0.0, 1.0]).to_numpy().all()
+            if is_same and len(table.drop_duplicates()) > 1:
+                column = tables.columns.get(argument) or tables.columns.get("y_score", argument)
+                found.append(f"{view} ({column})")
+    if found:
+        yield (
+            "Every group has one label only, so the attribute may be that label under another "
+            f"name: {listed_in(found)}. If so, leave it out of the audit."
         )
 
 

@@ -222,3 +222,26 @@ def test_numbers_differ_by_what_a_reader_subtracts(first, second):
     assert float(apart) == pytest.approx(abs(float(a) - float(b)))
     assert float(apart) > 0
     assert float(a) == pytest.approx(first, abs=5.1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("of", ["y_true", "y_pred"])
+def test_an_attribute_that_is_the_outcome_is_named(n_classes, of):
+    rng, n = generator((n_classes, of)), 400
+    y_true = np.arange(n) % n_classes
+    y_pred = np.where(rng.random(n) < 0.7, y_true, rng.integers(0, n_classes, n))
+    label = pd.Series(y_true if of == "y_true" else y_pred, name="paid")
+    labels = {"y_true": y_true, "y_pred": y_pred} | {of: label}
+    # Another name for each class, and another order; and a group of few people, which is left out
+    risk = np.array(["medium", "high", "low"])[label]
+    few = np.where(np.arange(n) < 10, "not known yet", risk)
+    almost = np.where(np.arange(n) % 20 == 7, risk[::-1], risk)
+    groups = {"sex": rng.choice(["f", "m"], n), "risk": risk, "few": few, "almost": almost}
+    found = audit(*labels.values(), sensitive_features=groups, suppress_below=1)
+    lines = repr(found).splitlines()
+    told = [line for line in lines if "has one label only" in line]
+    assert len(told) == 1
+    assert "another name: risk (paid), few (paid). If so" in told[0]
+    assert len(lines) <= 6 + sum("Warning about the law" in line for line in lines)
+    del groups["risk"], groups["few"]
+    assert "one label" not in repr(audit(*labels.values(), sensitive_features=groups))
