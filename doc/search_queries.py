@@ -119,6 +119,7 @@ ANSWERS = {
     "how_to/onnx": "ONNX",
     "how_to/mlflow": "MLflow; experiment tracker",
     "how_to/repeated_measurements": "repeated measurements; same person several times",
+    "how_to/language_models": "language model; LLM; name swapping; paired data; McNemar",
     "how_to/datasets": "data sets; Adult; simulated data",
 }
 # Page: tasks as people type them, in reviews of the site and in the trackers of other libraries.

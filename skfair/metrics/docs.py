@@ -36,8 +36,9 @@ def _parameters() -> None:
         Weights of the rows. A row of weight 2 is counted like two identical rows.
     units : array-like of shape (n_samples,), default=None
         Labels of rows that belong together, for example the person behind each visit. The rows of
-        one unit may lie in several groups. Without ``units``, every row is treated as a different
-        person, which overstates the confidence if people occur more than once.
+        one unit may lie in several groups, as those of one CV under two names. Without ``units``,
+        every row is treated as a different person, which overstates the confidence if people occur
+        more than once, and understates it for such pairs.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
         within each attribute, and the comparisons of all attributes are pooled.

@@ -101,8 +101,9 @@ def group_report(
         Labels of rows that belong together, for example the person behind each visit. The report
         then has the column ``n_units``, the number of different units of each group, and intervals
         account for the correlation between the rows of a unit. A unit may lie in several groups,
-        such as age bands. Without ``units``, every row is treated as a different person, and
-        intervals are too short if people occur more than once.
+        such as age bands, or one CV under two names. Intervals of differences between these groups
+        account for what they have in common. Without ``units``, every row is treated as a different
+        person, and intervals are too short if people occur more than once.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, the groups of each
         attribute are listed one after the other.
@@ -154,7 +155,7 @@ def group_report(
         rate), ``accuracy``, ``mean_score``, and the ends ``..._low`` and ``..._high`` of the
         interval of each rate and of each of the ``metrics``. A value without rows to compute it
         from is NaN, which is printed as ``-``. Intervals of differences are computed from the
-        intervals of both rates (Newcombe's method). Use
+        intervals of both rates (Newcombe's method, for pairs if units are in both). Use
         :meth:`skfair.inspection.GroupRatesDisplay.from_report` to draw the report.
 
     Examples
@@ -353,9 +354,10 @@ def fairness_report(
         Weights of the rows.
     units : array-like of shape (n_samples,), default=None
         Labels of rows that belong together, for example the person behind each visit. Units are
-        then resampled within each group, with all of their rows in this group. Without ``units``,
-        every row is treated as a different person, and standard errors are too small if people
-        occur more than once.
+        then resampled within each group, with all of their rows in this group. What groups have in
+        common is ignored if a unit has rows in several, unlike in :func:`group_report` and
+        :func:`disparity_test`. Without ``units``, every row is treated as a different person, and
+        standard errors are too small if people occur more than once.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
         within each attribute.

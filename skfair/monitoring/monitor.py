@@ -292,9 +292,10 @@ class DisparityMonitor:
             Identifier of the unit that each row belongs to, such as a person with several
             decisions. The rows of a unit count as evidence only in the first batch in which the
             unit occurs. There they count as the number of independent rows with the same
-            information. Later rows of the unit only count in ``rates_``, ``impact_ratios_`` and
-            ``n_rows_``. If None, each row is treated as a different person, which makes false
-            alarms likely if people occur repeatedly.
+            information. If a unit has rows in several groups, such as one CV under two names, what
+            their rates have in common is learned from earlier batches. Later rows of the unit only
+            count in ``rates_``, ``impact_ratios_`` and ``n_rows_``. If None, each row is treated as
+            a different person, which makes false alarms likely if people occur repeatedly.
 
         Returns
         -------
