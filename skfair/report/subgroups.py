@@ -246,13 +246,14 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
     """Correct the p-values for the number of measures, mark significant subgroups, and sort them.
 
     Significant subgroups come first, sorted by the size of the difference. The others follow,
-    sorted by their standard errors.
+    sorted by their standard errors. Equal ones, such as two groups that make up all rows, stay in
+    their order, however their numbers were rounded.
     """
     table["p_value"] = np.minimum(1.0, table["p_value"] * n_measures)
     is_beyond = (table["p_value"] <= 1 - confidence + ROUNDING).to_numpy()
     table["is_beyond_chance"] = is_beyond
     size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
-    return table.iloc[np.lexsort((-size, ~is_beyond))]
+    return table.iloc[np.lexsort((-np.round(size / SUM_ROUNDING), ~is_beyond))]
 
 
 def _largest_by_chance(

@@ -252,3 +252,18 @@ def test_rare_levels_are_put_together():
     levels = found["subgroup"].str.removeprefix("town=")
     assert len(levels) == MOST_LEVELS
     assert set(levels) == {*names[: MOST_LEVELS - 1], "others"}
+
+
+def test_equal_subgroups_of_an_audit_keep_their_order():
+    """Sums of weights are rounded in the order of the rows, and two groups differ as much."""
+    rng, n = generator(), 400
+    groups, weights, chosen = rng.choice(["f", "m"], n), rng.random(n), rng.random(n) < 0.5
+    orders = set()
+    for _ in range(40):
+        rows = rng.permutation(n)
+        found = audit(
+            None, chosen[rows], sensitive_features={"sex": groups[rows]},
+            sample_weight=weights[rows], n_simulations=5,
+        )  # fmt: skip
+        orders.add(tuple(found.subgroups["subgroup"]))
+    assert orders == {("sex=f", "sex=m")}
