@@ -1,6 +1,6 @@
 """The command line ``python -m skfair``: its commands, and errors in one line with exit code 2.
 
-:func:`main` parses the command line and runs a command, and :func:`commands` lists them: two are
+:func:`main` parses the command line and runs a command, and :func:`commands` lists them: three are
 here, and wings add others (:mod:`skfair.utils.wings`). Messages of the library name arguments of
 Python, so ``_with_options`` puts the names of options in their place. The file imports nothing
 heavy: what a command does is imported when it runs.
@@ -24,6 +24,14 @@ from skfair.utils.wings import functions_of_wings
 
 _DATA_EXAMPLES = """\
   python -m skfair data loans --out loans.csv
+"""
+_VERIFY_EXAMPLES = """\
+  python -m skfair verify record.json --data decisions.csv
+  python -m skfair verify record.json --data decisions.parquet --after memos/decision.json
+  python -m skfair verify monitor_record.json --data monitor.json
+
+Exit code 0: all that can be computed again is the same. 1: something differs. 3: the numbers are
+the same, but another release of skfair words or adds something. 2: it could not be computed.
 """
 _WARM_EXAMPLES = """\
   python -m skfair warm /opt/skfair-cache        at image build
@@ -135,6 +143,25 @@ def commands() -> dict[str, Command]:
                 }
             },
         ),
+        "verify": Command(
+            "compute a record again, and say what differs",
+            _VERIFY_EXAMPLES,
+            _verify,
+            {
+                "": {"record": ("the record of an audit or a monitor, .json", {})},
+                "reading": {
+                    "--data": ("file of the rows, or the saved monitor", {"required": True}),
+                    "--key": ("key of the digests; default: beside the record", {}),
+                    "--after": (
+                        "file before the record that is not beside it; may be repeated",
+                        {"action": "append", "default": [], "metavar": "FILE"},
+                    ),
+                    "--model-file": ("file of the model, if it is to be compared", {}),
+                    "--encoding": ("of the rows, if it is another one", {}),
+                    "--decimal": ("mark before decimals, if it is another one", {}),
+                },
+            },
+        ),
         "warm": Command(
             "compile kernels ahead of the first fit",
             _WARM_EXAMPLES,
@@ -144,6 +171,13 @@ def commands() -> dict[str, Command]:
     }
     of_wings = [add() for add in functions_of_wings("commands")]
     return {name: command for some in (*of_wings, own) for name, command in some.items()}
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Run the command ``verify``."""
+    from skfair.groups.record import run_verify
+
+    return run_verify(options)
 
 
 def _warm(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
+from skfair.groups.record import Paths, write_record
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
@@ -463,6 +464,25 @@ class DisparityMonitor:
             Path of the file. It is compressed if the name ends in ``.gz``.
         """
         stored.write_file(path, self.to_json())
+
+    def record(self, path: str | os.PathLike[str], *, after: Paths = ()) -> None:
+        """Write a record of what the monitor has found, as a link in a chain of evidence.
+
+        The record is a JSON file with the settings, the status, the alarm, the rates, the numbers
+        of rows and batches, the versions of the packages, and the SHA-256 of the files that came
+        before it. It has no rows and no predictions that wait for labels. ``python -m skfair verify
+        record.json --data monitor.json`` compares it with the monitor that :meth:`save` wrote to
+        ``monitor.json``. See :doc:`/how_to/records`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, whose name ends in ``.json``.
+        after : str, path-like or sequence of these, default=()
+            Files that came before, such as the record of the audit, or the monitor's record of last
+            month.
+        """
+        write_record(path, stored.KIND, stored.parts_of(self), after)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -5,6 +5,7 @@
 - ``checked_alarm``, ``checked_history`` and ``checked_events`` refuse parts of a state that no
   monitor can have. (``Comparison.restored`` and ``Windows.restored`` do it for the counts.)
 - ``gauges`` writes the text for Prometheus.
+- ``parts_of`` returns what a record says of a monitor.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from skfair.utils.files import replacing
 
 # Version of the stored state, to be increased when its content changes.
 VERSION = 2
+KIND = "skfair record of a monitor"
 # What reading a damaged state may raise; the monitor turns it into one ValueError.
 FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # How times are written in JSON: {"ISO 8601 date": "2024-05-01"}. datetime is first, since it is a
@@ -164,6 +166,14 @@ def checked_events(events: Iterable[list[Any]], seen: Comparison) -> list[NewGro
         if event[1:] not in seen.keys or not event.batch <= seen.last:
             raise ValueError("A new group is not a group of the monitor.")
     return new_groups
+
+
+def parts_of(monitor: Any) -> dict[str, Any]:
+    """Return the parts of the record of a DisparityMonitor."""
+    names = ("n_rows_", "n_batches_", "status_", "evidence_", "rates_", "impact_ratios_")
+    found = {name: getattr(monitor, name) for name in (*names, "new_groups_")}
+    found["alarm_"] = monitor.alarm_ and monitor.alarm_._asdict()
+    return {"asked": monitor._settings(), "found": found}
 
 
 def gauges(monitor: Any, n_waiting: int) -> Iterator[str]:

@@ -1,6 +1,26 @@
 """Monitors as a wing, which ``skfair.utils.wings`` finds: it adds ``skfair.monitoring``.
 
 The empty text says that the name is this package, not something in one of its modules.
+:func:`verifiers` is for ``python -m skfair verify``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skfair.groups.record import Verifier
+
 NAMES = {"skfair": {"monitoring": ""}}
+
+
+def verifiers() -> dict[str, Verifier]:
+    """Return what compares the record of a monitor with the saved monitor, by its kind."""
+
+    def verify(record: Any, options: Any) -> Any:
+        from skfair.monitoring import DisparityMonitor
+        from skfair.monitoring.state import parts_of
+
+        return parts_of(DisparityMonitor.load(options.data)), []
+
+    return {"skfair record of a monitor": verify}

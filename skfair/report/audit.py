@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -24,15 +25,19 @@ from sklearn.base import is_regressor
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import Reference
+from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
+from skfair.groups.record import Paths, several
 from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import warn_of_group_columns
+from skfair.report.checks import is_memo
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
+from skfair.report.record import Source, asked_checks, in_memory, write_audit
 from skfair.report.result import AuditTables, empty_table, head_of
 from skfair.report.sentences import decision_of, read_about, verdicts_of
 from skfair.report.small_groups import Shown
@@ -224,7 +229,8 @@ class Audit(AuditTables):
             own["limits changed in training"] = changes_line(changes, of_groups=False)
         own |= dict(options.pop("about", None) or {})
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
-        return cls(**audited.fields())
+        made = cls(**audited.fields())
+        return made if audited._source is None else made._made_of(audited._source)
 
     def bias_profile(self, path: str | PathLike[str] | None = None) -> pd.DataFrame:
         """Return one table with a row for each group and measure, and write it to a file.
@@ -272,7 +278,75 @@ class Audit(AuditTables):
             write_profile(self, table, path)
         return table
 
+    def record(
+        self,
+        path: str | PathLike[str],
+        *,
+        fail_if: Memo | Sequence[Memo] = (),
+        allow_undefined: bool = False,
+        after: Paths = (),
+    ) -> None:
+        """Write a record of the audit, from which others can compute it again.
+
+        The record is a JSON file. It holds what was asked, digests of the columns that were read,
+        every number and sentence of the audit, the outcome of checks, the state of the law, the
+        versions of the packages, and the SHA-256 of the files that came before it. ``python -m
+        skfair verify record.json --data rows.csv`` computes the audit again and says what differs.
+        See :doc:`/how_to/records`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, whose name ends in ``.json``. The random key of the digests is written
+            beside it, to a file that ends in ``.key``.
+        fail_if : str, path-like, dict or sequence of these, default=()
+            Conditions or decision memos to check, as in :meth:`check`. The record has the outcomes.
+        allow_undefined : bool, default=False
+            Whether checks leave out groups that cannot be compared, as in :meth:`check`.
+        after : str, path-like or sequence of these, default=()
+            Files that came before, such as the memo of a committee or the previous record. A memo
+            file in ``fail_if`` is one of them in any case.
+
+        Notes
+        -----
+        The audit is made again before it is recorded, so recording takes as long as the audit. An
+        audit keeps the columns that it was made of, until it is pickled, for this purpose only. If
+        they were changed in the meantime, an error says so.
+
+        Examples
+        --------
+        >>> import json, tempfile
+        >>> from pathlib import Path
+        >>> from skfair.datasets import make_group_scores
+        >>> from skfair.report import audit
+        >>> y, scores, groups = make_group_scores(2000, random_state=0)
+        >>> found = audit(y, scores > 0, sensitive_features={"group": groups})
+        >>> file = Path(tempfile.mkdtemp()) / "record.json"
+        >>> found.record(file, fail_if=["demographic_parity_difference > 0.5"])
+        >>> json.loads(file.read_text())["checks"][0]["outcome"]
+        'pass'
+        """
+        if self._source is None:
+            raise ValueError(
+                "The audit was read from a file or copied, so its rows are not known. Call record "
+                "on the result of audit() itself."
+            )
+        conditions = several(fail_if)
+        memos = [own for own in conditions if is_memo(own) and not isinstance(own, Mapping)]
+        checks = asked_checks(conditions, allow_undefined)
+        write_audit(self, self._source, Path(path), checks, [*memos, *several(after)])
+
+    def _made_of(self, source: Source) -> Self:
+        """Let the audit know its rows, and return it."""
+        vars(self)["_source"] = source
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled or copied, without the rows."""
+        return {name: own for name, own in vars(self).items() if name != "_source"}
+
     _rendered = render
+    _source: ClassVar[Source | None] = None  # set by _made_of
 
     def __repr__(self) -> str:
         verdicts = verdicts_of(self)
@@ -436,6 +510,7 @@ def audit(
     >>> found.gaps.loc[0, ["view", "metric"]].tolist()
     ['group', 'demographic_parity_difference']
     """
+    arguments = dict(locals())  # for Audit.record
     check_text([title], "The title")
     options = read_options(
         random_state=random_state,
@@ -468,7 +543,9 @@ def audit(
         missing = MISSING if MISSING in options.unknown else None
         how |= {"missing": missing, "unknown": options.unknown}
         sample = read_table(raw, read_task, *groups, **how)
-    return audit_table(sample, read_task, options, title, read_about(about), raw.names(), threshold)
+    facts = read_about(about)
+    found = audit_table(sample, read_task, options, title, facts, raw.names(), threshold)
+    return found._made_of(in_memory(audit, arguments))
 
 
 def audit_table(

@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -148,10 +148,15 @@ class Check(NamedTuple):
         return f"::{_LEVELS[self.outcome]} title=skfair audit::{text}"
 
 
+def is_memo(limit: Memo) -> bool:
+    """Return whether this is the memo of a committee, or the file of one, and no condition."""
+    return isinstance(limit, Mapping | os.PathLike) or str(limit).endswith(".json")
+
+
 def read_conditions(limit: Memo) -> list[Condition]:
     """Read one condition, or a condition for each limit and metric of a decision memo."""
-    if not isinstance(limit, Mapping | os.PathLike) and not str(limit).endswith(".json"):
-        return [read_condition(limit)]
+    if not is_memo(limit):
+        return [read_condition(cast(str, limit))]
     metric, limits = read_memo(limit)
     chosen = {attribute: most for attribute, most in limits.items() if most is not None}
     conditions = []

@@ -17,6 +17,7 @@ import csv
 import json
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
+from skfair.report.record import Source
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block, warn_table
@@ -48,6 +50,26 @@ _NUMBERS = ("confidence", "depth", "min_group_size", "suppress_below")
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
 
+# Options that do not say what is computed
+_APART = {"command", "parser", "run", "file", "model_file", "out", "profile", "block_rows"}
+_APART |= {"record", "after", "annotate", "fail_if", "min_ratio", "max_disparity", "inconclusive"}
+_APART |= {"allow_undefined"}
+
+
+def in_file(options: argparse.Namespace, metrics: list[str]) -> Source:
+    """Return the source of the audit of a file, for its record."""
+
+    def asked(found: Audit) -> dict[str, Any]:
+        own = {name: value for name, value in vars(options).items() if name not in _APART}
+        return {"by": "command", "options": own | {"title": found.title}, "metrics": metrics}
+
+    def blocks() -> Iterable[Mapping[str, Any]]:
+        table = table_of(options, options.file)
+        return map(table.by_argument, table.blocks())
+
+    return Source(asked, blocks, lambda: audit_file(options, metrics))
+
+
 def run_audit(options: argparse.Namespace) -> int:
     """Run ``audit``: write the report, print the verdicts and checks, return the exit code."""
     conditions = _conditions(options)
@@ -57,6 +79,8 @@ def run_audit(options: argparse.Namespace) -> int:
     if options.profile is not None:
         report.bias_profile(options.profile)
     allowed = {"allow_undefined": options.allow_undefined}
+    if options.record is not None:
+        report.record(options.record, fail_if=[*conditions], after=options.after, **allowed)
     checks = [report.check(text, **allowed) for text in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
@@ -84,16 +108,20 @@ def check_options(options: argparse.Namespace) -> None:
     ``audit-data`` and ``choose`` call this too. They lack some options.
     """
     profile = getattr(options, "profile", None)
-    if profile is not None and profile == options.out:
-        raise ValueError(f"--out and --profile are both {profile!r}. Name two files.")
     files_to_write = [("--out", options.out, [*_WRITERS]), ("--profile", profile, SUFFIXES)]
+    files_to_write += [("--record", getattr(options, "record", None), [".json"])]
+    option_of: dict[str, str] = {}
     for option, name, suffixes in files_to_write:
         if name is None:
             continue
+        if name in option_of:
+            raise ValueError(f"{option_of[name]} and {option} are both {name!r}. Name two files.")
+        option_of[name] = option
         out, files = Path(name), (name, options.file)
         if out.suffix.lower() not in suffixes:
             *first, last = suffixes
-            raise ValueError(f"{option} must end in {', '.join(first)} or {last}, got {name!r}.")
+            ends = " or ".join(filter(None, [", ".join(first), last]))
+            raise ValueError(f"{option} must end in {ends}, got {name!r}.")
         if not out.parent.is_dir():
             raise ValueError(f"There is no folder {str(out.parent)!r} for {option}.")
         if all(map(os.path.exists, files)) and os.path.samefile(*files):
@@ -194,7 +222,8 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     warn_table(sample, options.unknown)
     title = arguments.title or f"Fairness audit of {table.path.name}"
     about = read_about(_facts(arguments, table))
-    return audit_table(sample, task, options, title, about, judged.named(), threshold)
+    report = audit_table(sample, task, options, title, about, judged.named(), threshold)
+    return report._made_of(in_file(arguments, metrics))
 
 
 def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
@@ -204,7 +233,8 @@ def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
     if table.needed:
         n_rows = plural(sum(table.n_dropped), "row")
         stated["dropped"] = f"{n_rows} without a value of {listed(table.needed)}"
-    return {name: text for name, text in stated.items() if text} | {"file": arguments.file}
+    stated |= {"model file": getattr(arguments, "model_file", None), "file": arguments.file}
+    return {name: text for name, text in stated.items() if text}
 
 
 def run_audit_data(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ import gzip
 import lzma
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.util import find_spec
@@ -77,6 +77,13 @@ class TableFile(NamedTuple):
     decimal: str | None = None
     needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
     others: tuple[str, ...] = ()  # the columns of a data set that are neither groups nor labels
+
+    @classmethod
+    def of_columns(cls, path: str, columns: Iterable[str], encoding: str) -> TableFile:
+        """Return a file whose columns have no roles, for :meth:`as_written`."""
+        no_rows = RawRows._make([None] * len(RawRows._fields))
+        whole = cls(Path(path), no_rows, [], [], {}, None, 1, [], encoding=encoding)
+        return whole._replace(others=tuple(columns))
 
     @property
     def labels(self) -> list[str]:
@@ -252,9 +259,8 @@ class TableFile(NamedTuple):
             if self._kind == "parquet":
                 batches = _parquet(self.path).iter_batches(self.block_rows, columns=self.used)
                 for batch in batches:
-                    block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
-                    if any(name is not None for name in block.index.names):
-                        block = block.reset_index()  # a column may have been the index of a frame
+                    # 1 is not to become 1.0
+                    block = _with_index(batch.to_pandas(integer_object_nulls=True))
                     if self.labels_are_text:
                         block[self.labels] = block[self.labels].astype(str)
                     yield block
@@ -289,8 +295,7 @@ class TableFile(NamedTuple):
         """Return all columns of the file as they stand in it, to which ``decide`` adds its own."""
         with self._explained():
             if self._kind == "parquet":
-                written: pd.DataFrame = _parquet(self.path).read().to_pandas()
-                return written
+                return _with_index(_parquet(self.path).read().to_pandas())
             options: dict[str, Any] = {"dtype": str, "keep_default_na": False}
             if self._kind == "Excel":
                 return pd.DataFrame(pd.read_excel(self.path, **options))
@@ -468,6 +473,11 @@ def _edges(parts: list[str]) -> list[Any]:
     with suppress(ValueError):
         return [datetime.fromisoformat(part) for part in parts]
     return []
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its index as a column, if the index was a column with a name."""
+    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
 
 
 def _parquet(path: Path):  # type: ignore[no-untyped-def]

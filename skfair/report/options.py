@@ -57,7 +57,7 @@ def read_options(
         least = least | {"min_searched": asked}
     others = least | {name: value for name, value in others.items() if value is not None}
     names = None if metrics is None else check_names(metrics, "metrics")
-    rng, levels = check_random_state(random_state), frozenset(_levels(unknown))
+    rng, levels = check_random_state(random_state), frozenset(unknown_levels(unknown))
     options = Options(rng, names, unknown=levels, **others)
     check_probability(options.confidence, "confidence")
     check_number(options.depth, "depth", low=1, kind=Integral)
@@ -72,7 +72,7 @@ def read_options(
     return options
 
 
-def _levels(unknown: Any) -> list[str]:
+def unknown_levels(unknown: Any) -> list[str]:
     """Return one level, or several, as text. A missing value becomes ``MISSING``."""
     if unknown is None:
         return []

@@ -23,7 +23,7 @@ import pandas as pd
 from skfair._version import __version__
 from skfair.groups.decision_memo import Memo
 from skfair.groups.table import GroupTable
-from skfair.report.checks import Check, check_conditions, read_conditions
+from skfair.report.checks import Check, Condition, check_conditions, read_conditions
 from skfair.report.options import Options
 from skfair.utils.files import replacing
 from skfair.utils.text import plural
@@ -263,8 +263,11 @@ class AuditTables(PlainTables):
         If the true disparity is exactly at the limit, the outcomes "fail" and "pass" each have a
         probability of about ``(1 - confidence) / 2``, and all other checks are inconclusive.
         """
-        asked = read_conditions(condition)
-        gaps = [(own, self._gaps_of(own.metric, own.view, self.attributes)) for own in asked]
+        return self._check(read_conditions(condition), allow_undefined)
+
+    def _check(self, conditions: Sequence[Condition], allow_undefined: bool) -> Check:
+        """Check conditions that were read, as :meth:`check` does."""
+        gaps = [(own, self._gaps_of(own.metric, own.view, self.attributes)) for own in conditions]
         return check_conditions(
             gaps, self.attributes, self.n_rows, self.confidence, allow_undefined
         )

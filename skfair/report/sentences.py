@@ -20,13 +20,13 @@ attributes are the columns, which :class:`skfair.report.Audit` documents.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables, where
 from skfair.report.tasks import Binary, Task
@@ -39,6 +39,8 @@ SIGNIFICANT = "statistically significant"
 # A verdict is about the first of these differences that was measured, or else about any.
 VERDICTS = ("demographic_parity_difference", "mean_residual_difference")
 FOUR_FIFTHS = 0.8
+# Facts about an audit that name a file, and the fact that has its SHA-256
+FILES = {"file": "SHA-256", "model file": "SHA-256 of the model file"}
 # With several classes, the measure that a metric compares. All other metrics compare accuracies.
 _CLASS_MEASURES = {
     "demographic_parity_difference": "share_predicted",
@@ -79,15 +81,15 @@ def verdicts_of(tables: AuditTables) -> list[str]:
 
 
 def read_about(about: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the facts that the user states, with the SHA-256 of the file if one is named."""
+    """Return the facts that the user states, with the SHA-256 of the files that are named."""
     if not isinstance(about, Mapping | None):
         raise ValueError(f"about must map names of facts to texts, got {about!r}.")
     facts = {str(name): str(text) for name, text in (about or {}).items()}
     check_text([*facts, *facts.values()], "about")
-    if "file" in facts:
-        with Path(facts["file"]).open("rb") as file:
-            facts["SHA-256"] = file_digest(file, "sha256").hexdigest()
-        facts["file"] = Path(facts["file"]).name
+    for name, digest in FILES.items():
+        if name in facts:
+            facts[digest] = digest_of(facts[name])
+            facts[name] = Path(facts[name]).name
     return facts
 
 

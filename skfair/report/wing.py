@@ -6,6 +6,7 @@ for these names:
 - ``NAMES``: the public names that this wing adds to other packages,
 - :func:`commands`: the commands of ``python -m skfair`` (called by ``skfair/__main__.py``). Most of
   the file is the options of the four commands,
+- :func:`verifiers`: what computes the records of audits again, for ``verify``,
 - :func:`choices`: the module that makes the page of ``FairnessPath.to_html``.
 
 So the file imports only the standard library, until a function is called.
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
+    from skfair.groups.record import Verifier
     from skfair.utils.command_line import Command, Options
 
 # By package: the names that it gets, and the module of each, below this folder. The empty string
@@ -130,6 +132,7 @@ _AUDIT_OPTIONS: Options = {
         "--profile": ("file for a row for each group and measure: .csv or .json", {}),
         "--title": ("title of the report", {}),
         "--model": ("name and version of the model, for the head of the report", _TEXT),
+        "--model-file": ("file of the model, whose SHA-256 is noted", {}),
         "--source": ("where the rows come from", _TEXT),
         "--period": ("when they were decided, such as 2026-01 to 2026-06", _TEXT),
         "--prepared-by": ("who answers for the report", _TEXT),
@@ -154,6 +157,11 @@ _AUDIT_OPTIONS: Options = {
         "--allow-undefined": (
             "leave out groups that cannot be compared; default: with them no check passes (code 3)",
             {"action": "store_true"},
+        ),
+        "--record": ("file for a record that others can verify, .json; a .key is beside it", {}),
+        "--after": (
+            "file before the record, as a memo or an earlier record; may be repeated",
+            {"action": "append", "default": [], "metavar": "FILE"},
         ),
         "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
     },
@@ -277,6 +285,15 @@ def commands() -> dict[str, Command]:
         "choose": Command(choose, _CHOOSE_EXAMPLES, run, _CHOOSE_OPTIONS),
         "decide": Command(decide, _DECIDE_EXAMPLES, run, _DECIDE_OPTIONS),
     }
+
+
+def verifiers() -> dict[str, Verifier]:
+    """Return what computes the records of audits again, by their kind."""
+
+    def verify(*arguments: Any) -> Any:
+        return import_module("skfair.report.command_verify").verify_audit(*arguments)
+
+    return {"skfair record of an audit": verify}
 
 
 def choices() -> ModuleType:
