@@ -295,7 +295,8 @@ def share_ratio(
     """
     tables = _tables("share_ratio", labels, sensitive_features, sample_weight, intersectional)
     shares = map(_shares, tables)
-    # r > 0, so the larger of the two never is 0 and no division needs a guard.
+    # The shares r in the sample are above 0, because _tables leaves out groups without weight. So
+    # the larger of p and r is never 0.
     return float(min((np.minimum(p, r) / np.maximum(p, r)).min() for p, r in shares))
 
 
@@ -348,7 +349,7 @@ def kl_fairness_error(
     """
     tables = _tables("kl_fairness_error", labels, sensitive_features, sample_weight, intersectional)
     error = sum(rel_entr(overall, inside).sum() for inside, overall in map(_shares, tables))
-    return max(0.0, float(error))  # equal shares may add up to -1e-17
+    return max(0.0, float(error))  # rounding may make the sum about -1e-17
 
 
 def _tables(
@@ -721,7 +722,8 @@ def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArr
     Both terms are sums of positive numbers, so no digits cancel.
     """
     cost, flat = 0.0, centers.ravel()
-    # Weight and number of the stored entries in each cell; see _entries
+    # The weight and the number of the stored entries in each cell (a coordinate of a centre, as in
+    # _entries)
     stored, n_stored = np.zeros((2, flat.size))
     for cells, values, weight in _entries(X, codes, weights, len(centers)):
         gaps = values - flat[cells]
@@ -732,14 +734,18 @@ def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArr
         np.repeat(np.bincount(codes, of_rows, len(centers)), X.shape[1])
         for of_rows in (weights, weights > 0)
     )
-    # In a column without zeros the difference is only rounding error, which a large c^2 would
-    # turn into a cost.
+    # If a cell has no zeros, masses - stored is only rounding error, which a large c^2 would turn
+    # into a cost.
     zeros = np.where(n_stored == n_members, 0.0, np.maximum(masses - stored, 0.0))
     return cost + float(zeros @ flat**2)
 
 
 def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    """Return the cut weight and the degree of each node, and the largest asymmetry.
+
+    The degree is the weight of all edges of a node, and the cut weight the weight of its edges to
+    other clusters. The asymmetry is the largest difference of an entry and its mirror image.
+    """
     n_nodes = len(affinity)
     cut, degree = np.empty(n_nodes), np.empty(n_nodes)
     asymmetry = 0.0
@@ -753,7 +759,7 @@ def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, Flo
 
 
 def _sparse_cut(affinity: Any, codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    """Do the same as ``_dense_cut`` for a CSR matrix."""
     if affinity.dtype.kind != "f":
         affinity = affinity.astype(np.float64)  # differences of unsigned integers wrap around
     n_nodes = affinity.shape[0]

@@ -55,8 +55,8 @@ def nondominated(costs: Any, balances: Any) -> NDArray[np.bool_]:
     array([ True,  True, False, False])
     """
     cost, balance = _read_front(costs, balances)
-    # By cost, and at equal cost the best balance first. The sort is stable, so the first one of
-    # equal points is marked.
+    # Points are sorted by cost, and points of equal cost by balance, the best one first. The sort
+    # is stable, so the first of several equal points is marked.
     order = np.lexsort((-balance, cost))
     best = np.maximum.accumulate(balance[order])
     improves = np.ones(order.size, dtype=np.bool_)
@@ -156,7 +156,7 @@ def hypervolume(
         )
     cost, balance = np.maximum(cost, ideal_cost), np.minimum(balance, ideal_balance)
     box = (ref_cost - ideal_cost) * (ideal_balance - ref_balance)
-    return min(1.0, _area(cost, balance, ref_cost, ref_balance) / box)  # rounding can exceed 1
+    return min(1.0, _area(cost, balance, ref_cost, ref_balance) / box)  # rounding may give more
 
 
 def _read_front(costs: Any, balances: Any) -> tuple[FloatArray, FloatArray]:

@@ -49,7 +49,8 @@ class LabelSpec(NamedTuple):
     def counted(self) -> Counted:
         """How rows are counted: by predictions alone, as right or wrong, or by both classes.
 
-        It is the argument of that name of ``Cohort.of_labels``: the least that has these rates.
+        ``Cohort.of_labels`` takes it as the argument ``counted``. It is the smallest table from
+        which the rates can be computed.
         """
         if not self.uses_y_true:
             return "predictions"
@@ -57,7 +58,7 @@ class LabelSpec(NamedTuple):
 
     @property
     def greater_is_better(self) -> bool:
-        """Whether parity is the largest value instead of the smallest."""
+        """Whether the value at parity is the largest one (1 for ratios), not the smallest (0)."""
         return self.kind == "ratio"
 
     @property

@@ -62,8 +62,8 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "absolute_error": lambda z, t: np.abs(z - t),
     },
 }
-# By ``subset``: the targets whose rows are averaged, one mean for each entry. All rows are averaged
-# if it is None.
+# For each ``subset``, one mean is computed per entry: over the rows with this target, or over all
+# rows if the entry is None.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
 
 
@@ -316,7 +316,8 @@ def excess_loss(
     who = sensitive_features, control_features, sample_weight, intersectional
     losses, targets = _losses_of(y_true, y_score, who, loss, task, "all", pos_label)
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
-    # The cells with peers: a group that is alone in its stratum has no excess over it.
+    # A cell is a group within a stratum of control features. A group that is alone in its stratum
+    # has no excess over the stratum, so only cells that occur in a pair are taken.
     cells = np.unique(np.concatenate(losses.groups.pairs))
     if members_only:
         members = losses.groups.groups.members()
@@ -448,8 +449,8 @@ def _losses_of(
 ) -> tuple[Cohort, FloatArray]:
     """Return a cohort whose values are losses, and the target of each row (1 or -1 of classifiers).
 
-    For Dask collections, the rows stand for all rows of a group and label, and their value is the
-    mean loss of these.
+    For Dask collections, the cohort has one row for each group and label that occur. It stands for
+    all rows of this group and label, and its value is their mean loss.
     """
     row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
@@ -476,7 +477,7 @@ def _losses_of(
     options: dict[str, Any] = {"labels": labels, "numbers": numbers, "summary": summary}
     columns = {"y_true": y_true, "y_score": y_score}
     rows = Cohort.read(values_of, columns, *who, **options).with_weight_in_groups()
-    if "loss" in rows.columns:  # set by summary
+    if "loss" in rows.columns:  # the cohort comes from ``summary``, and its values are losses
         return rows, rows.columns["targets"]
     targets = targets_of(rows.columns, rows.values.size)
     return replace(rows, values=row_loss(rows.values, targets)), targets
@@ -501,8 +502,8 @@ def _loss_means(
 ) -> FloatArray:
     """Return mean losses, (n_classes, 2, n_cells): of each cell, and of its whole stratum.
 
-    The classes are those of ``subset``. If one of the cells ``of_cells`` has no row of a class, an
-    error is raised, or the mean is NaN if ``zero_division`` is.
+    The classes are the entries of ``_CLASSES[subset]``. If one of the cells ``of_cells`` has no row
+    of a class, an error is raised. If ``zero_division`` is NaN, the mean is NaN instead.
     """
     means = []
     for sign in _CLASSES[subset]:

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 
 def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
-    """Return how much of its group's interval lies below the rank of each sorted row.
+    """Return how much of its group's interval lies below the rank of each sorted row, its *level*.
 
-    ``rows`` are those of one attribute, whose first cell has the number ``start`` in ``intervals``.
-    With ``normalize`` it is a share of the interval, from 0 to 1; without, a length in ranks.
+    ``rows`` are the rows of one attribute, whose first cell has the number ``start`` in
+    ``intervals``. With ``normalize`` the level is a share of the interval, from 0 to 1. Without it,
+    the level is a length in ranks.
     """
     level = np.empty(rows.rank.size)
     for g in range(rows.starts.size - 1):
@@ -70,7 +71,8 @@ class StatisticalParityGap:
         for rows, level, start, first, second in self._attributes:
             if scores is not None:
                 rows.sort(scores)
-                # Without weights the levels depend on positions only, not on which row is there.
+                # Without weights all rows of a group count the same, so the level of a position
+                # does not depend on the scores.
                 level = self._level(rows, start) if self._has_weights else level
             values.append(rows.largest_gaps(level, first, second))
         return aggregate(np.concatenate(values), agg)
@@ -160,8 +162,9 @@ def partial_ccdf_gap(
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
         """Return the gap of each pair, as ``gap_of_pairs`` asks for."""
-        # Whether the rank below each row lies in the interval, and that above all rows (``top``,
-        # the rank 0). A group without either has no threshold that is compared.
+        # ``inside`` says for each row whether the rank of a threshold just below its score lies in
+        # the interval. ``top`` says the same for the rank 0, of a threshold above all rows. If no
+        # threshold has a rank in the interval, the group cannot be compared.
         inside = np.empty(s.rank.size, bool)
         n_cells = s.starts.size - 1
         for g in range(n_cells):
@@ -445,7 +448,8 @@ def suggest_interval(
             level = levels_at(Intervals((low, high), groups.levels), s, 0, normalize=True)
             gap = float(s.largest_gaps(level, first, second).max())
             table.append((low, high, high - low, gap))
-    # Rounded gaps: intervals of equal gaps have the same order, whatever the order of the rows.
+    # Gaps are rounded, because their last digits depend on the order of the rows, which must not
+    # decide how intervals with equal gaps are sorted.
     frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"]).round(12)
     near_worst = frame["gap"] >= 0.95 * frame["gap"].max()
     order = np.lexsort((-frame["gap"], -frame["width"] * near_worst, ~near_worst))
@@ -461,9 +465,9 @@ def _class_rates(
 ) -> FloatArray:
     """Return the share above the threshold inside the interval by cell and class, (n_cells, 2).
 
-    Class 0 is negative. If ``rank_within`` is "class", ranks are those within the rows of a class,
-    so the share is the overlap of its rate with the interval. If it is "group", each row counts by
-    the mass that its rank within the whole group has inside the interval.
+    Class 0 is negative. If ``rank_within`` is "class", rows are ranked within their class, so the
+    share is the overlap of the rate of this class with the interval. If it is "group", rows are
+    ranked within the whole group, and each row counts by its mass inside the interval.
     """
     intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")

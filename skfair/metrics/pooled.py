@@ -11,11 +11,11 @@ from scipy import special, stats
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.rates import CellMeans
 
-# A pooled estimate stays within the interval of this confidence (one standard error) that the rows
-# of its own cell give. Measured with one of 24 cells two logits away from what its levels predict:
-# 74% of its intervals contain its rate with 300 rows, and 92% with 1,500. Without this rule it is
-# 36% and 34%, and with 0.95 it is 37% and 53%. The price is an error of 0.062 instead of 0.051 on
-# 500 rows of Adult.
+# A pooled estimate may not leave the interval that the rows of its own cell give at this confidence
+# (about one standard error). It was measured with one of 24 cells two logits away from what its
+# levels predict: 74% of the intervals for this cell contain its rate with 300 rows, and 92% with
+# 1,500 rows. Without the rule 36% and 34% do, and with 0.95 instead of 0.68, 37% and 53% do. The
+# price is an error of 0.062 instead of 0.051 on 500 rows of Adult.
 _NEAR = 0.68
 
 
@@ -24,20 +24,21 @@ def pooled_rates(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Estimate the rate of each cell from all cells, by logistic regression with interactions.
 
-    ``codes`` are the level of each attribute in each cell, (n_cells, n_attributes). The model is
+    A cell is a crossed group: one level (value) of each attribute. ``codes`` has the number of the
+    level of each attribute in each cell, (n_cells, n_attributes). The model is
 
         logit(rate of a cell) = sum of the effects of its levels + its own interaction,
 
     with normal priors: effects have a standard deviation of 1, and interactions one of tau. A cell
     of few people gets about what its levels predict, and a cell of many people what was counted.
-    How far interactions go is not known, so tau runs over a grid, and the results are averaged by
-    the probability of each tau given the data. Its prior is half-normal with scale 1. (With 1.5
-    instead of 1 in both places, errors on subsamples of Adult are 5 to 15% larger. With 0.5 they
-    are the same.)
+    The size of interactions is not known, so tau runs over a grid, and the results are averaged by
+    the probability of each tau given the data. The prior of tau is half-normal with scale 1. (If
+    the standard deviation of effects and this scale are 1.5 instead of 1, errors on subsamples of
+    Adult are 5 to 15% larger. With 0.5 they are the same.)
 
-    A cell that differs from what its levels predict must not be hidden. So its estimate stays
-    within one standard error of what was counted in the cell, as Efron and Morris (1972) limit it,
-    and if the estimate had to be moved, its interval is extended by the interval of the cell alone.
+    A cell that differs from what its levels predict must not be hidden. So, as in Efron and Morris
+    (1972), the estimate stays within one standard error of the rate that was counted in the cell.
+    If the estimate had to be moved, its interval is extended by the interval of the cell alone.
 
     Returned are the estimates, and the lower and the upper ends of their intervals. They are NaN
     for cells without weight.
@@ -51,11 +52,12 @@ def pooled_rates(
     design = np.hstack([*columns, np.ones((known.size, 1))])
     fits = [_additive(rates.means[known], n, design, spread) for spread in spreads]
     logits, variances, evidence = (np.array(part) for part in zip(*fits, strict=True))
-    evidence += np.log(spreads) - 0.5 * spreads**2  # the prior: the grid has equal steps in log tau
+    # The grid has equal steps in log tau, so the prior density of log tau is added.
+    evidence += np.log(spreads) - 0.5 * spreads**2
     likely = np.exp(evidence - evidence.max())
     likely /= likely.sum()
     mean = likely @ logits
-    # The variance of a mixture: the mean of the variances plus the variance of the means
+    # The variance of a mixture is the mean of the variances plus the variance of the means.
     half = np.sqrt(likely @ (variances + (logits - mean) ** 2))
     half *= stats.norm.ppf(0.5 + confidence / 2)
     ends[:, known] = special.expit([mean, mean - half, mean + half])
@@ -75,10 +77,10 @@ def _additive(
     effective rows of the cells, and ``design`` has a column for each level and one of ones.
 
     These logits are found by Newton's method. Each step replaces the binomial likelihood of a cell
-    by a normal one of a ``target`` with variance 1 / ``curvature``. Interactions can then be
-    summed out: the target has the variance spread^2 + 1 / curvature around the ``sums`` of effects,
-    whose inverse is ``weights``, and the logit of a cell lies the part ``own`` of the way from its
-    sum to its target.
+    by a normal likelihood, as if a ``target`` with variance 1 / ``curvature`` had been observed for
+    the logit. Interactions can then be integrated out: the target has the variance spread^2 + 1 /
+    curvature around the sum of the effects (``sums``). The inverse of this variance is ``weights``.
+    The logit of a cell lies between its sum and its target, at the share ``own`` of the way.
     """
     hits, precision = n * rates, np.ones(design.shape[1])  # 1 / variance of each effect
     precision[-1] = 0.04  # the intercept has a standard deviation of 5

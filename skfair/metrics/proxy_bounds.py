@@ -2,11 +2,11 @@ r"""Bounds on a disparity if groups are known by probability only.
 
 A *cell* is a set of people with the same proxies. The data show the share pi_u of each group u in a
 cell, and the share p of the people in an event (a label and a prediction), but not which event goes
-with which group. So the share of people who are in both lies between max(0, pi_u + p - 1) and
-min(pi_u, p), the bounds of Frechet. Added up over the cells they bound a rate of the group. Every
-person who is counted for one group is taken from another one, so the extremes of the difference of
-two groups are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never
-false ones.
+with which group. So the share of people who are in the group and in the event lies between
+max(0, pi_u + p - 1) and min(pi_u, p), the bounds of Frechet. Their sums over the cells bound a rate
+of the group. Every person who is counted for one group is taken from another group, so the largest
+rate of one group and the smallest rate of the other can occur together (Kallus, Mao and Zhou 2022).
+Coarser cells make the bounds wider, never false.
 
 ``disparity_bounds`` makes probabilities (``_probabilities``) and cells (``_cells``), and computes
 all numbers once for the sample and once for each resample (``_differences``).
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROXIES = Role("proxies", "Proxy", "cell")  # the words of error messages
-# Smaller cells are merged until they have this many rows. Shares of groups in fewer rows look more
-# certain than they are, and bounds would be too narrow by about half a standard error of a rate in
-# a cell.
+# Smaller cells are merged until they have this many rows. In cells of fewer rows, the shares of
+# groups look more certain than they are, and bounds would be too narrow by about half a standard
+# error of a rate in a cell.
 ROWS_OF_CELL = 100
-# If shares of groups come from known groups, cells also have this many rows of known group.
+# If shares of groups come from known groups, each cell also needs this many rows of known group.
 KNOWN_OF_CELL = 30
 # Cells that are made from probabilities instead of proxies are at most this many.
 MOST_CELLS = 50
@@ -211,21 +211,22 @@ def _differences(
 ) -> FloatArray:
     """Return four numbers for each rate and pair of groups: (4, n_rates * n_pairs).
 
-    They are the difference of the rates weighted by probabilities, the smallest and the largest
-    true difference, and the difference that known groups correct (equal to the first one if
-    ``known`` is None). ``weights`` are those of the rows, or of a resample of them.
+    The numbers are the difference of the rates weighted by probabilities, the smallest and the
+    largest true difference, and the weighted difference as corrected by known groups (uncorrected
+    if ``known`` is None). ``weights`` are the weights of the rows, or of a resample of the rows.
     """
     n_groups, n_cells = chances.shape[1], int(cells.max()) + 1
     # The weight of each cell and outcome
     joint = _sums(4 * cells + outcomes, weights, np.ones((weights.size, 1)), 4 * n_cells)
-    # The rows, with weights and groups, from which the shares of groups in cells are found
+    # ``own`` and ``members`` are the weights and groups of the rows that give the shares of groups
+    # in cells: all rows, or the rows of known group.
     own, members = weights, chances
     weighted = corrected = _sums(outcomes, weights, chances, 4)
     if known is not None:
         part = np.flatnonzero(known >= 0)
         cells, own, members = cells[part], weights[part], np.eye(n_groups)[known[part]]
-        # Rows of known group say how far the probabilities are off for each outcome. The error is
-        # scaled to all rows.
+        # Rows of known group show the error of the probabilities for each outcome. The error is
+        # scaled to the weight of all rows.
         scale = weights.sum() / max(float(own.sum()), TINY)
         corrected = weighted + _sums(outcomes[part], own * scale, members - chances[part], 4)
         corrected = np.maximum(corrected, 0.0)
@@ -255,8 +256,9 @@ def _rate_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest rate of each group that the cells allow.
 
-    A rate is a / (a + o): a counts the group's rows in the numerator, and o those in the rest of
-    the denominator. It grows with a and falls with o, and the bounds of both are reached together.
+    A rate is a / (a + o): a is the weight of the group's rows in the numerator, and o the weight of
+    its other rows in the denominator. The rate grows with a and falls with o, and the largest a can
+    occur together with the smallest o.
     """
     above, below = RATES[rate][:2]
     mass = outcomes.sum(axis=(1, 2))
@@ -275,7 +277,7 @@ def _rate_bounds(
 def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, Any]:
     """Return the columns of the table, from ``_differences`` of the sample and of all resamples.
 
-    The outer ends of the bounds are those of the basic bootstrap: 2 * bound - quantile of the
+    The bounds are widened for sampling error by the basic bootstrap: 2 * bound - quantile of the
     resampled bounds.
     """
     weighted, lower, upper, corrected = sample
@@ -299,8 +301,8 @@ def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, 
 def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbabilities:
     """Return the probability of each group for each row.
 
-    A guessed group is replaced by its row of ``accuracy``. Without ``accuracy`` it has the
-    probability 1, which ``known_groups`` correct later.
+    If groups are guessed, a row gets the probabilities that ``accuracy`` states for its guess.
+    Without ``accuracy``, the guess gets the probability 1, and ``known_groups`` correct it later.
     """
     if isinstance(groups, GroupProbabilities):
         if accuracy is not None:
@@ -361,9 +363,9 @@ def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
 def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> IntArray:
     """Return the cell of each row.
 
-    It is the combination of its proxies if they are given. Otherwise rows with the same
-    probabilities are a cell. If that makes more than ``MOST_CELLS``, rows with the same likeliest
-    group are divided at quantiles of its probability instead.
+    The cell is the combination of the proxies of the row if ``proxies`` are given. Otherwise rows
+    with the same probabilities are a cell. If there would be more than ``MOST_CELLS`` cells, rows
+    with the same likeliest group are divided at quantiles of the probability of this group instead.
     """
     is_known = np.ones(len(table), bool) if known is None else known >= 0
     if proxies is not None:
@@ -377,7 +379,8 @@ def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> I
     if kinds.max() < MOST_CELLS:
         return _merged(kinds, is_known)
     likeliest, largest = table.values.argmax(axis=1), table.values.max(axis=1)
-    # Rows of a cell: enough of them, enough of known group, and not too many cells
+    # The number of rows in a cell must be enough for shares of groups, contain enough rows of known
+    # group, and keep the number of cells small.
     least = max(ROWS_OF_CELL, int(KNOWN_OF_CELL / is_known.mean()) + 1, kinds.size // MOST_CELLS)
     cells = np.zeros(len(table), np.int64)
     for group in np.unique(likeliest):

@@ -1,11 +1,12 @@
 """Metrics of scores that rank the documents of queries: errors on pairs, exposure, nDCG.
 
-Every metric is a number per query that is then aggregated over queries: the mean, the median, a
-quantile or the worst one. Queries whose number is undefined (one group only, say) are left out.
+Every metric computes one number per query, and then the mean, the median, a quantile or the worst
+of these numbers. Queries whose number is undefined (with one group only, for instance) are left
+out.
 Each public metric (``pair_error_gap``, ``exposure_gap``, ``rank_gap``, ``ndcg``) reads its rows by
 ``ranked_rows``, computes one number per query (``pair_error_gaps``, ``exposure_gaps``,
 ``rank_gaps``), and reduces them by ``_aggregated``. Rankers and ``RankingGapDisplay`` call the
-middle functions as well.
+functions for one number per query as well.
 
 Attention is defined as in the discounted cumulative gain: the document in place r, from 1, gets 1 /
 log2(1 + r), and tied documents share what their places get. Places after the first ``k`` get 0.
@@ -303,7 +304,7 @@ def pair_error_rates(rows: RankedRows) -> FloatArray:
     compared in matrices of about ``NUMBERS`` entries.
     """
     n_groups, n_queries = rows.groups.n_groups, rows.starts.size - 1
-    # 1 for the groups of each row: one of each attribute
+    # ``member`` is 1 for the groups of each row, which has one group of each attribute.
     member = np.zeros((rows.order.size, n_groups))
     for codes in rows.groups.codes:
         member[np.arange(codes.size), codes] = 1
@@ -343,10 +344,10 @@ def _worst(differences: FloatArray) -> FloatArray:
 def rank_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
     """Return for each query how far a group's share of attention is from its share of documents.
 
-    It is the largest distance of all groups, and NaN if the query has one group only.
+    It is the largest distance over all groups, and NaN if the query has one group only.
     """
     total, counted = _attention_by_group(rows, k)
-    whole = total.sum(axis=1, keepdims=True) / rows.groups.n_attributes  # each counts all documents
+    whole = total.sum(axis=1, keepdims=True) / rows.groups.n_attributes  # each counts every row
     gaps = np.abs(total / whole - counted / np.diff(rows.starts)[:, None]).max(axis=1)
     has_several = np.count_nonzero(counted, axis=1) > rows.groups.n_attributes
     return np.where(has_several, gaps, np.nan)
@@ -391,9 +392,9 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
 def _aggregated(
     rows: RankedRows, values: FloatArray, agg: Aggregate, zero_division: ZeroDivision
 ) -> float:
-    """Reduce the values of queries to one; undefined ones (NaN) are left out.
+    """Reduce the values of queries to one number, without undefined values (NaN).
 
-    If all of them are undefined and each sensitive attribute has a single group, the value is 0.
+    If all values are undefined and each sensitive attribute has a single group, the value is 0.
     Otherwise an error is raised, or NaN is returned if ``zero_division`` is NaN.
     """
     strict = is_strict(zero_division)

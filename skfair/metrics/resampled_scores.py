@@ -29,8 +29,9 @@ from skfair.metrics.scores import (
 )
 from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 
-# The metrics in the order in which ``SortedRows.gaps`` returns them, and whether each one needs
-# the true labels. (``evidence.SCORE_METRICS`` names the metrics that have a test.)
+# The metrics in the order in which ``SortedRows.gaps`` returns them. The value is True if the
+# metric needs true labels. (``evidence.SCORE_METRICS`` is another list: the metrics that have a
+# test.)
 SCORE_METRICS: dict[Callable[..., float], bool] = {
     statistical_parity_gap: False,
     wasserstein_gap: False,
@@ -63,14 +64,15 @@ class SortedRows:
     def gaps(self, weights: FloatArray, agg: Agg) -> list[float]:
         """Return all metrics under these weights, which are in the order of the cohort's rows.
 
-        They are NaN if a group that is compared has no weight. O(n G) for G groups.
+        All metrics are NaN if a compared group has no weight. The cost is O(n G) for G groups.
         """
         own = weights[self._order]
         of_attributes, totals = zip(
             *(self._of(own, *attribute) for attribute in self._attributes), strict=True
         )
         n_metrics = of_attributes[0].shape[0]
-        # Resamples keep each group of the first attribute, but may lose one of another attribute.
+        # Rows are drawn within the groups of the first attribute, so a resample has all of these
+        # groups. It may lose a group of another attribute, and then a comparison is undefined.
         if not np.concatenate(totals)[self._compared].all():
             return [np.nan] * n_metrics
         return [aggregate(values, agg) for values in np.concatenate(of_attributes, axis=1)]
@@ -99,7 +101,8 @@ class SortedRows:
         gaps, wins = np.zeros((n_pairs, 2)), np.zeros((n_pairs + n, 3))
         rows = self._scores, codes, self._positive, weights, mass
         score_gaps(*rows, *partners, above, tied, last, gaps, wins)
-        # The first n_pairs rows of wins are of pairs, and the others of single groups.
+        # After the n_pairs rows for pairs, ``wins`` has a row for each group, with its own AUC.
+        # This is undefined for a group that lacks positives or negatives.
         wins[n_pairs:][(totals == 0).any(axis=1)] = np.nan
         within, wins = wins[n_pairs:, 1], wins[:n_pairs]
         metrics = [*gaps.T, np.abs(wins[:, 0] - 0.5)]
@@ -112,10 +115,10 @@ class SortedRows:
 def _partners(
     n_groups: int, first: IntArray, second: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-    """Return the pairs by group, as the kernel reads them: ``starts`` and three lists.
+    """List the pairs that each group belongs to, as the kernel ``score_gaps`` reads them.
 
-    Entries ``starts[g]:starts[g + 1]`` of the lists are the pairs of group g. They say the other
-    group, the number of the pair, and whether g is the second group of it.
+    Returns ``starts`` and three arrays. Their entries ``starts[g]:starts[g + 1]`` describe the
+    pairs of group g: the other group, the number of the pair, and whether g is its second group.
     """
     groups = np.concatenate([first, second])
     order = np.argsort(groups, kind="stable")
@@ -140,7 +143,7 @@ def resampled_gaps(
     draws = islice(_resampled_weights(rows, rng), n_bootstrap)
     n_threads = allowed_threads() if rows.values.size >= BLOCK else 1
     of_draws: list[list[float]] = []
-    while some := list(islice(draws, n_threads)):  # only the weights of this many are held at once
+    while some := list(islice(draws, n_threads)):  # memory holds n_threads resamples at a time
 
         def measured(i: int, _: int, some: list[FloatArray] = some) -> list[float]:
             return own_rows.gaps(some[i], agg)
@@ -153,8 +156,9 @@ def resampled_gaps(
 def _resampled_weights(rows: Cohort, rng: np.random.RandomState) -> Iterator[FloatArray]:
     """Yield the weights of the rows in one resample after the other, without end.
 
-    The rows of each cell of the first attribute, or their units, are drawn with replacement apart
-    from the others, so that no such cell is lost.
+    A cell is a group, or a group within a stratum of control features. Rows are drawn with
+    replacement within each cell of the first attribute, so every resample has all of these cells.
+    If rows belong to units, the rows of a unit in a cell are drawn together.
     """
     base = np.ones(rows.values.size) if rows.weights is None else rows.weights
     counted = np.flatnonzero(base > 0)
@@ -167,7 +171,7 @@ def _resampled_weights(rows: Cohort, rng: np.random.RandomState) -> Iterator[Flo
         for own, drawn in zip(members, resamples, strict=True):
             if counts is None:
                 picks = np.bincount(next(drawn), minlength=own.size)
-            else:  # a row that stands for several gets the mean of how often they are picked
+            else:  # the row stands for ``counts`` rows, and gets the mean of their numbers of draws
                 total = int(counts[own].sum())
                 picks = rng.multinomial(total, counts[own] / total) / counts[own]
             weights[own] = base[own] * picks

@@ -43,7 +43,8 @@ from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import one_dimensional
 from skfair.utils.wrappers import refuse_positions
 
-# The method of the estimator that each positional parameter of a metric needs. None: no prediction.
+# For each positional parameter of a metric: the method of the estimator that computes it, or None
+# if it is not a prediction.
 RESPONSES: dict[str, str | tuple[str, ...] | None] = {
     "X": None,
     "y_true": None,
@@ -54,8 +55,8 @@ RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
-# The end of a metric's name says if larger or smaller values are better. Metrics with other ends
-# are no scorers, nor are those that take no groups.
+# The end of a metric's name says if larger or smaller values are better. A metric whose name ends
+# in another way, or that takes no groups, does not become a scorer.
 _LARGER = ("_ratio", "_score", "ndcg")
 _SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
 _WITHOUT_GROUPS = {"expected_calibration_error"}
@@ -73,13 +74,14 @@ SCORERS: dict[str, tuple[Metric, bool]] = {
     },
 }
 
-# Metrics that need other methods than ``RESPONSES`` says: the first one that the estimator has.
+# Metrics that need other methods than ``RESPONSES`` says. If there are several, the first one that
+# the estimator has is called.
 METHODS: dict[Metric, str | tuple[str, ...]] = {
-    # The loss of a probability is not the loss of a score.
+    # Losses are defined for decision values, and would be wrong for probabilities.
     losses.loss_parity_difference: "decision_function",
     losses.largest_group_loss: "decision_function",
     losses.excess_loss: "decision_function",
-    # A value of a decision function is not a probability, either.
+    # Calibration is defined for probabilities only.
     scores.calibration_difference: "predict_proba",
     scores.expected_calibration_error: "predict_proba",
     **dict.fromkeys(
@@ -89,7 +91,7 @@ METHODS: dict[Metric, str | tuple[str, ...]] = {
 }
 
 
-# Arguments with a value for each row -> the option that names the columns of X which hold them.
+# Arguments with a value for each row, and the option that names their columns of X.
 _OPTIONS = {
     "sensitive_features": "sensitive",
     "control_features": "control_columns",
@@ -145,7 +147,7 @@ class FairnessScorer(_BaseScorer):
         )
         if not takes_any:
             _check_arguments(metric, parameters, kwargs)
-        # Set directly, not through set_score_request, which refuses while routing is off.
+        # The requests are set here, because set_score_request raises while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
         for param, set_columns in self._columns.items():
             for_model = param != "query_id" and not self._compares_groups
@@ -275,8 +277,8 @@ class FairnessScorer(_BaseScorer):
         if is_lazy(X):
             response = _lazy_response(estimator, X, method, taken, pos_label)
         elif taken:
-            # Not shared: the cache is keyed by the method alone, and another scorer's call without
-            # groups would answer for this one.
+            # The cache of ``method_caller`` is not used. Its key is the method alone, so it could
+            # return predictions that another scorer computed without groups.
             response = get_response(estimator, X, method, pos_label=pos_label, **taken)
         elif is_clusterer(estimator):
             response = getattr(estimator, method)(X)
@@ -288,16 +290,16 @@ class FairnessScorer(_BaseScorer):
             for param, values in attributes.items()
             if values is not None and (self._compares_groups or param == "query_id")
         }
-        if not self._compares_groups:  # such as scikit-learn's, which read rows in memory only
+        if not self._compares_groups:  # a metric of scikit-learn, which needs arrays in memory
             arguments = [_gathered(values) for values in arguments]
             kwargs = {name: _gathered(values) for name, values in kwargs.items()}
         result = self._metric(*arguments, **kwargs)
         return self._sign * result
 
     def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
-        """Return an argument of ``_OPTIONS``: what was passed, or columns of X, or None.
+        """Return the values of an argument of ``_OPTIONS``, or None if it is not used.
 
-        What was passed is taken out of ``kwargs``.
+        They are taken out of ``kwargs`` if they were passed, or else out of columns of X.
         """
         values, columns = kwargs.pop(param, None), self._columns[param]
         if columns is None:
@@ -321,7 +323,7 @@ class FairnessScorer(_BaseScorer):
 def _check_arguments(
     metric: Metric, parameters: Mapping[str, inspect.Parameter], kwargs: dict[str, Any]
 ) -> None:
-    """Raise for arguments that the metric does not take, and for those that it lacks."""
+    """Raise if the metric does not take an argument in ``kwargs``, or needs one that is missing."""
     for name in kwargs:
         if name not in parameters:
             options = [p for p in parameters if p not in RESPONSES] + [*_OPTIONS.values()]
@@ -340,7 +342,7 @@ def _name_of(metric: Metric) -> str:
 
 
 def _call(estimator: object, method: str, X: MatrixLike, pos_label: ClassLabel = None) -> Any:
-    """Predict without a cache: what a single scorer uses."""
+    """Predict without a cache, if a scorer is called alone."""
     return get_response(estimator, X, method, pos_label=pos_label)
 
 
@@ -373,7 +375,10 @@ def _lazy_response(
 def _response_of_block(
     block: dict[str, Any], estimator: object, method: str, pos_label: ClassLabel, dtype: Any
 ) -> Any:
-    """Return the predictions for one block, which has "X" and perhaps groups, and may be empty."""
+    """Return the predictions for one block of a Dask collection, which may be empty.
+
+    ``block`` has "X" and the arguments of the prediction method, such as groups.
+    """
     if not block["X"].shape[0]:
         return np.empty(0, dtype)
     X, taken = block["X"], {name: values for name, values in block.items() if name != "X"}
@@ -453,7 +458,7 @@ def make_fairness_scorer(
         greater_is_better = known[underlying]
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    # Metrics that are better if smaller must not have a sign. Ratios have none.
+    # A smaller value is better only if it cannot be negative, so signed differences are refused.
     if not known.get(underlying, True):
         refuse_signed(**getattr(metric, "keywords", {}) | kwargs)
     if worst_class:

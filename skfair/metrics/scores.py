@@ -6,8 +6,9 @@ O(n G) for all pairs of G groups. ``gap_of_pairs`` does this for each attribute 
 pairs to one number. :mod:`skfair.metrics.partial` does the same within a percentile interval.
 
 The *rank* of a threshold in a group is the share of the group that scores above it (Definition 4.1
-of partial_fairness_idca). Row ``i`` owns the ranks between the share that scores above it and that
-share with the row included, its *mass*. Tied rows are a *block*, which owns its ranks together.
+of partial_fairness_idca). A row owns the ranks from the share of the group that scores above it to
+this share with the row included. The length of this stretch is the *mass* of the row. Tied rows are
+a *block*, and own their ranks together.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
 from skfair.utils.validation import check_scores, one_dimensional
 
-# Calibration errors are measured in this many bins of equal width. With ten, errors of opposite
-# sign within a bin cancel more often; with forty, each bin of 1,000 rows has a noise of about 0.08.
+# Calibration errors are measured in this many bins of equal width. With ten bins, errors of
+# opposite sign within a bin cancel more often. With forty, 1,000 rows give each bin a noise of
+# about 0.08.
 N_CALIBRATION_BINS = 20
 
 
 class SortedScores:
     """Rows sorted by cell, and by descending score within each cell.
 
-    Cell ``c`` occupies the positions ``starts[c]:starts[c + 1]``. By position, there are:
+    A cell is a group, or the rows of one class in a group. Cell ``c`` occupies the positions
+    ``starts[c]:starts[c + 1]``. By position, there are:
 
     - ``scores``, in descending order within each cell,
-    - ``order``, the row. It is None if there are no weights and ``keep_order`` is false, because
-      the rows need not be told apart then,
+    - ``order``, the number of the row. It is None if there are no weights and ``keep_order`` is
+      false, because then only the scores matter,
     - ``mass``, the share of the row in the weight of its cell,
     - ``rank``, the share of the cell up to this position, the row included. At the end of a block
       of ties it is the rank of a threshold just below their score.
@@ -99,7 +102,7 @@ class SortedScores:
         self.scores[group] = self.scores[group][within]
 
     def _count(self, group: slice) -> None:
-        """Rank the rows of a cell without weights by i / n, in which no rounding adds up."""
+        """Rank the rows of a cell without weights: i / n is more exact than a sum of masses."""
         n = group.stop - group.start
         self.rank[group] = np.arange(1, n + 1) / n
 
@@ -117,7 +120,7 @@ class SortedScores:
         def of_pairs(i: int, j: int) -> None:
             largest_gaps(self.scores, level, self.starts, first[i:j], second[i:j], out[i:j])
 
-        # With few rows, all pairs take less time than calling the kernel for each of them.
+        # With few rows the kernel is called once for all pairs, which is faster than 64 calls.
         n_parts = 1 if self.scores.size < BLOCK else 64
         over_blocks(of_pairs, first.size, -(-first.size // n_parts) or 1)
         return out
@@ -162,7 +165,8 @@ class SortedScores:
         """
         is_last = self.ends_block(cells)
         block: IntArray = np.cumsum(is_last) - is_last  # the number of the block of each position
-        # The rise over each block; over the first block of a cell it is the level itself
+        # ``rise`` is how much the level rises over each block. Levels start from 0 in each cell, so
+        # the rise over its first block is the level at the end of this block.
         rise = np.diff(level[is_last], prepend=0.0)
         block_cell = cells[is_last]
         new_cell = np.ones(block_cell.size, bool)
@@ -174,7 +178,7 @@ class SortedScores:
         return np.asarray(self.mass * density[block])
 
 
-# How a tie counts: as half a win, or as a win (the >= of the papers' definitions).
+# A tie counts as half a win ("half"), or as a win ("geq", which is >= in the papers' definitions).
 Ties = Literal["half", "geq"]
 
 _TIE_VALUES = {"half": 0.5, "geq": 1.0}
@@ -458,8 +462,8 @@ def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
 def _calibration_errors(rows: Cohort, pos_label: ClassLabel) -> FloatArray:
     """Return the calibration error of each cell, and of its whole stratum: (2, n_cells).
 
-    With n_b (ybar_b - pbar_b) = sum of w (y - p) over the rows of bin b, the error is the sum of
-    the absolute values of these sums over the bins, divided by the weight.
+    For each bin, w (y - p) is added up over its rows (weight w, outcome y, probability p). The
+    error is the sum of the absolute values of these sums, divided by the total weight.
     """
     positive = outcomes_of_probabilities(rows, pos_label)
     bins = np.minimum((rows.values * N_CALIBRATION_BINS).astype(np.int64), N_CALIBRATION_BINS - 1)
@@ -560,7 +564,7 @@ def _pairwise_gap(
     """
     tie_value = _tie_value(ties)
     totals = rows.groups.cells.cross_counts(positive, 2, rows.weights)
-    totals[totals == 0] = np.nan  # check_class raises for NaN, or lets it pass if it is wanted
+    totals[totals == 0] = np.nan  # NaN means undefined, for check_class
     for label in (0, 1):
         groups = rows.groups
         groups.check_class(totals[:, label], groups.compared, bool(label), zero_division)

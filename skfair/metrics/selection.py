@@ -2,7 +2,7 @@
 
 Everything is a function of how many people a group has and how many of them were selected, so a
 published table can be checked without its rows. Flags and shortfalls are computed in whole
-numbers: 48 of 100 is exactly four fifths of 60 of 100, and therefore not below it.
+numbers, without rounding. So 48 of 100 is exactly four fifths of 60 of 100, and not below it.
 
 ``impact_ratios`` and ``selection_tests`` check their counts (``_checked_counts``). The impact
 report of ``skfair.report`` has checked counts, and calls ``compare_counts``, ``ratios_to`` and
@@ -21,8 +21,8 @@ from scipy import special, stats
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Fisher's test leaves out tables further from the mean than this many standard deviations, since
-# their probability is 0 in floating point.
+# Fisher's test leaves out tables that are more than this many standard deviations from the mean,
+# because their probability is 0 in floating point.
 _FAR = 40
 
 
@@ -43,9 +43,9 @@ class Counts(NamedTuple):
 
     @property
     def z(self) -> FloatArray:
-        """The difference of the rates in standard deviations of the pooled rate.
+        """The difference of the rates in standard deviations, judged by the pooled rate.
 
-        0 if everybody or nobody was selected.
+        It is 0 if everybody or nobody was selected.
         """
         k1, n1, k0, n0 = self
         pooled = (k1 + k0) / (n1 + n0)
@@ -194,9 +194,9 @@ def ratios_to(
 def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
     """Return the two-sided p-value of Fisher's exact test of one table, and its mid-p-value.
 
-    Given the margins of a table, x of the selected people are in the group with a hypergeometric
-    probability. The p-value is that of all x that are at most as probable as ``k1``. The
-    mid-p-value counts the observed table half.
+    Let x be the number of selected people who are in the group. Given the margins of the table, x
+    has a hypergeometric distribution. The p-value is the probability of all x that are at most as
+    probable as ``k1``. The mid-p-value counts the probability of the observed table half.
     """
     n_selected = k1 + k0
     total, mean = n1 + n0, n1 * n_selected / (n1 + n0)
@@ -205,7 +205,8 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
     last = min(n1, n_selected, int(mean + margin))
     if not first <= k1 <= last:
         return 0.0, 0.0
-    # Probabilities from x to x + 1 grow by these factors. They are known up to a common factor.
+    # ``growth`` is the probability of x + 1 divided by the probability of x. So probabilities are
+    # known up to a common factor.
     counts = np.arange(first, last + 1, dtype=np.float64)
     x = counts[:-1]
     growth = (n1 - x) * (n_selected - x) / ((x + 1) * (n0 - n_selected + x + 1))
@@ -220,8 +221,8 @@ def mantel_haenszel(strata: Counts) -> tuple[float, float]:
     """Return the common odds ratio of strata, and the p-value of Cochran, Mantel and Haenszel.
 
     Each entry of ``strata`` is the counts of one stratum. Strata without people of one group, or in
-    which everybody or nobody is selected, are left out. If none is left, both are NaN. The
-    statistic has a continuity correction of one half.
+    which everybody or nobody is selected, are left out. If no stratum is left, both results are
+    NaN. The statistic has a continuity correction of one half.
     """
     k1, n1, k0, n0 = (numbers.astype(np.float64) for numbers in strata)
     total, chosen = n1 + n0, k1 + k0
@@ -237,9 +238,10 @@ def mantel_haenszel(strata: Counts) -> tuple[float, float]:
 
 
 def _is_fragile(counts: Counts) -> BoolArray:
-    """Whether the four-fifths flag is raised, but would not be if two people had changed.
+    """Whether the four-fifths flag is raised, but depends on two people.
 
-    They are one more person selected in the group, and one fewer in the reference group.
+    It is fragile if it would not be raised with one more person selected in the group, and one
+    fewer in the reference group.
     """
     turned = counts._replace(
         selected=np.minimum(counts.selected + 1, counts.n_rows),
@@ -249,16 +251,20 @@ def _is_fragile(counts: Counts) -> BoolArray:
 
 
 def _more_for_share(counts: Counts, part: int, whole: int) -> IntArray:
-    """Return how many more must be selected to reach part / whole of the reference rate."""
+    """Return how many more people of the group must be selected to reach a share of a rate.
+
+    The rate is that of the reference group, and the share is ``part`` / ``whole``.
+    """
     k1, n1, k0, n0 = counts
     return np.asarray(np.maximum(-((whole * k1 * n0 - part * k0 * n1) // (whole * n0)), 0))
 
 
 def _more_for_two_deviations(counts: Counts) -> IntArray:
-    """Return how many more must be selected, so that z is above -2.
+    """Return how many more people of the group must be selected, so that z is above -2.
 
-    z rises with the number selected, so the number is found by halving: ``high`` is enough (equal
-    rates), and ``low`` is not (-1 at first, which stands for "0 may be enough").
+    z rises with the number selected, so the number is found by bisection. ``high`` always is
+    enough, and starts where the rates are equal. ``low`` never is enough, and starts at -1 because
+    0 may be enough.
     """
     low, high = np.full(counts.selected.shape, -1), _more_for_share(counts, 1, 1)
     while (high - low > 1).any():
