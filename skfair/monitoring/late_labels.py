@@ -21,7 +21,8 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, one_dimensional
 from skfair.utils.warn import unwanted
 
-# What is kept of a row: the prediction, the group by attribute, and the unit (None without units).
+# A kind is what is kept of a row: its prediction, its group by attribute, and its unit. The unit is
+# None if rows have no units.
 Kind = tuple[Any, dict[str, str], Any]
 
 
@@ -54,7 +55,8 @@ class LatePredictions(dict[Any, Kind]):
         known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        # The kinds that exist. The type is part of the key, since True and 1 are equal.
+        # ``kinds`` finds the object of a kind that earlier rows share. The type of the prediction
+        # is part of the key, since True and 1 are equal.
         each = {id(kind): kind for kind in self.values()}.values()
         kinds = {(type(kind[0]), *kind[::2], *kind[1].items()): kind for kind in each}
         for row_id, label, unit, *row in zip(*columns, *rows, strict=True):
@@ -65,7 +67,7 @@ class LatePredictions(dict[Any, Kind]):
     def rows(self, ids: list[Any]) -> tuple[Any, dict[str, Any], list[Any] | None]:
         """Return the predictions, the groups by attribute and the units of the rows of these ids.
 
-        The units are None if none was noted. The rows stay until their labels have been read.
+        The units are None if no row has one. The rows stay until their labels have been read.
         """
         unknown = [row_id for row_id in ids if row_id not in self]
         if unknown:

@@ -18,12 +18,12 @@ a batch), ``sums`` holds :math:`A = \sum w D`, :math:`W = \sum w` and :math:`I =
 
 has a mean of at most 1 for every excess theta, as long as the difference is within the limit. It is
 what was won by a bet of 1 on this excess, and it grows if the difference is above the limit. Nine
-tenths are bet on an excess as large as the limit, which a monitor is to find. The rest is bet on
-all excesses, half-normal with twice the limit (Robbins' mixture). The bet is divided among both
-directions of the difference, with more on the direction that it had before the start. The mean of
-such numbers over many starts, by ``start_weights``, exceeds 1 / alpha with a probability of at most
-alpha, however often one looks. With a start at every batch, a change is found soon after it
-happened.
+tenths are bet on an excess as large as the limit, which is the best bet if the difference is twice
+the limit. The rest is bet on all excesses, half-normal with twice the limit (Robbins' mixture). The
+bet is divided among both directions of the difference, and the direction that the difference had
+before the start gets more. The mean of such numbers over many starts, by ``start_weights``, exceeds
+1 / alpha with a probability of at most alpha, however often the user looks. With a start at every
+batch, a change is found soon after it happened.
 
 **Variances.** The weight of a block must not depend on the block: one of few rows without a hit
 would seem both extreme and precise. A third of v is the spread within the block, and two thirds are
@@ -37,8 +37,8 @@ differences from the reference, so it may also be looked at after every batch.
 
 **Limits on a ratio** (``is_ratio``). Pairs are ordered, and D is :math:`(r p - q) / p` for the
 limit r and the rates p and q. It is above 0 if q is less than r times p. The p in the denominator
-comes from earlier blocks. The limit of D is 0, and most is bet on an excess of r - r^2, which is a
-ratio of r^2.
+comes from earlier blocks. The limit of D is 0. Most is bet on D = r - r^2, the value of D if the
+ratio q / p is r^2.
 
 The opposite bets, that D is below the limit, show that a limit holds (``log_kept``).
 """
@@ -60,18 +60,20 @@ from skfair.utils.rounding import TINY
 # How the weight 1 is divided among starts: the first start, later ones within the horizon, and the
 # rest for all starts beyond it.
 _FIRST, _WITHIN = 0.03, 0.95
-# Share that is bet on an excess as large as the limit, and the scale of the half-normal mixture for
-# the rest, in limits.
+# ``_ON_LIMIT`` is the share that is bet on an excess as large as the limit. The rest is bet on a
+# half-normal mixture, whose scale is ``_SPREAD`` times the limit.
 _ON_LIMIT, _SPREAD = 0.9, 2.0
 # The share that is bet on one direction lies between 1 - _LEANING and _LEANING.
 _LEANING = 0.8
-# With each new block, the counts of earlier blocks (``known``) are multiplied by this.
+# With each new block, the counts of earlier blocks (``known``) are multiplied by this factor, so
+# that recent blocks weigh most in what is expected of the next one.
 _DECAY = 0.9
-# Share of the block itself in the variance v of its difference.
+# Share of the block itself in the variance v of its difference (see "Variances" above).
 _OWN = 1 / 3
-# Attributes of ``Windows``: arrays with an entry for each start, and arrays without.
+# Attributes of ``Windows``: the arrays with an entry for each start and pair, and the arrays with
+# an entry for each pair only.
 _OF_STARTS, _OF_PAIRS = ("sums", "before", "leaning", "watched"), ("waiting", "known")
-# Relative rounding error that stored sums may have.
+# Stored numbers may lie outside their range by this relative rounding error.
 _ROUNDING = 1e-6
 
 
@@ -80,6 +82,7 @@ def start_weights(starts: IntArray, horizon: int) -> FloatArray:
 
     The weights of all numbers from 0 to infinity add up to 1.
     """
+    # The sum of horizon / (k (k - 1)) over all k > horizon is 1.
     later = np.maximum(starts, horizon + 1).astype(np.float64)
     beyond = (1 - _FIRST - _WITHIN) * horizon / (later * (later - 1))
     return np.where(starts == 0, _FIRST, np.where(starts <= horizon, _WITHIN / horizon, beyond))
@@ -90,8 +93,8 @@ def log_evidence(
 ) -> FloatArray:
     """Return the log of the evidence of one direction, given S (``sums``) and I.
 
-    ``limit`` is the excess that most is bet on (0 < ``limit``). ``sharp`` is the bet on it, and
-    ``wide`` the integral of the bets on all excesses.
+    Most is bet on an excess of ``limit``, which must be above 0, and ``sharp`` is the log of what
+    this bet has become. ``wide`` is the same for the rest, which is bet on all excesses.
     """
     rho = _SPREAD * limit
     scale = np.sqrt(1 + rho**2 * information)
@@ -162,9 +165,12 @@ class Windows:
         is forgotten.
         """
         earlier = nothing = np.zeros((1, 3, self.n_pairs))
-        # About the probability that the first group of a pair has the higher rate
+        # ``likely`` is roughly the probability that the first group of a pair has the higher rate,
+        # judged by all blocks since the first start.
         likely = np.full((1, self.n_pairs), 0.5)
         if self.reference_batches is not None:
+            # No batch has come after the reference batches yet, so the sums since the start before
+            # them are the sums of the reference batches alone.
             at = self.starts == number - self.reference_batches
             earlier = self.sums[at] if at.any() else nothing
         elif self.starts.size:
@@ -179,6 +185,7 @@ class Windows:
         }
         for name, values in new.items():
             array = np.concatenate([getattr(self, name), values])
+            # Entry 0 is the first start, so entry 1 is the oldest that can be forgotten.
             is_full = array.shape[0] > self.horizon + 1
             setattr(self, name, np.delete(array, 1, axis=0) if is_full else array)
 
@@ -195,7 +202,8 @@ class Windows:
             return
         block, earlier = self.waiting[full], self.known[full]
         hits, rows = block[:, :, 0], block[:, :, 1]
-        factors = np.ones((full.size, 2))  # D is the first rate times a factor minus the second
+        # D is factors[:, 0] times the first rate minus factors[:, 1] times the second rate.
+        factors = np.ones((full.size, 2))
         if self.is_ratio:
             factors[:, 0] = np.broadcast_to(limits, self.n_pairs)[full]
             factors /= _smoothed(earlier)[:, :1]
@@ -231,7 +239,9 @@ class Windows:
         limit, size = (values[pairs] for values in self._limits_and_sizes(limits))
         weighted, weight, information = (sums[:, pairs] for sums in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
-        if self.is_ratio:  # both orders of a pair are there, so only one direction is bet on
+        # For ratios, both orders of two groups are pairs of their own. So all is bet on the first
+        # direction of each pair, and nothing on the second.
+        if self.is_ratio:
             leaning = np.ones_like(leaning)
         with np.errstate(divide="ignore"):
             return np.stack(
@@ -245,7 +255,7 @@ class Windows:
     def log_kept(self, limits: float | FloatArray) -> FloatArray:
         """Return the log evidence, since the first start, that each pair is within its limit.
 
-        A difference has two directions, and the weaker evidence of the two counts.
+        A difference must be within the limit in both directions, so the weaker evidence counts.
         """
         limit, size = self._limits_and_sizes(limits)
         weighted, weight, information = (sums[0] for sums in self.compared())
@@ -294,7 +304,8 @@ class Windows:
         New pairs have no rows, were watched at no start, and lean to neither direction.
         """
         arrays = {}
-        # Each array gets one more pair with these values at its end, which -1 takes.
+        # Each array is padded with one pair that has the values of a new pair. It comes last, so
+        # the place -1 selects it.
         for name in (*_OF_STARTS, *_OF_PAIRS):
             old = getattr(self, name)
             axis = 0 if name in _OF_PAIRS else old.ndim - 1
@@ -319,15 +330,18 @@ class Windows:
     def since(self, numbers: IntArray, places: IntArray) -> Windows:
         """Return the sums since other starts, for ``aligned``.
 
-        ``numbers`` are the new starts, and ``places`` the first start here whose batch is not
-        earlier, or the number of starts if all are earlier. Between the two nothing was seen, so
-        the sums are the same.
+        ``numbers`` are the new starts. ``places`` has for each of them the place in ``self.starts``
+        of the first start that is not earlier, or ``len(self.starts)`` if all are earlier. These
+        windows have no rows between a new start and that one, so the sums since both are equal.
         """
-        more = self._with(horizon=self.horizon + 1)  # so that no start is forgotten
+        # A start after all batches is added for new starts that are later than all starts here. Its
+        # sums are 0. The longer horizon keeps ``start`` from forgetting another start.
+        more = self._with(horizon=self.horizon + 1)
         more.start(int(self.starts.max(initial=-1)) + 1)
         sums, before = more.sums[places], more.before[places]
         if self.reference_batches is not None:
-            # The sums between two starts are those since the first minus those since the second.
+            # The sums over the batches between two starts are the sums since the earlier start
+            # minus the sums since the later one.
             earlier = np.searchsorted(numbers, numbers - self.reference_batches)
             paired = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
             before[paired] = sums[earlier[paired]] - sums[paired]
@@ -361,7 +375,8 @@ class Windows:
                 raise ValueError(f"{name} has more successes than rows.")
         if min(made.sums[:, 1:].min(initial=0), made.before[:, 1:].min(initial=0)) < 0:
             raise ValueError("sums have negative weights.")
-        largest = 2 * (n_rows + 1) if made.is_ratio else 1  # 1 / p, of rates that were never 0
+        # For ratios, |D| is at most 1 / p. The p are smoothed, and at least 0.5 / (n_rows + 1).
+        largest = 2 * (n_rows + 1) if made.is_ratio else 1
         if (np.abs(made.sums[:, 0]) > (1 + _ROUNDING) * largest * made.sums[:, 1]).any():
             raise ValueError(f"sums have a difference of rates beyond {largest}.")
         return made
@@ -385,7 +400,8 @@ def checked_numbers(
 
 def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
     """Return the range of the numbers in each array of a monitor with this many rows."""
-    # The variance of a rate is judged as 1 / (4 (n + 1)) or more, so W <= 4 n (n + 1), I <= W^2.
+    # For smoothed rates of n rows, p (1 - p) is at least 1 / (4 (n + 1)). So W <= 4 n (n + 1), and
+    # I <= W^2.
     largest = 16.0 * n_rows**2 * (n_rows + 1.0) ** 2
     return {
         "starts": (0, n_batches - 1),
@@ -419,10 +435,10 @@ def aligned(
 ) -> tuple[dict[int, Any], list[Windows]]:
     """Give the windows of two monitors the same starts, so that they can be merged.
 
-    Each window comes with the ids (numbers or times, as users gave them) of the batches after its
-    starts, by number of the batch. The starts of all are put in order by id and numbered anew. A
-    batch that one monitor has not seen adds nothing to it. Returned are the ids by the new numbers,
-    and the windows with the new starts.
+    Each of them comes with a dictionary: the number of the batch after each start -> the id of the
+    batch, which is the number or time that the user gave. The starts of both are sorted by id and
+    numbered anew. A batch that one monitor has not seen adds nothing to its sums. Returned are the
+    ids by the new numbers, and the windows with the new starts.
     """
     known = [[first[start] for start in windows.starts.tolist()] for windows, first in watched]
     together: dict[int, Any] = {}
@@ -444,8 +460,9 @@ def aligned(
     for (windows, _), own in zip(watched, known, strict=True):
         if not own:
             continue
-        # Starts between the first and the second one may have been forgotten. If the other monitor
-        # has a start there, the sums since it are not known, so it is left out.
+        # If the second start is not that of batch 1, starts after the first one may have been
+        # forgotten. A start of the other monitor that lies there is left out, because the sums
+        # since it are not known here.
         is_gap = len(own) > 1 and windows.starts[1] > 1
         gap = {name for name in every if is_gap and own[0] < name < own[1]}
         names = [name for name in names if name not in gap]
