@@ -6,7 +6,8 @@ user has fitted, and :class:`Alternatives` is its result, also shown as a page.
 functions of this file.
 
 The smallest disparity of many candidates looks better than it is, because it was chosen. So the
-intervals of all candidates hold together. They come from a paired bootstrap
+intervals are simultaneous: with the stated confidence, the intervals of all candidates hold. They
+come from a paired bootstrap
 (:func:`paired_resamples`): all candidates are judged on the same resampled people, so that only
 people for whom two models decide differently make a difference uncertain.
 """
@@ -199,7 +200,10 @@ class Alternatives(Page):
         return sentences
 
     def _in_points(self, name: str) -> FloatArray:
-        """Return the change of each candidate and the ends of its interval: (n_candidates, 3)."""
+        """Return the change and the ends of its interval in percentage points, (n_candidates, 3).
+
+        ``name`` is "accuracy" or "disparity".
+        """
         columns = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
         return 100 * self.table[columns].to_numpy(np.float64)
 
@@ -368,9 +372,10 @@ def read_judging_rows(
 
 
 def best_within_loss(table: pd.DataFrame, baseline: int) -> int:
-    """Return the row of the candidate with the smallest disparity within the loss of accuracy.
+    """Return the row of the candidate with the smallest disparity.
 
-    It is the row of the baseline if no candidate has a smaller disparity.
+    Only candidates that lose at most ``max_loss`` of accuracy are considered. If none of these has
+    a smaller disparity than the baseline, the row of the baseline is returned.
     """
     selected = int(np.nanargmin(table["disparity"].where(table["is_within_loss"])))
     is_less = table["disparity"][selected] <= table["disparity"][baseline] - ROUNDING
@@ -391,7 +396,7 @@ def check_options(
 
 
 def _read_candidates(candidates: Any) -> tuple[list[str], list[Any]]:
-    """Return the names and the models of candidates."""
+    """Return the names and the models of a FairnessPath, a dictionary or a list of models."""
     if hasattr(candidates, "estimators") and hasattr(candidates, "max_disparities"):
         limits = np.asarray(candidates.max_disparities).tolist()
         return [f"limit {limit:.3g}" for limit in limits], list(candidates.estimators)
@@ -447,11 +452,13 @@ def paired_resamples(
     columns = np.column_stack([codes, true, *decided]).astype(np.int64)
     distinct, kind, counts = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
     group, n_groups = distinct[:, 0], int(codes.max()) + 1
-    group_drawn, times = group, counts  # of what is drawn: its group, and how often it occurs
+    # Each entry that can be drawn is a kind, or with units a part (see below). ``group_drawn`` is
+    # its group, and ``times`` the number of such entries in the sample.
+    group_drawn, times = group, counts
     if units is not None:
-        # The rows of a unit in one group are a part. Parts with the same number of rows of each
-        # kind are the same, and are found by a hash: the sum of one random number for each row,
-        # which depends on its kind.
+        # A part is the rows of one unit in one group. Parts with the same number of rows of each
+        # kind are interchangeable. They are recognised by a hash: each kind has a random number,
+        # and the hash of a part is the sum of the numbers of its rows.
         part, pairs = number_tuples([codes, units.codes], np.array([n_groups, units.n_units]))
         words = np.random.RandomState(0).randint(2**40, size=counts.size)
         sums = np.bincount(part, words[kind.ravel()])
@@ -461,13 +468,13 @@ def paired_resamples(
     for own in (group_drawn == number for number in np.unique(group)):
         total = int(times[own].sum())
         drawn[:, own] = rng.multinomial(total, times[own] / total, n_bootstrap)
-    if units is not None:  # from counts of parts to counts of kinds
+    if units is not None:  # the counts of parts become counts of kinds
         rows_of_parts = sparse.csr_array((np.ones(part.size), (part, kind.ravel())))
         drawn = np.asarray(drawn @ rows_of_parts[distinct_parts])
     n_people = np.concatenate([counts[None], drawn])  # (1 + n_bootstrap, n_kinds)
     disparities, accuracies = [], []
     for decisions in distinct[:, 2:].T:
-        # Which entry of the tables (group, label, decision) the rows of each kind count for.
+        # ``owners`` marks the entry of the table (group, label, decision) that counts each kind.
         owners = np.zeros((counts.size, 4 * n_groups))
         owners[np.arange(counts.size), group * 4 + distinct[:, 1] * 2 + decisions] = 1
         tables = (n_people @ owners).reshape(-1, n_groups, 2, 2)
@@ -481,16 +488,17 @@ def paired_resamples(
 
 def changes_table(
     names: list[str],
-    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples
+    resampled: tuple[FloatArray, FloatArray],  # what paired_resamples returns
     baseline: int,
     confidence: float,
     max_loss: float,
 ) -> pd.DataFrame:
     """Return the ``table`` of :class:`Alternatives`, without certificates.
 
-    The intervals of a column hold together for all candidates: each is ``m`` standard deviations of
-    its own change wide to both sides, and ``m`` is the same for all. It is the quantile at
-    ``confidence`` of the largest change, in standard deviations, in each resample.
+    The intervals of a column hold simultaneously for all candidates. The interval of a candidate
+    reaches from its change by ``m`` standard deviations of that change to both sides, and ``m`` is
+    the same for all candidates. For each resample, take the largest error of any candidate in
+    standard deviations: ``m`` is the quantile at ``confidence`` of these numbers.
     """
     by_name = dict(zip(("disparity", "accuracy"), resampled, strict=True))
     table = pd.DataFrame({"candidate": names} | {name: own[0] for name, own in by_name.items()})

@@ -1,6 +1,8 @@
 """Rows of an audit, in memory or in blocks, become a table of sums by cell.
 
-A *cell* is a combination of levels of all attributes that occurs. The result is a
+A *level* is a value of a sensitive or control attribute, and a *cell* is a combination of levels of
+all attributes that occurs. A *measure* is a rate or a mean, such as the selection rate. A *block*
+is a partition of a Dask collection, or some lines of a file. The result is a
 :class:`~skfair.groups.table.GroupTable`, from which ``audit_table`` computes all tables.
 
 - :func:`read_table` adds up rows in memory.
@@ -68,7 +70,7 @@ def read_table(
         {"rows": np.bincount(cells, minlength=n_cells).astype(np.float64)},
         dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
         within=control,
-        units=parts and replace(parts, codes=parts.codes[:0]),  # the table holds no rows
+        units=parts and replace(parts, codes=parts.codes[:0]),  # the part of each row is not kept
     )
     if rows.score is None or rows.true is None:
         return table
@@ -80,7 +82,8 @@ def read_table(
 
 
 def read_cells(
-    # Attributes, what they are, and the level of missing values
+    # For each role: the attributes, the role (sensitive or control), and the level that rows
+    # without a value get (None: they are an error)
     roles: Sequence[tuple[ColumnsLike | None, Role, str | None]],
     n_samples: int,
     like: object,
@@ -130,8 +133,8 @@ def read_blocks(
 ) -> tuple[GroupTable, Task, Options]:
     """Add up Dask collections in two passes over their blocks, a survey and the sums.
 
-    Returns the table, the task, and the options, which get the median of the scores if preset
-    "ll144" compares them with it.
+    Returns the table, the task, and the options. If preset "ll144" compares scores with their
+    median, the returned options hold this median.
     """
     rows = align(**raw.named(), sensitive_features=groups[0], control_features=groups[1])
     survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
@@ -154,7 +157,7 @@ def read_blocks(
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
-    """Survey one block, given its columns by argument of ``audit``."""
+    """Survey one block. The keys of ``block`` are the arguments of ``audit``."""
     raw = RawRows._make(map(block.get, RawRows._fields))
     scores = raw.y_pred if raw.y_score is None else raw.y_score
     is_score = np.asarray(scores[:0]).dtype.kind in "iuf"
@@ -163,10 +166,10 @@ def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
 
 
 def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
-    """Add up the rows of a block, given its columns by argument of ``audit``; None without rows.
+    """Add up the rows of a block, or return None if it has no rows.
 
-    ``how`` are further arguments of :func:`read_table`. Warnings are left to :func:`warn_table`,
-    which sees all blocks.
+    The keys of ``block`` are the arguments of ``audit``. ``how`` are further arguments of
+    :func:`read_table`. Warnings are left to :func:`warn_table`, which sees all blocks.
     """
     raw = RawRows._make(map(block.get, RawRows._fields))
     if not any(len(values) for values in raw.named().values()):
@@ -199,18 +202,18 @@ def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
 def measured(
     rows: Rows,
     task: Task,
-    labels: tuple[IntArray, Rows] | None,  # as by distinct_labels; None if labels are numbers
+    labels: tuple[IntArray, Rows] | None,  # from distinct_labels; None if labels are numbers
     cells: IntArray,
     n_cells: int,
     names: Collection[str] | None = None,  # the measures that are needed; None for all
-    parts: UnitParts | None = None,  # the parts of units by these cells, if rows have units
+    parts: UnitParts | None = None,  # units divided by cell, if rows have units
 ) -> Iterator[tuple[str, CellMeans]]:
     """Add up measures by cell.
 
     Rows of the same cell with the same labels have the same values of all measures but the mean
-    score. They are of one *kind*, and with units, of the same part of a unit. So the rows are
-    counted by kind first, and measures are computed for one row of each kind (``few``), whose
-    weight is the number of rows, or their weights added up.
+    score, so they are of one *kind*. If there are units, rows of one kind must also belong to the
+    same unit. The rows are counted by kind first. Then measures are computed for one row of each
+    kind (``few``), whose weight is the total weight of the rows of this kind.
     """
     few, of_few, squares, parts_of_few = rows, cells, None, parts
     if labels is not None:
