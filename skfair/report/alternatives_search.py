@@ -199,7 +199,8 @@ def search_alternatives(
         could_gain, of_rows, times = _further_gain(
             resampled, selected, level, max_loss, chance, gain
         )
-        if could_gain < gain or of_rows >= gain:  # it is shown, or more models cannot show it
+        # The search ends if the bound is below ``gain``, or if more models cannot bring it there.
+        if could_gain < gain or of_rows >= gain:
             break
     if selected:
         models[selected].fit(X, labels, **beside)
@@ -218,12 +219,12 @@ def _split_folds(
     cv: int,
     rng: np.random.RandomState,
 ) -> tuple[dict[str, Any], list[Any], IntArray]:
-    """Split the rows into folds; return the metadata of fit, the parts of each fold, and an order.
+    """Split the rows into folds, and return the metadata of ``fit``, the folds, and an order.
 
     The metadata are the groups and units, as far as ``estimator.fit`` accepts them. A fold has two
-    parts: what its models are fitted on, (X, y, metadata), and the rows that judge them, (X,
-    groups). If the predictions of all folds are joined, the order puts them back in the order of
-    the rows.
+    parts: (X, y, metadata) of the rows that its models are fitted on, and (X, groups) of the rows
+    that judge these models. Predictions of all folds that were joined and are then indexed by the
+    order are in the order of the rows.
     """
     owners = getattr(together, "codes", None)  # the unit of each row
     beside: dict[str, Any] = {"sensitive_features": sensitive_features, "units": owners}
@@ -244,7 +245,7 @@ def _fit_candidate(
     estimator: Any,
     settings: Mapping[str, Any] | None,  # None for the baseline, which keeps its own settings
     seed: int,
-    parts: list[Any],  # as by _split_folds
+    parts: list[Any],  # the folds from _split_folds
 ) -> tuple[Any, Any]:
     """Return a model that is not fitted yet, and the predictions of its copies, fold by fold.
 
@@ -283,7 +284,7 @@ def _fewest_models(gain: float, chance: float, confidence: float, max_models: in
 
 
 def _further_gain(
-    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples; the baseline comes first
+    resampled: tuple[FloatArray, FloatArray],  # from paired_resamples; the baseline comes first
     selected: int,
     level: float,  # error probability: half is for the draw of models, and half for the rows
     max_loss: float,
@@ -300,10 +301,10 @@ def _further_gain(
     - how many times as many rows would bring the bound to ``gain``, or NaN if it is there already.
 
     The bound is the k-th smallest lower end in the docstring of this file, with b = ``n_best`` and
-    a = ``miss``. Only models that may keep the loss of accuracy count. Which model is selected
-    depends on the rows that judge it, so the interval of a model must hold for its differences from
-    all other models together. An ideal model is added as the last column, with the accuracy of the
-    baseline and no disparity: no model can gain more than it.
+    a = ``miss``. Models that surely lose more accuracy than ``max_loss`` do not count. Which model
+    is selected depends on the rows that judge it, so the interval of a model must hold for its
+    differences from all other models together. An ideal model is added as the last column, with the
+    accuracy of the baseline and no disparity: no model can gain more than it.
     """
     (disparities, errors), (accuracies, lost) = (
         (drawn[0], drawn[1:] - drawn[0])
@@ -322,8 +323,9 @@ def _further_gain(
     loss_margin, scaled = by_spread(lost[:, [0]] - lost)
     margin = np.empty_like(loss_margin)
     for number, own in enumerate(errors.T):
-        # The interval of this model holds at once for the differences of its disparity from all
-        # others and for its loss of accuracy. All are ``width`` standard deviations wide.
+        # The interval of this model has to hold simultaneously for the differences of its disparity
+        # from all others and for its loss of accuracy. Each of these intervals reaches ``width``
+        # standard deviations to both sides.
         spread, apart = by_spread(own[:, None] - errors[:, :-1])
         width = np.quantile(np.maximum(apart.max(axis=1), scaled[:, number]), 1 - miss)
         margin[number] = width * spread[selected]
@@ -332,14 +334,15 @@ def _further_gain(
     lowest = disparities - disparities[selected] - margin  # lower ends of the differences
     lowest, most = lowest[:-1], -lowest[-1]
     lowest = np.sort(np.where(may_be_kept[:-1], lowest, np.inf)[1:])
-    # With infinitely many models, n_best is the share ``chance`` of them, and k half of it.
+    # With infinitely many models, n_best is the share ``chance`` of them, and k is half of n_best.
     places = [k - 1, max(k - 1, int(chance / 2 * n_models))]
     could_gain, of_rows = (np.clip(-lowest[places], 0.0, most) + 0.0).tolist()  # no -0.0
     if not could_gain > gain > 0:
         return could_gain, of_rows, np.nan
-    # The bound is the smaller one of two numbers, so the one that needs fewer rows counts. The k-th
-    # lower end is mostly error, which shrinks with the square root of the number of rows. The gain
-    # of the ideal model is the disparity of the selected model, which stays, plus an error.
+    # The bound is the smaller one of two numbers, so it is at ``gain`` as soon as one of them is.
+    # The k-th lower end is mostly error, which shrinks with the square root of the number of rows.
+    # The gain of the ideal model is the disparity of the selected model, which stays, plus an
+    # error.
     own = disparities[selected]
     to_ideal = (margin[-1] / (gain - own)) ** 2 if gain > own else np.inf
     return could_gain, of_rows, min((lowest[k - 1] / gain) ** 2, to_ideal)

@@ -57,7 +57,7 @@ _FACTS = (
     "confidence",
 )
 _TODAY = "no limit"  # the status of today's decisions, which no model of the path has made
-# The name of an attribute of an array, which has no names.
+# The name that an attribute gets if the groups are an array, which has no names.
 _NAMELESS = "sensitive_feature"
 
 
@@ -66,12 +66,12 @@ class Candidate(NamedTuple):
 
     label: str  # on the slider
     decisions: Any  # predicted labels of the rows of Judged
-    # By attribute; the key "" is a limit for all attributes. None for decisions without a limit
+    # The limit of each attribute. The key "" limits all attributes. If None, there is no limit.
     limits: dict[str, float] | None = None
     holds_overall_rate: bool = False
     held_rate: float | None = None  # the selection rate that is held, if it is one number
     # Selection rates on the training rows: of the model itself, of the best decisions without
-    # limits, and of those with limits
+    # limits, and of the best decisions with limits
     training_rates: tuple[float, float, float] | None = None
     group_aware: bool = False
     status: str = _TODAY  # of the fit
@@ -164,9 +164,10 @@ class Judged(NamedTuple):
         return [crossed]
 
     def fingerprints(self, candidates: Sequence[Candidate]) -> list[str]:
-        """Return a SHA-256 for each model: of the rows, labels and groups, and of its decisions.
+        """Return a SHA-256 hash for each model, of the rows, labels, groups and its decisions.
 
-        ``decide`` compares it, to make sure that it fits the model that was chosen.
+        ``decide`` fits the chosen model again, and compares the hash to make sure that it is the
+        same model.
         """
         groups = (values for _, values in read_columns(self.groups))
         of_rows = sha256()
@@ -201,7 +202,8 @@ def _groups(view: View, whole: View, options: Options) -> dict[str, dict[str, An
         "no_longer": _plain(measures["moved_down"].means),
         "share": _plain(measures["moved_up"].weight / whole.measures["moved_up"].weight),
     }
-    # The shares of _CELLS: base is the share of the positive class, errors and hits are rates.
+    # These are the shares of _CELLS: ``base`` is the share of the positive class, ``hits`` is the
+    # true positive rate, and ``errors`` the false positive rate.
     of_cells = (1 - base) * (1 - errors), (1 - base) * errors, base * (1 - hits), base * hits
     columns |= {name: _plain(own) for name, own in zip(_CELLS, of_cells, strict=True)}
     columns["n"] = view.n_rows.astype(int).tolist()
@@ -219,7 +221,7 @@ def _plain(values: Any) -> list[float | None]:
 def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
     """Return a gap as plain data, in the unit of the limit: for a ratio, its distance from 1.
 
-    If the view has no two groups to compare, ``gap`` is None, and the numbers of the result are.
+    If the view has no two groups to compare, ``gap`` and the numbers of the result are None.
     ``limit`` is None if the model does not limit this view.
     """
     if gap is None:
@@ -284,7 +286,7 @@ class Choice(NamedTuple):
         return cls(steps, len(paths[0]), head, judged, shown.hidden, of_all)
 
     def distinct(self) -> Iterator[dict[str, Any]]:
-        """Yield the steps that differ: the first decisions are listed once, not for each path."""
+        """Yield the steps of all paths. The first decisions begin each path, but come once."""
         for place, step in enumerate(self.steps):
             if not place or step["limits"] is not None:
                 yield step

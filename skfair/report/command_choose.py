@@ -49,7 +49,7 @@ from skfair.utils.warn import unwanted
 # The share of rows that judge models. A quarter would make intervals 1.4 times as wide, and
 # three quarters would leave half as many rows to fit the models to.
 _JUDGING = 0.5
-# From this change of the overall selection rate on, there is a warning. Estimators warn of as much.
+# There is a warning if the overall selection rate changes by more than this, as in estimators.
 _MUCH_MOVED = 0.1
 # The options on which the models depend. A memo holds them, so that ``decide`` can fit again.
 _OF_FIT = (
@@ -84,7 +84,10 @@ class _Sample(NamedTuple):
     labels: tuple[Any, Any]  # of decisions: the negative and the positive one
 
     def halves(self, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the rows that fit models and those that judge them; a person is in one half."""
+        """Return the rows that fit models and the rows that judge them.
+
+        All rows of a person are in the same half.
+        """
         people = self.rows.get("units")
         splitter = ShuffleSplit if people is None else GroupShuffleSplit
         cut = splitter(1, test_size=_JUDGING, random_state=np.random.RandomState(seed))
@@ -293,7 +296,7 @@ def _read(options: argparse.Namespace) -> _Sample:
 
 
 def _with_remedy(error: str, name: str, options: argparse.Namespace) -> str:
-    """Add to an error about the labels ``name`` which option names the positive one."""
+    """Add to an error about the labels ``name`` the option that names the positive label."""
     if name == "y" and options.pos_label_true is not None:
         return error.replace("pos_label=", "pos_label_true=")
     if options.before is None or options.pos_label_true is not None:
@@ -307,7 +310,7 @@ def _with_remedy(error: str, name: str, options: argparse.Namespace) -> str:
 def _refuse_numbers(values: pd.Series) -> None:
     """Raise for numbers that were read as text, which would be taken for words."""
     mark, texts = decimal_of(values), values.dropna()
-    are_plain = bool(pd.to_numeric(texts, errors="coerce").notna().all())  # such as postal codes
+    are_plain = bool(pd.to_numeric(texts, errors="coerce").notna().all())  # may be postal codes
     if mark is not None and not are_plain:
         raise ValueError(
             f"Column {values.name!r} has numbers that are written as {texts.iloc[0]!r}. "
@@ -322,7 +325,7 @@ def _numbers(X: pd.DataFrame, words: dict[str, dict[str, int]], score: str | Non
         columns[name] = values
         if name == score:
             columns[name] = pd.Series(check_scores(values, str(name)), values.index)
-        elif name in words:  # also dates, and both numbers and words
+        elif name in words:  # dates and mixed columns are read as words
             columns[name] = values.map(str).map(words[str(name)]).astype(float)
             columns[name] = columns[name].mask(values.isna())
     return pd.DataFrame(columns)

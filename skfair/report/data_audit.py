@@ -49,7 +49,7 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
 from skfair.utils.validation import one_dimensional
 
-# The columns that the table ``gaps`` keeps of those of an audit of predictions.
+# The table ``gaps`` has these columns of the same table in an audit of predictions.
 _OF_GAPS = [
     "view",
     "metric",
@@ -299,9 +299,9 @@ def _corrected(
 ) -> pd.DataFrame:
     """Correct the p-values of one kind of tests, and mark the significant ones.
 
-    P-values of gaps are corrected for each other already (``is_joint``). Those of the other kinds
-    are corrected by the method of Benjamini and Hochberg. All are then multiplied by the number of
-    kinds.
+    P-values of gaps are corrected for the number of gaps already (``is_joint``). P-values of other
+    kinds are corrected by the method of Benjamini and Hochberg. All p-values are then multiplied by
+    the number of kinds.
     """
     p_values = table["p_value"].to_numpy(np.float64, copy=True)
     is_tested = np.isfinite(p_values)
@@ -555,8 +555,8 @@ def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
 def _n_permutations(n_tests: int, n_kinds: int, options: Options) -> int:
     """Return how many permutations a column gets at most.
 
-    With as many, the smallest possible p-value is half of what a single finding needs after all
-    corrections, which is (1 - confidence) / (n_tests * n_kinds).
+    With this many, the smallest possible p-value is half of (1 - confidence) / (n_tests * n_kinds),
+    the p-value that makes a single finding significant after all corrections.
     """
     return int(np.ceil(2 * n_tests * n_kinds / (1 - options.confidence)))
 

@@ -40,7 +40,7 @@ def rule_text(options: Options) -> str:
 def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.DataFrame:
     """Return the table ``impact``: rates, ratios and tests of each group of each view.
 
-    It is empty without a preset. Preset "ecoa" can also be about prices, predicted numbers, which
+    It is empty without a preset. Preset "ecoa" also accepts predicted numbers, such as prices. They
     have no selection rates.
     """
     if options.preset is None:
@@ -64,7 +64,7 @@ def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.
 
 
 def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
-    """Return the rows of one view."""
+    """Return the rows of the table for one view, which is an attribute or a crossing."""
     status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
     if "selection_rate" in sample.measures:
@@ -116,10 +116,10 @@ def _with_rates(
 def _within_strata(
     sample: GroupTable, view: View, places: IntArray, against: int
 ) -> dict[str, FloatArray]:
-    """Return the common odds ratio and p-value (Mantel-Haenszel) of each group against one.
+    """Compare each group with one group, within the strata of the control features.
 
-    They are within the strata of the control features. ``places`` and ``against`` are indices of
-    groups.
+    Returns the common odds ratio and the p-value of Mantel and Haenszel. ``places`` are the indices
+    of the groups, and ``against`` is the index of the group that they are compared with.
     """
     table = sample.compared(view.attributes, sample.within)
     at = table.groups.stratum_of, table.groups.group_of

@@ -54,13 +54,13 @@ PICTURED = (
 )
 # If there are more groups than this, calibration and densities are not drawn as lines.
 MOST_LINES = 8
-# The first picture has at most this many groups: what a screen shows at once.
+# The first picture has at most this many groups, so that it fits on a screen.
 MOST_DOTS = 12
 # Characters that begin or end an element of CommonMark or of GitHub's tables and links.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
-# What GitHub turns into a link: https://..., mailto:..., www. ...
+# Text that GitHub turns into a link: https://..., mailto:..., www. ...
 _LINK = re.compile(r"(?<=\w)(:)(?=\S)|(?<=www)(\.)", re.IGNORECASE)
-# What would make a line an item of a list.
+# Text that turns a line into an item of a list.
 _ITEM = re.compile(r"^(\d*)([-+.)])(?=\s)")
 
 
@@ -93,7 +93,7 @@ def render_template(template: str, **names: Any) -> str:
 
 @cache
 def _environment(is_markdown: bool) -> Any:
-    """Return the environment of Jinja2 with our filters, which compiles each template once."""
+    """Return the environment of Jinja2, which has our filters and compiles a template once."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
     except ImportError as error:
@@ -144,7 +144,10 @@ def rows_of(table: pd.DataFrame) -> list[Any]:
 
 
 def _whole(rates: pd.DataFrame) -> dict[str, Any]:
-    """Return the rows of all rows in ``rates``, and those of the earlier model by measure."""
+    """Return the values over the whole sample, and the values of the earlier model by measure.
+
+    ``rates`` is the part of the table ``rates`` that is about the whole sample.
+    """
     is_before = rates["measure"].str.startswith(BEFORE)
     before = {row.measure.removeprefix(BEFORE): row for row in rows_of(rates[is_before])}
     return {"rows": rows_of(rates[~is_before]), "before": before}
@@ -153,7 +156,7 @@ def _whole(rates: pd.DataFrame) -> dict[str, Any]:
 def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]:
     """Return what a page shows of one attribute or crossing.
 
-    ``rates`` are its rows of the table of that name.
+    ``rates`` is the part of the table ``rates`` that is about it.
     """
     every = list(dict.fromkeys(rates["measure"]))
     measures = [measure for measure in every if not measure.startswith(BEFORE)]
@@ -198,7 +201,7 @@ def _strata(tables: AuditTables, name: str) -> dict[str, Any] | None:
 def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
     """Return the picture of the first screen: one measure for the groups of all attributes.
 
-    It is None if there is no such measure.
+    It is None if the audit has no measure that can be pictured.
     """
     rates = tables.rates[tables.rates["view"].isin(tables.attributes)]
     measures = set(rates["measure"])
@@ -261,8 +264,9 @@ def _impact_cell(row: Any, name: str, strata: str) -> str:
 def _gap_rows(gaps: pd.DataFrame, task: str) -> list[Any]:
     """List the gaps of the present model, first over all rows and then within strata.
 
-    Each has the value ``before`` of the earlier model (NaN without one). ``apart`` and ``clear``
-    name the worst and the clear pair of groups, as in "women lower than men".
+    Each gap has the value ``before`` of the earlier model (NaN without such a model). ``apart``
+    names the pair of groups with the largest gap, as in "women lower than men". ``clear`` names the
+    clear pair, which is the worst pair whose difference has a small p-value (see ``gaps.py``).
     """
     if not len(gaps):
         return []

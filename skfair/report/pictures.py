@@ -101,9 +101,10 @@ def _lines(lines: dict[Any, tuple[Any, Any]], across: Axis, up: Axis) -> dict[st
 def whiskers(rates: pd.DataFrame, measure: str, overall: float, has_before: bool) -> dict[str, Any]:
     """Return a picture of one measure: a dot with its interval for each group, on one scale.
 
-    ``rates`` are rows of the table of that name, ``overall`` is the value of all rows, and
-    ``has_before`` says whether the value of the earlier model is drawn too. ``n_more`` is the
-    number of groups that are not drawn. The caller sets it if it leaves some out.
+    ``rates`` are rows of the table ``rates``, ``overall`` is the value of all rows, and
+    ``has_before`` says whether the value of the earlier model is drawn too. ``n_more`` in the
+    result is the number of groups that are not drawn. It is 0 here, and a caller that leaves out
+    groups changes it.
     """
     rows = rates[rates["measure"] == measure]
     then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]  # earlier model

@@ -1,8 +1,8 @@
 """The bias profile of an audit: one table with a row for each group and measure.
 
-It is read from the tables of the audit. So its numbers equal the numbers of the audit, and numbers
-that the audit does not show are not in it either. ``Audit.bias_profile`` calls both functions, and
-documents the columns and the verdicts.
+The profile is read from the tables of the audit. So its numbers equal the numbers of the audit, and
+numbers that the audit hides are not in it either. ``Audit.bias_profile`` calls :func:`profile_of`
+and :func:`write_profile`, and documents the columns and the verdicts.
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ def write_profile(tables: AuditTables, table: pd.DataFrame, path: str | PathLike
 def _are_suppressed(table: pd.DataFrame) -> BoolArray:
     """Return which values are hidden, because they would say something about few people.
 
-    These are all values of hidden groups, which have no number of rows, and all missing measures
-    that join decisions and outcomes, if they are hidden for the group. The accuracy shows it: it is
-    defined for every group that has other numbers, so if it is missing, it is hidden.
+    All values of a hidden group are hidden, and such a group has no number of rows. For other
+    groups, the measures that join decisions and outcomes may be hidden. The accuracy is one of them
+    and is defined for every group that has other numbers. So if it is missing, it was hidden, and
+    all other missing measures of this kind were hidden with it.
     """
     has_numbers = table.groupby(["view", "group"])["value"].transform("count") > 0
     is_without = (table["measure"] == "accuracy") & table["value"].isna() & has_numbers
@@ -93,9 +94,10 @@ def _are_suppressed(table: pd.DataFrame) -> BoolArray:
 def _judged(tables: AuditTables, table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Return which rows have the verdict "significant", and which have "not significant".
 
-    With a reference group, the verdict is about the difference from it. Otherwise, the two groups
-    of the clear pair are significant if the gap is, and if it is not, no group is. Rows that get
-    neither are not tested.
+    With a reference group, the verdict is about the difference from this group. Without one, it is
+    about the gap: if the gap is significant, the two groups of its clear pair (see ``gaps.py``) get
+    the verdict "significant", and if it is not, all groups get "not significant". Rows without
+    either verdict were not tested.
     """
     gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
     gaps = gaps.assign(measure=[measure_of(name, tables.task) for name in gaps.get("metric", ())])

@@ -55,7 +55,7 @@ def held_out_auc(counts: IntArray) -> FloatArray:
     of_all = of_all / of_all.sum(axis=-1, keepdims=True)
     scores = (others + of_all) / (others.sum(axis=-1, keepdims=True) + 1)
     n_rows = counts.sum(axis=-1)
-    first = 1 if counts.shape[-1] == 2 else 0  # two groups have the same area
+    first = 1 if counts.shape[-1] == 2 else 0  # both of two groups have the same AUC
     areas = [
         _area(scores[..., g], counts[..., g], n_rows - counts[..., g])
         for g in range(first, counts.shape[-1])
@@ -89,18 +89,18 @@ def judge(
     counts: IntArray,
     most: int,
     rng: np.random.RandomState,
-    enough: int = 20,  # extreme permutations that end the test: p-values are within a third then
+    enough: int = 20,  # the test ends at this many extreme permutations (p-values within a third)
 ) -> tuple[float, float]:
     """Return the AUC of a column, and the p-value from at most ``most`` permutations.
 
-    The p-value is the share of permutations of the groups with at least the same AUC. The test is
-    sequential (Besag & Clifford 1991): it ends when ``enough`` permutations have, so a column that
-    says nothing needs few.
+    The p-value is the share of permutations of the groups with at least the AUC of the column. The
+    test is sequential (Besag & Clifford 1991): it ends as soon as ``enough`` permutations have such
+    an AUC. So few permutations suffice for a column that says nothing about the group.
     """
     value, n_drawn, n_extreme = float(held_out_auc(counts)), 0, 0
     if counts.shape[1] == 1:  # scipy draws no tables with a single level
         return value, 1.0
-    step = max(4_000_000 // counts.size, 1)  # 32 MB for each array
+    step = max(4_000_000 // counts.size, 1)  # arrays take about 32 MB
     while n_drawn < most:
         size = min(step, max(n_drawn, 10 * enough), most - n_drawn)
         drawn = [_random_tables(fold, size, rng) for fold in counts]
@@ -126,7 +126,8 @@ def _random_tables(counts: IntArray, size: int, rng: np.random.RandomState) -> I
 def shift_index(counts: IntArray) -> float:
     """Return the population stability index of two groups, sum_l (q_l - p_l) log(q_l / p_l).
 
-    p_l and q_l are the shares of level l in the two, with half a row added to each level.
+    p_l and q_l are the shares of level l in the first and the second group, with half a row added
+    to each level.
     """
     of_levels = counts.sum(axis=0) + 0.5
     first, second = (of_levels / of_levels.sum(axis=0)).T

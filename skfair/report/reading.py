@@ -4,14 +4,14 @@ Every audit reads its rows in four steps:
 
 1. :class:`RawRows` holds the columns as the user passed them, and :func:`check_raw_rows` checks
    which there are.
-2. :func:`survey_rows` collects what must be known of all rows before any is counted: the labels and
-   the range of the scores. Rows may come in blocks, and the surveys of blocks add up.
+2. :func:`survey_rows` collects what must be known of all rows before a row is counted: the labels
+   and the range of the scores. Rows may come in blocks, and the surveys of blocks add up.
 3. :func:`find_task` decides from the survey what is predicted: two classes, several, or numbers.
 4. :func:`read_rows` turns the columns, or those of one block, into codes and numbers. The table of
    sums is made of these in :mod:`skfair.report.table`.
 
 ``audit`` and ``find_subgroups`` take these steps in memory, ``read_blocks`` for Dask collections,
-and :mod:`skfair.report.command_audit` for files, in its own words of errors.
+and :mod:`skfair.report.command_audit` for files, with error messages of its own.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class RawRows(NamedTuple):
         return {name: values for name, values in columns.items() if values is not None}
 
     def together(self, n_rows: int) -> RowUnits | None:
-        """Return which rows belong together; None if no two of them do, or without units."""
+        """Return which rows belong to the same unit, or None if no two rows do."""
         return read_units(self.units, n_rows)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Facts about all rows that must be known before any is counted.
+    """Facts about all rows that must be known before a row is counted.
 
     ``Survey()`` is the survey of no rows.
     """
@@ -269,7 +269,7 @@ def _two_classes(
 def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
     """Return the columns as codes and numbers.
 
-    ``are_all`` says whether these are all rows. If they are not, all of their weights may be 0.
+    ``are_all`` is False if the rows are one block of several, whose weights may all be 0.
     """
     y_true, y_pred, y_score, before, sample_weight, _ = raw
     score = None if y_score is None else check_scores(y_score)

@@ -1,9 +1,9 @@
 """Scores by group: their spread, how well they rank, and their calibration.
 
-While rows are read, :func:`binned_scores` adds them up by cell and by one of 200 bins of the score,
-called by ``read_table``. So scores can be added up over blocks, and no row is kept. For each view,
-``score_report`` then adds up the bins of each group (:func:`sums_of_groups`), and computes the
-tables of :class:`ScoreTables` from these.
+While rows are read, ``read_table`` calls :func:`binned_scores`, which adds up the rows by cell (a
+combination of levels of all attributes) and by bin of the score. So scores can be added up over
+blocks, and no row is kept. For each view, ``score_report`` then adds up the bins of each group
+(:func:`sums_of_groups`), from which :class:`ScoreTables` computes its tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skfair.groups.table import GroupTable
 from skfair.metrics.scores import N_CALIBRATION_BINS
 from skfair.utils.rounding import SUM_ROUNDING
 
-# Scores are added up in this many bins of equal width.
+# Scores are added up in this many bins of equal width (see ``ScoreTables.aucs`` for the error).
 N_BINS = 200
 
 
@@ -32,7 +32,7 @@ def binned_scores(
     cells: IntArray,
     table: GroupTable,
     score_range: tuple[float, float],
-    # With units, each row counts as 1 over the number of rows of its unit; else None
+    # With units, 1 over the number of rows of the unit of each row. None without units
     people: FloatArray | None = None,
 ) -> GroupTable:
     """Add up weights, weight times target, and weight times score by cell and bin of the score.
@@ -92,8 +92,8 @@ class ScoreTables:
     def calibration(self, names: list[str], confidence: float, least: float) -> pd.DataFrame:
         """Return the table ``calibration``: mean score and mean target of each group, by bin.
 
-        Each group has bins of its own, made of neighbouring bins of :func:`binned_scores`. They
-        have at least a tenth of the rows (people) of the group, and at least ``least`` of them.
+        Each group has bins of its own, made of neighbouring bins of :func:`binned_scores`. Each bin
+        has at least a tenth of the people (rows, or units) of the group, and at least ``least``.
         """
         tables = []
         for place, (name, per_weight) in enumerate(zip(names, self.per_weight, strict=True)):
@@ -159,7 +159,10 @@ def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:
 
 
 def _bins(n_rows: FloatArray, least: float) -> IntArray:
-    """Put neighbouring bins together until each wide bin has ``least`` rows; number these."""
+    """Join neighbouring bins until each wide bin has ``least`` rows.
+
+    Returns the number of the wide bin that each bin becomes part of.
+    """
     bin_of, number, total = [], 0, 0.0
     for n in n_rows.tolist():
         bin_of.append(number)

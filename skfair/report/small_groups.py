@@ -5,12 +5,12 @@ There are three rules. A group is *small* if it has fewer people than ``suppress
 1. If a group of one attribute is small, its rows are left out of all numbers
    (:func:`without_small`).
 2. If a crossed group is small, it is hidden. Other groups are hidden too if the small one could be
-   computed from them and from all sums that are shown: if all men are shown and all men over 30,
-   so are the men under 30. :class:`Sums` decides which sums may be shown.
-3. A group may be large and have few people of a class: three of 60 men are qualified. Then no
-   measure of it that joins decisions and outcomes is shown, because together with the selection
-   rate it says how many of the three were selected. :class:`Sums` decides this too, with the
-   number of people of each class in place of the number of people.
+   computed from them and from all sums that are shown. For example, if all men and all men over 30
+   are shown, the men under 30 can be computed. :class:`Sums` decides which sums may be shown.
+3. A group may be large and have few people of a class, such as three qualified men among 60. Then
+   no measure of the group that joins decisions and outcomes is shown, because together with the
+   selection rate it says how many of the three were selected. :class:`Sums` decides this too, with
+   the number of people of each class in place of the number of people.
 
 :class:`Shown` applies the rules to all tables of an audit. ``audit_table`` makes one, and so does
 the page of a committee for each model. The audit of a data set, which has other tables, uses
@@ -38,10 +38,11 @@ from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.text import plural
 
 HIDDEN = "hidden"  # the value of ``View.apart`` of a group that may not be shown
-# Strata of which rates are listed at most, the largest ones: about what a reader looks through.
+# Rates are listed for at most this many strata, the largest ones, because a reader would not look
+# through more.
 MOST_STRATA = 20
-# At most this many cells are judged together. Each costs a projection of all secrets (see Sums),
-# which takes 2 ms for 300 cells and four times as long for twice as many.
+# At most this many cells (groups in a stratum) are judged together. Each of them costs a projection
+# of all secrets (see Sums). A projection takes 2 ms for 300 cells, and four times as long for 600.
 MOST_CELLS = 300
 
 
@@ -185,7 +186,8 @@ class Sums:
         ``strata`` has the stratum of each cell of the sample.
         """
         split = Sums(*self._made_of, strata=strata)
-        # If there are no secrets, all sums over whole atoms may have been shown.
+        # Without secrets, ``shown`` does not record in ``_known`` what is shown. So each sum over
+        # whole atoms may have been shown.
         known = self._known if len(self._secret) else np.eye(self.n_atoms)
         cells = np.zeros(split.n_atoms, np.intp)
         cells[split._codes] = self._codes
@@ -212,7 +214,7 @@ class Sums:
         return self._counts.shape[1]
 
     def _admits(self, row: FloatArray) -> bool:
-        """Show a sum and return True, unless a sum of few people could be computed then."""
+        """Show a sum and return True, unless a sum of few people could then be computed."""
         new = row - self._known.T @ (self._known @ row)
         new -= self._known.T @ (self._known @ new)  # once more, to remove the rounding of the first
         length = np.linalg.norm(new)
@@ -228,7 +230,8 @@ class Sums:
     def shown(self, codes: IntArray, groups: IntArray) -> BoolArray:
         """Show groups one after the other, and return which of them may be shown.
 
-        ``codes`` has the group of each cell of the sample, and ``groups`` the order.
+        ``codes`` has the group of each cell of the sample. ``groups`` has the groups in the order
+        in which they are tried. If two groups cannot both be shown, the later one is hidden.
         """
         if not len(self._secret):
             return np.ones(len(groups), bool)
@@ -270,7 +273,7 @@ class Shown:
             * (len(views) // len(spaces))
             for own in self._counts
         )
-        if not all(own.is_whole_shown for own in self._classes):  # few people of a class in total
+        if not all(own.is_whole_shown for own in self._classes):  # a class has few people in all
             sample = replace(sample, measures=masked(sample.measures, True))
         self.sample, self.views, crossed = sample, [], []
         for view, rows, classes in zip(views, self._rows, self._classes, strict=True):
@@ -278,7 +281,7 @@ class Shown:
             crossed += [(view.name, view.names[i]) for i in np.flatnonzero(apart == HIDDEN)]
             too_few = [group for name, group in left_out if name in view.attributes]
             small = [*compress(view.names, (apart == HIDDEN) | (apart == "small"))]
-            if len(view.attributes) > 1 and small:  # often many: their number is said, not names
+            if len(view.attributes) > 1 and small:  # names would be too many
                 small = [plural(len(small), "intersection")]
             too_few += small
             view = view._replace(apart=apart, too_few=tuple(too_few))
