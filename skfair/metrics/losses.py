@@ -46,7 +46,7 @@ LossName = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absol
 Loss = LossName | ExactLoss | Callable[[FloatArray, FloatArray], FloatArray]
 Task = Literal["classification", "regression"]
 RowSubset = Literal["all", "positive", "class"]
-RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
+RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # a function of scores and targets
 
 
 # By task and name: the loss of each row, given its score z and its target t.
@@ -441,7 +441,7 @@ def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
 def _losses_of(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
-    who: tuple[Any, Any, Any, bool],  # as Cohort.read takes them
+    who: tuple[Any, Any, Any, bool],  # groups, control features, weights, intersectional
     loss: Loss,
     task: Task,
     subset: RowSubset,

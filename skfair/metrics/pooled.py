@@ -45,7 +45,8 @@ def pooled_rates(
     """
     spreads = np.geomspace(0.05, 1.6, 6)  # the grid of tau
     known = np.flatnonzero(rates.weight > 0)
-    n, ends = rates.n_effective[known], np.full((3, len(codes)), np.nan)  # estimate, low, high
+    # ``ends`` has three rows: the estimates, and the lower and the upper ends of their intervals.
+    n, ends = rates.n_effective[known], np.full((3, len(codes)), np.nan)
     if not known.size:
         return ends[0], ends[1], ends[2]
     columns = [(column[:, None] == np.unique(column)).astype(float) for column in codes[known].T]

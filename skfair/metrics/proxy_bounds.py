@@ -47,7 +47,7 @@ from skfair.utils.validation import check_number, check_probability, check_weigh
 if TYPE_CHECKING:
     import pandas as pd
 
-PROXIES = Role("proxies", "Proxy", "cell")  # the words of error messages
+PROXIES = Role("proxies", "Proxy", "cell")  # the words for proxies in error messages
 # Smaller cells are merged until they have this many rows. In cells of fewer rows, the shares of
 # groups look more certain than they are, and bounds would be too narrow by about half a standard
 # error of a rate in a cell.
@@ -216,7 +216,7 @@ def _differences(
     if ``known`` is None). ``weights`` are the weights of the rows, or of a resample of the rows.
     """
     n_groups, n_cells = chances.shape[1], int(cells.max()) + 1
-    # The weight of each cell and outcome
+    # ``joint`` is the weight of the rows of each cell and outcome.
     joint = _sums(4 * cells + outcomes, weights, np.ones((weights.size, 1)), 4 * n_cells)
     # ``own`` and ``members`` are the weights and groups of the rows that give the shares of groups
     # in cells: all rows, or the rows of known group.
@@ -262,7 +262,7 @@ def _rate_bounds(
     """
     above, below = RATES[rate][:2]
     mass = outcomes.sum(axis=(1, 2))
-    ends = []  # the smallest and largest a of each group, then o
+    ends = []  # the smallest and the largest a of each group, and then the same for o
     for entries in (above, below - above):
         share = (outcomes * entries).sum(axis=(1, 2)) / np.where(mass > 0, mass, 1.0)
         least = np.maximum(groups + share[:, None] - 1, 0.0)

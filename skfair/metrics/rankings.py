@@ -65,7 +65,7 @@ def ranked_rows(
     sensitive_features: ColumnsLike | GroupEncoding | None,
     intersectional: bool = True,
     *,
-    like: object = None,  # y_true of a metric that does not use it, for its index only
+    like: object = None,  # y_true, if the metric uses nothing but its index
 ) -> RankedRows:
     """Check scores, grades, queries and groups together.
 

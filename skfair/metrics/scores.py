@@ -46,9 +46,9 @@ class SortedScores:
     - ``rank``, the share of the cell up to this position, the row included. At the end of a block
       of ties it is the rank of a threshold just below their score.
 
-    A ``level`` is a function of the rank, evaluated at each position. Methods that compare two
-    cells take it as a step function of the threshold, and get pairs of cells as ``first`` and
-    ``second``.
+    A ``level`` is a function of the rank, evaluated at each position, such as the part of an
+    interval below the rank. Methods that compare two cells read it as a step function of the
+    threshold. Their arguments ``first`` and ``second`` are the cells of each pair.
     """
 
     def __init__(

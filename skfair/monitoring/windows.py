@@ -226,7 +226,8 @@ class Windows:
             return weighted, weight, information
         old, old_weight, old_information = self.before.transpose(1, 0, 2)
         variance = _quotient(information, weight**2) + _quotient(old_information, old_weight**2)
-        precision = np.where(weight * old_weight > 0, _quotient(np.ones(1), variance), 0.0)  # J
+        # ``precision`` is the J of the module docstring, which takes the place of W and of I.
+        precision = np.where(weight * old_weight > 0, _quotient(np.ones(1), variance), 0.0)
         change = _quotient(weighted, weight) - _quotient(old, old_weight)
         return precision * change, precision, precision
 
@@ -234,7 +235,8 @@ class Windows:
         """Return the log evidence of each direction, start and pair: (2, n_starts, n_pairs).
 
         It includes the weight of the start and the share of the direction, but treats each pair as
-        if it were the only one. ``limits`` is one number, or the limit of each pair.
+        if it were the only one (``log_total`` divides the bet among the pairs). ``limits`` is one
+        number, or the limit of each pair.
         """
         limit, size = (values[pairs] for values in self._limits_and_sizes(limits))
         weighted, weight, information = (sums[:, pairs] for sums in self.compared())
@@ -266,7 +268,10 @@ class Windows:
         return np.asarray(np.min(log_bets, axis=0))
 
     def _limits_and_sizes(self, limits: float | FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the limit of D of each pair, and the excess that most is bet on."""
+        """Return the limit of D of each pair, and the excess that most is bet on.
+
+        For a limit r on a ratio they are 0 and r - r^2. Otherwise both are the limit itself.
+        """
         of_pairs = np.broadcast_to(np.asarray(limits, np.float64), self.n_pairs)
         return (
             (np.zeros_like(of_pairs), of_pairs * (1 - of_pairs))
@@ -351,7 +356,7 @@ class Windows:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
+        """Return the arrays as lists, which can be stored as JSON."""
         return {name: getattr(self, name).tolist() for name in ("starts", *_OF_STARTS, *_OF_PAIRS)}
 
     def restored(self, state: dict[str, Any], n_rows: int, n_batches: int) -> Windows:
@@ -435,10 +440,10 @@ def aligned(
 ) -> tuple[dict[int, Any], list[Windows]]:
     """Give the windows of two monitors the same starts, so that they can be merged.
 
-    Each of them comes with a dictionary: the number of the batch after each start -> the id of the
-    batch, which is the number or time that the user gave. The starts of both are sorted by id and
-    numbered anew. A batch that one monitor has not seen adds nothing to its sums. Returned are the
-    ids by the new numbers, and the windows with the new starts.
+    Each ``Windows`` comes with a dictionary. Its keys are the numbers of the batches after starts,
+    and its values their ids, which are the numbers or times that the user gave. The starts of both
+    are sorted by id and numbered anew. A batch that one monitor has not seen adds nothing to its
+    sums. Returned are the ids by the new numbers, and the windows with the new starts.
     """
     known = [[first[start] for start in windows.starts.tolist()] for windows, first in watched]
     together: dict[int, Any] = {}

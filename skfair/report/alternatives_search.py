@@ -336,7 +336,8 @@ def _further_gain(
     lowest = np.sort(np.where(may_be_kept[:-1], lowest, np.inf)[1:])
     # With infinitely many models, n_best is the share ``chance`` of them, and k is half of n_best.
     places = [k - 1, max(k - 1, int(chance / 2 * n_models))]
-    could_gain, of_rows = (np.clip(-lowest[places], 0.0, most) + 0.0).tolist()  # no -0.0
+    # Adding 0.0 turns -0.0 into 0.0.
+    could_gain, of_rows = (np.clip(-lowest[places], 0.0, most) + 0.0).tolist()
     if not could_gain > gain > 0:
         return could_gain, of_rows, np.nan
     # The bound is the smaller one of two numbers, so it is at ``gain`` as soon as one of them is.

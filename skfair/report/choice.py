@@ -46,7 +46,7 @@ from skfair.utils.text import check_text, listed
 
 # The shares of a group by true class and decision, in the order of matrices of costs.
 _CELLS = ("rightly_not", "wrongly_selected", "wrongly_not", "rightly_selected")
-# The words of a memo about the chosen model, in addition to its numbers.
+# The entries of a memo that describe the chosen model, in addition to its numbers.
 _FACTS = (
     "label",
     "holds_overall_rate",
@@ -64,7 +64,7 @@ _NAMELESS = "sensitive_feature"
 class Candidate(NamedTuple):
     """A model of a path: its decisions, and what its fit says of itself."""
 
-    label: str  # on the slider
+    label: str  # the name of the model on the slider
     decisions: Any  # predicted labels of the rows of Judged
     # The limit of each attribute. The key "" limits all attributes. If None, there is no limit.
     limits: dict[str, float] | None = None
@@ -74,8 +74,8 @@ class Candidate(NamedTuple):
     # limits, and of the best decisions with limits
     training_rates: tuple[float, float, float] | None = None
     group_aware: bool = False
-    status: str = _TODAY  # of the fit
-    confidence: float | None = None  # of the certificate of the fit, if one was asked for
+    status: str = _TODAY  # the status that the fit reports
+    confidence: float | None = None  # of the certificate, if the fit was asked for one
     certified: float | None = None  # the smallest limit that the fit could certify
     costs: FloatArray | None = None  # (2, 2): by true class and decision, the positive class last
 
@@ -84,7 +84,7 @@ class Judged(NamedTuple):
     """The rows that models are judged on, and what is measured there."""
 
     X: MatrixLike
-    raw: RawRows  # without decisions
+    raw: RawRows  # the columns of these rows, without decisions
     groups: ColumnsLike
     positive: Any
     metrics: list[str]
@@ -104,7 +104,7 @@ class Judged(NamedTuple):
         shown = Shown(table, options)
         limits = candidate.limits or {}
         limited = self._limited_views(table.attributes, limits, shown.views)
-        if _NAMELESS in (*limits, *limited) and limits:  # there is one attribute, without a name
+        if _NAMELESS in (*limits, *limited) and limits:  # the only attribute has no name
             limits = {"": max(limits.values())}
         is_crossed = limited[-1] not in table.attributes
         views = shown.views[: None if is_crossed else len(table.attributes)]
@@ -248,12 +248,12 @@ def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
 class Choice(NamedTuple):
     """The models that a committee chooses from, with all that is said of them."""
 
-    steps: list[dict[str, Any]]  # one for each model
+    steps: list[dict[str, Any]]  # one step for each model
     n_limits: int  # number of steps of the first path; each path begins with the same decisions
-    head: dict[str, Any]  # what is the same in the memos of all steps
+    head: dict[str, Any]  # the entries that the memos of all steps share
     judged: Judged
     hidden: pd.DataFrame  # groups that are not shown
-    fingerprint: str  # of all models together
+    fingerprint: str  # a hash of all models together
 
     @classmethod
     def of(

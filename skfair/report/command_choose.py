@@ -80,8 +80,8 @@ class _Sample(NamedTuple):
 
     table: TableFile
     rows: dict[str, Any]  # X, y, sensitive_features, and what else was named
-    words: dict[str, dict[str, int]]  # by column, the number of each word
-    labels: tuple[Any, Any]  # of decisions: the negative and the positive one
+    words: dict[str, dict[str, int]]  # for each column of words, the number of each word
+    labels: tuple[Any, Any]  # the negative and the positive label of decisions
 
     def halves(self, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the rows that fit models and the rows that judge them.
@@ -229,7 +229,7 @@ def _path(
         random_state=options.random_state,
     )
     of_fit = {name: fitting[name] for name in ("X", "y", "sensitive_features")}
-    with unwanted(SelectionRateWarning):  # the table has the rates
+    with unwanted(SelectionRateWarning):  # the printed table shows the rates
         return fairness_path(limited, **of_fit, max_disparities=limits)
 
 

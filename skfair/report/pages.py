@@ -156,7 +156,7 @@ def _whole(rates: pd.DataFrame) -> dict[str, Any]:
 def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]:
     """Return what a page shows of one attribute or crossing.
 
-    ``rates`` is the part of the table ``rates`` that is about it.
+    ``rates`` is the part of the table ``rates`` that is about this attribute or crossing.
     """
     every = list(dict.fromkeys(rates["measure"]))
     measures = [measure for measure in every if not measure.startswith(BEFORE)]

@@ -75,7 +75,7 @@ def _area(scores: FloatArray, inside: Any, outside: Any) -> FloatArray:
     scores = np.take_along_axis(scores, order, axis=-1)
     inside, outside = (np.take_along_axis(own, order, axis=-1) for own in (inside, outside))
     through = outside.cumsum(axis=-1)
-    begins = np.diff(scores, axis=-1, prepend=-1.0) > 0  # the first level with a score
+    begins = np.diff(scores, axis=-1, prepend=-1.0) > 0  # True at the first level with each score
     ends = np.concatenate([begins[..., 1:], np.ones_like(begins[..., :1])], axis=-1)
     # At levels of the same score, below_l is read at the first of them, and up_to_l at the last.
     below = np.maximum.accumulate(np.where(begins, through - outside, 0), axis=-1)
@@ -146,7 +146,7 @@ class Together:
         columns: dict[str, IntArray],
         codes: IntArray,
         rng: np.random.RandomState,
-        most_rows: int = 20_000,  # the standard error of an AUC is about 0.005 then
+        most_rows: int = 20_000,  # gives an AUC a standard error of about 0.005
     ) -> None:
         rows = rng.permutation(codes.size)[:most_rows]
         self._codes = codes[rows]

@@ -42,7 +42,7 @@ def binned_scores(
     """
     low, high = score_range
     high = high if high > low else low + 1.0
-    inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
+    inside = np.clip(score, low, high)  # scores of rows of weight 0 may be outside
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     weigh = 1.0 if weights is None else weights
     # sums_by counts rows for a column that is None.
@@ -85,7 +85,7 @@ class ScoreTables:
     """Tables of the scores of the groups of one view."""
 
     edges: FloatArray  # (N_BINS + 1,)
-    sums: dict[str, FloatArray]  # by group and bin, from sums_of_groups
+    sums: dict[str, FloatArray]  # sums by group and bin, from sums_of_groups
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 
@@ -102,7 +102,8 @@ class ScoreTables:
             bin_of = _bins(n_rows, max(least, n_rows.sum() / 10))
             sums = np.stack([own[what] for what in ("weights", "targets", "scores")])
             weight, target, score = _wider(sums, bin_of)
-            last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))  # ends of the wide bins
+            # ``last`` has the last bin of each wide bin, where the wide bin ends.
+            last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
             low, high = np.full((2, weight.size), np.nan)
             if self.is_share:
                 low, high = wilson(target / weight, weight * per_weight, confidence)

@@ -120,7 +120,7 @@ class Sums:
         view: View,  # its groups are the atoms
         counts: FloatArray,  # (n_counts, n_cells of the sample): numbers of people that may be few
         depth: int,  # sums of few people are sought among groups of up to this many attributes
-        least: float,  # fewer people than this, but not 0, are few
+        least: float,  # a sum of fewer people than this, but not of 0, has few people
         strata: IntArray | None = None,  # (n_cells of the sample,): if given, it splits the atoms
     ) -> None:
         self._made_of, codes = (sample, view, counts, depth, least), view.codes
@@ -218,7 +218,7 @@ class Sums:
         new = row - self._known.T @ (self._known @ row)
         new -= self._known.T @ (self._known @ new)  # once more, to remove the rounding of the first
         length = np.linalg.norm(new)
-        if length < SUM_ROUNDING:  # it can be computed already
+        if length < SUM_ROUNDING:  # the sum could be computed before
             return True
         new /= length
         secret = self._secret - np.outer(self._secret @ new, new)

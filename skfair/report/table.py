@@ -47,7 +47,7 @@ def read_table(
     threshold: float | None = None,
     # The range of all scores, if the rows are one block of several; None if these are all rows
     score_range: tuple[float, float] | None = None,
-    like: object = None,  # a column whose index groups must have, as check_aligned returns it
+    like: object = None,  # groups must have the index of this column (from check_aligned)
     missing: str | None = None,  # the level of rows without a value; if None, they are an error
     unknown: Collection[str] = (),  # levels that stand for "not known"
 ) -> GroupTable:
