@@ -624,12 +624,14 @@ class _Curves:
         return np.unique(np.concatenate(kept))
 
     def _melded(self, limit: float, kept: IntArray) -> FloatArray:
-        """Return P(share(U) - share(L) >= limit) at some thresholds, as in ``two_rates.melded``.
+        """Return the p-values of the melded test (``two_rates.melded``) at some thresholds.
 
-        U ~ Beta(k1 + 1, n1 - k1) and L ~ Beta(k0, n0 - k0 + 1) are the confidence distributions of
-        the two rates, and share() is the part of a group's interval below a rate. It is the sum,
-        over the pieces between the ranks of ``_kinks``, of integrals of the density of U times
-        P(share(L) <= share(U) - limit). If all rows are above the threshold, U is 1.
+        A group's share() is the part of its interval that lies below a rate. The test melds the
+        upper confidence distribution of the first rate, U ~ Beta(k1 + 1, n1 - k1), with the lower
+        one of the second rate, L ~ Beta(k0, n0 - k0 + 1): the p-value is P(share(U) - share(L) >=
+        limit). It is the integral of the density of U times P(share(L) <= share(U) - limit), added
+        up over the pieces between the ranks of ``_kinks``, because the integrand is smooth only
+        within these. If all rows are above the threshold, U is 1 and no integral is needed.
         """
         k, n = self.k1[kept, None], self.n1
         a, b = k + 1, np.maximum(n - k, 1)

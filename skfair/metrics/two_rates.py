@@ -367,14 +367,21 @@ def rest_of_peers(
 
     others, everybody = of_others(weight), total(weight)
     safe = np.where(others > 0, others, 1.0)
+    # ``chances`` is the rate of the peers, sum_g w_g r_g / W over the peers g, where W is their
+    # weight. Rate r_g has the variance r_g (1 - r_g) / n_g with n_g effective rows. So the variance
+    # of ``chances`` is the sum of ``parts`` r_g (1 - r_g) over W^2, with parts = w_g^2 / n_g.
     chances = np.minimum(of_others(weight * rate) / safe, 1.0)
     parts = weight**2 / np.where(size > 0, size, 1.0)
     squares = of_others(parts)
+    # ``kish`` rows have this variance if all peers have the same rate, and ``linear`` rows have it
+    # with the rates that they do have.
     kish = np.where(squares > 0, others**2 / np.where(squares > 0, squares, 1.0), 0.0)
     spread, variance = chances * (1 - chances), of_others(parts * rate * (1 - rate)) / safe**2
     is_spread = (spread > ROUNDING) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    sizes = np.where(linear < kish * (1 - SUM_ROUNDING), linear, kish)  # whole numbers stay whole
+    # Without weights ``kish`` is a whole number. It is kept if ``linear`` is smaller by rounding
+    # only.
+    sizes = np.where(linear < kish * (1 - SUM_ROUNDING), linear, kish)
     return chances, sizes, others / np.where(everybody > 0, everybody, 1.0)
 
 

@@ -227,7 +227,11 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
 
 
 def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
-    """Return the facts in the head of a report. The blocks must have been read before."""
+    """Return the facts in the head of a report.
+
+    The blocks of the table must have been read before, because ``table.blocks()`` counts the rows
+    that it drops, and their number is one of the facts.
+    """
     names = ("model", "source", "period", "prepared_by")
     stated = {name.replace("_", " "): getattr(arguments, name, "") for name in names}
     if table.needed:

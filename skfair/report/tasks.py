@@ -9,11 +9,11 @@ the same for all tasks, see :mod:`skfair.groups.rates`.
 functions below them:
 
 - ``codes`` turns a column of labels into codes of classes, or numbers,
-- ``rates`` yields the measures of one model, and ``others`` those of scores and of changes
-  (:func:`values_of`),
-- ``known_gaps`` yields the gaps that may be asked for (:func:`gaps_of`),
-- ``searched`` lists measures by which subgroups are searched (:func:`searched_of`): those of the
-  first tuple of which any measure is known.
+- ``rates`` yields the measures of one model, and ``others`` the measures of scores and of changes
+  from the earlier model. :func:`values_of` calls both,
+- ``known_gaps`` yields the gaps that a user may ask for. :func:`gaps_of` calls it,
+- ``searched`` is a list of tuples of measures. :func:`searched_of` takes the first tuple that has a
+  known measure, and subgroups are searched by its known measures.
 """
 
 from __future__ import annotations

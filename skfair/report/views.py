@@ -241,7 +241,11 @@ def _within_strata(
 
 
 def _rarest(simulated: list[Simulated]) -> FloatArray:
-    """Return the smallest rarity in each simulation, in increasing order."""
+    """Return the rarity of the most extreme comparison of each simulation, in increasing order.
+
+    A rarity puts deviations of different gaps on one scale, and is small for an extreme deviation
+    (see ``gaps.Simulated``).
+    """
     return (
         np.sort(np.min([own.rarities for own in simulated], axis=0)) if simulated else np.empty(0)
     )
