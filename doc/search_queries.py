@@ -76,6 +76,7 @@ ANSWERS = {
         fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
         CorrelationRemover; correlation remover; plot_model_comparison; compare models
     """,
+    "how_to/a_year": "guarantee over time; recertify; refit after an alarm; non-inferiority",
     "developer/add_a_constraint": "add a constraint",
     "user_guide/choosing_a_limit": "choose a limit; which limit; fairness accuracy trade-off",
     "user_guide/not_supported": """

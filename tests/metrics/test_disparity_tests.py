@@ -136,6 +136,31 @@ def test_the_power_of_the_default_is_near_that_of_the_best_test(n1, n0, limit):
                 assert found.method == "exact"
 
 
+def test_looks_of_a_year_with_three_refits_miss_an_excess_in_five_percent():
+    """As in doc/how_to/a_year.rst: the limit is reached at every look, whatever was fitted."""
+    rng, n_years, refits, limit = generator(), 1000, 3, 0.1
+    confidence = 1 - 0.05 / (1 + refits)
+    n_alarms, has_missed = np.zeros(n_years, int), np.zeros(n_years, bool)
+    for _ in range(12):
+        n1 = rng.binomial(1000, rng.choice([0.2, 0.5]), n_years)
+        low = rng.uniform(0.05, 0.8, n_years)  # the other people of each month have other rates
+        k1, k0 = rng.binomial(n1, low + limit), rng.binomial(1000 - n1, low)
+        is_within = both_ways("melded", k1, n1, k0, 1000 - n1, limit, False) <= 1 - confidence
+        sex, y_pred = people(k1[0], n1[0], k0[0], 1000 - n1[0])
+        found = disparity_test(
+            *("demographic_parity", None, y_pred),
+            sensitive_features=sex,
+            max_disparity=limit,
+            confidence=confidence,
+        )
+        assert found.is_within == is_within[0]
+        is_watched = n_alarms <= refits
+        has_missed |= is_watched & is_within
+        n_alarms += is_watched & ~is_within
+    assert has_missed.mean() <= rarely(n_years)
+    assert n_alarms.max() == refits + 1
+
+
 @pytest.mark.parametrize("ratio", [False, True])
 def test_quick_p_values_have_five_decimals(ratio):
     rng = generator(0)
