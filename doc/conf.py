@@ -282,7 +282,7 @@ def stage_verdicts():
 
 def stage_audits():
     """Write the pages of audits that the site shows as samples."""
-    from sample_audits import choice, samples
+    from sample_audits import alternatives, choice, samples
 
     target = HERE / "generated" / "extra"
     target.mkdir(parents=True, exist_ok=True)
@@ -291,6 +291,7 @@ def stage_audits():
             target / ("sample_audit.html" if name == "decisions" else f"sample_{name}.html")
         )
     choice(target / "sample_choice.html")
+    alternatives(target / "sample_alternatives.html")
 
 
 def stage_tutorial():
@@ -404,6 +405,9 @@ READ_MORE = {
     "ranking": "user_guide/ranking",
     "regression": "user_guide/regression_decisions",
     "report": "user_guide/audit",
+    "report.Alternatives": "how_to/alternatives",
+    "report.alternatives": "how_to/alternatives",
+    "report.search_alternatives": "how_to/alternatives",
     "solvers": "user_guide/constrained_erm",
     "Certificate": "user_guide/new_people",
     "Sensitive": "user_guide/groups",

@@ -33,8 +33,8 @@ collect_ignore = [
 collect_ignore += [
     f"how_to/{page}.rst" for page, names in NEEDS.items() if not all(map(find_spec, names))
 ]
-if not os.environ.get("SKFAIR_DATA"):
-    collect_ignore.append("how_to/case_study.rst")  # reads a real table
+if not os.environ.get("SKFAIR_DATA"):  # these read real tables
+    collect_ignore += ["how_to/alternatives.rst", "how_to/case_study.rst"]
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +48,12 @@ def _leave_no_trace():
 
 
 def pytest_collection_modifyitems(items):
-    """Let other libraries warn on the pages about them; MLflow loads models in other processes."""
+    """Let other libraries warn on the pages about them.
+
+    MLflow loads models in other processes, and a search for alternatives fits many models.
+    """
     for item in items:
-        if item.path.name == "mlflow.rst":
+        if item.path.name in ("mlflow.rst", "alternatives.rst"):
             item.add_marker(pytest.mark.slow)
         if item.path.parent.name == "how_to" and item.path.stem in NEEDS:
             item.add_marker(pytest.mark.filterwarnings("ignore"))

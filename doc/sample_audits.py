@@ -8,11 +8,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 from skfair.model_selection import fairness_path
-from skfair.report import Audit, audit
+from skfair.report import Audit, audit, search_alternatives
 
 
 def samples() -> Iterator[tuple[str, Audit]]:
@@ -63,6 +64,19 @@ def samples() -> Iterator[tuple[str, Audit]]:
             title="Adverse impact (four-fifths rule)",
         ),
     )
+
+
+def alternatives(file: Path) -> None:
+    """Write the page of a search for less discriminatory alternatives."""
+    loans = make_loans(8000, bias=2.0, missing_rate=0.0, random_state=0)
+    search_alternatives(
+        DecisionTreeClassifier(max_depth=6, min_samples_leaf=20, random_state=0),
+        {"max_depth": [4, 6, 8], "max_features": [2, 3, 4], "min_samples_leaf": [20, 50, 100]},
+        loans.data.select_dtypes("number"),
+        loans.target,
+        sensitive_features=loans.sensitive_features["sex"],
+        title="Loans: would another model have been fairer?",
+    ).to_html(file)
 
 
 def choice(file: Path) -> None:

@@ -22,7 +22,11 @@ ANSWERS = {
     "how_to/choose_with_a_committee": "committee; stakeholders; decision memo",
     "how_to/legal_tables": """
         adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;
-        hiring; Fisher's exact test; less discriminatory alternative
+        hiring; Fisher's exact test
+    """,
+    "how_to/alternatives": """
+        less discriminatory alternative; less discriminatory alternatives; LDA search; model
+        multiplicity; would another model have been fairer; business necessity; fairer model
     """,
     "auto_examples/measure/plot_calibration": "calibration within groups; calibration",
     "user_guide/decisions": """
