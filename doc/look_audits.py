@@ -1,15 +1,15 @@
 """Look at audits in a real browser: part of ``make doc-look``.
 
-Audits of decisions, scores, a rule of law, several classes and numbers, and the page on which a
-committee chooses a limit are written as people would write them, and opened dark and light, narrow
-and wide.
+Audits of decisions, scores, a rule of law, several classes and numbers, the page on which a
+committee chooses a limit, and the page of a search for alternatives are written as people would
+write them, and opened dark and light, narrow and wide.
 Faults are:
 
 - a message on the console, or a page that asks the network for something;
 - a page that can be scrolled sideways, or a table that is cut;
 - anything that axe-core objects to: contrast, headings, names for readers of screens;
 - a table that the keyboard cannot sort, a slider that the keyboard cannot move;
-- a page that says less where scripts are off;
+- a page that says less where scripts are off, or whose folded parts are not printed then;
 - more than six sheets of paper, or names of groups that are broken into single letters there.
 
 Pictures, and the PDF of each, lie in ``doc/_build/look/audits`` for people to look at.
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from look import AXE, SHOTS, THEMES, WIDER, WIDTHS, browser_of
 from playwright.sync_api import Browser, Page, sync_playwright
-from sample_audits import choice, samples
+from sample_audits import alternatives, choice, samples
 
 from skfair.datasets import make_loans
 from skfair.report import audit, audit_data
@@ -69,6 +69,7 @@ def writers() -> Iterator[tuple[str, Callable[[Path], object]]]:
     few = slice(250)  # groups of so few people that some are hidden
     yield "few", audit(y[few], (y != 1)[few], sensitive_features=groups[few]).to_html
     yield "choice", choice
+    yield "alternatives", alternatives
 
 
 def presses(page: Page, wanted: str) -> bool:
@@ -91,6 +92,8 @@ def keyboard(page: Page) -> Iterator[str]:
         if shown.inner_text() == before:
             yield "the slider does not move"
         return
+    if not page.locator("table.sortable:visible").count() and presses(page, "SUMMARY"):
+        page.keyboard.press("Enter")
     if not presses(page, "BUTTON .*head"):
         yield "no table can be reached by the keyboard"
         return
@@ -107,10 +110,13 @@ def without_script(browser: Browser, address: str) -> Iterator[str]:
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(address)
     shown = "section:not([hidden])"
-    for wanted in (shown, f"{shown} > h2", f"{shown} svg", "article"):
+    parts = {"screen": [shown, f"{shown} > h2", f"{shown} svg:not(.folded svg)", "article"]}
+    parts["print"] = [".folded > .scroll table", ".folded > .grid svg"]
+    for media, wanted in ((media, one) for media, some in parts.items() for one in some):
+        page.emulate_media(media=media)
         all_of_them, seen = page.locator(wanted).count(), page.locator(f"{wanted}:visible").count()
         if seen < all_of_them:
-            yield f"{seen} of {all_of_them} {wanted} are seen without scripts"
+            yield f"{seen} of {all_of_them} {wanted} are seen without scripts ({media})"
     page.close()
 
 

@@ -13,6 +13,8 @@ from skfair.report import audit, pages, pictures
 from skfair.utils.text import visible
 from tests.seeds import generator
 
+# Details within others: a table below the pictures of the scores.
+NESTED = r"<details><summary>Calibration as a table.*?</details>"
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
 
 
@@ -106,6 +108,22 @@ def test_a_printed_page_has_numbers_repeated_heads_and_room_for_a_signature(foun
     # Chromium prints no text of buttons in heads of tables that it repeats on the next page.
     assert "th button { display: contents; }" in printed
     assert re.search(r'class="sign".*Name.*date.*Signature', Page(page).text + page)
+
+
+def test_a_glance_has_the_gaps_and_pictures_and_the_rest_is_folded(found):
+    """What is folded has a line to unfold it, and is printed."""
+    text = found.to_html()
+    closed = re.sub(r"<details.*?</details>", "", re.sub(NESTED, "", text, flags=re.S), flags=re.S)
+    for name in ("sex", "age", "sex x age"):
+        assert f'aria-label="How far groups of {name} are apart"' in closed
+        for table in ("Measures of each group", "Calibration of each group"):
+            assert f'aria-label="{table} of {name}' in text
+            assert f'aria-label="{table} of {name}' not in closed
+    assert closed.count('class="dots"') == text.count('class="dots"') - 4  # those of the crossing
+    assert text.count("<details") == text.count("<summary>")
+    printed = text[text.index("@media print") : text.index("</style>")]
+    assert ".folded::details-content { display: block; content-visibility: visible; }" in printed
+    assert "details:not([open], .folded) { display: none; }" in printed
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_everywhere_an_audit_is_shown(people, tmp_path):
     plain = json.loads(found.to_json())
     assert breaches(plain, Audit.schema()) == []
     assert Audit.from_dict(plain).to_html() == found.to_html()
-    assert "<h3>Against m</h3>" in found.to_html()
+    assert "<summary>Against m</summary>" in found.to_html()
     assert "| Selection rate | f |" in found.to_markdown()
     people.to_csv(tmp_path / "rows.csv", index=False)
     asked = ["--target", "y", "--prediction", "p", "--sensitive", "sex", "--reference", "m"]

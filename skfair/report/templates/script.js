@@ -44,6 +44,15 @@ for (const table of document.querySelectorAll(".scroll table")) {
     });
   }
 }
+// What is folded is printed. The style sheet does it without scripts, but not in older browsers.
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details.folded:not([open])")];
+  for (const details of unfolded) details.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const details of unfolded) details.open = false;
+});
 addEventListener("resize", fit);
 document.addEventListener("toggle", fit, true);
 fit();
