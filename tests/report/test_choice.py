@@ -413,6 +413,8 @@ def test_the_page_is_sound_and_says_all_without_scripts(rows, tmp_path):
     assert not re.search(r"https?:|//\w+\.|@import|url\(", text)
     labels = {given.get("for") for tag, given in page.tags if tag == "label"}
     assert {"step", "reasons", "names", "date"} <= labels
+    (slider,) = [given for _, given in page.tags if given.get("type") == "range"]
+    assert (slider["min"], slider["value"], slider["max"]) == ("0", "2", "3")  # opens on 10%
     hidden = {given["id"] for _, given in page.tags if "hidden" in given and "id" in given}
     assert hidden == {"pick", "dots", "decide", "memo"}  # what only a script can work
     panels = [given["aria-label"] for tag, given in page.tags if tag == "article"]
@@ -554,20 +556,23 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda asked: said.append(asked.url))
     page.goto(file.as_uri())
-    assert page.locator("article.step:visible h2").all_inner_texts() == ["No limit"]
+    head = page.locator("article.step:visible h2")
+    assert head.all_inner_texts() == ["Limit 10%"]
     dot = page.locator("#dots tr[data-group=women] .to")
     places = [dot.evaluate("e => e.style.transform")]
     page.focus("#step")
     for _ in range(2):
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
         places.append(dot.evaluate("e => e.style.transform"))
     assert len(set(places)) == 3
-    assert page.locator("article.step:visible h2").all_inner_texts() == ["Limit 10%"]
+    assert head.all_inner_texts() == ["No limit"]
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert head.all_inner_texts() == ["Limit 10%"]
     page.select_option("#other", label="5%")
     assert page.locator("article.step:visible").count() == 2
     page.check("#held")
-    shown = page.locator("article.step:visible h2").all_inner_texts()
-    assert shown == ["Limit 10%, overall rate held", "Limit 5%"]
+    assert head.all_inner_texts() == ["Limit 10%, overall rate held", "Limit 5%"]
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.fill("#reasons", 'More women, "as we wish" </b>')
     page.fill("#names", "Ada & Byron")
@@ -582,6 +587,7 @@ def test_in_a_browser_the_keyboard_chooses_a_limit_and_the_memo_is_json(rows, tm
     assert memo.keys() - MEMO == {
         *("date", "limits", "holds_overall_rate", "group_aware", "status", "confidence"),
         *("reasons", "names", "numbers", "fingerprint", "checksum", "held_rate"),
+        "training_rates",
     }
     assert {name: memo[name] for name in MEMO} == data["memo"]
     assert (memo["kind"], memo["version"]) == ("skfair decision", 1)
