@@ -268,7 +268,7 @@ def stage_verdicts():
 
     rows = [("Comparison", "Verdict", "Measured")]
     index = (HERE / "benchmarks" / "index.rst").read_text()
-    for name in re.findall(r"^ {3}(\w+)$", index, re.MULTILINE):
+    for name in re.findall(r"(?:^ {3}|:doc:`)(\w+)(?:$|`)", index, re.MULTILINE):
         page = HERE / "benchmarks" / f"{name}.rst"
         verdict = re.search(r"admonition:: Verdict\n\n((?: {3}.+\n)+)", page.read_text())
         if verdict:
@@ -403,7 +403,7 @@ READ_MORE = {
     "papers": "benchmarks/index",
     "preprocessing": "user_guide/decisions",
     "ranking": "user_guide/ranking",
-    "regression": "user_guide/regression_decisions",
+    "regression": "user_guide/decisions",
     "report": "user_guide/audit",
     "report.Alternatives": "how_to/alternatives",
     "report.alternatives": "how_to/alternatives",

@@ -33,7 +33,7 @@ ANSWERS = {
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
         multinomial; group-aware; group-blind; threshold optimizer; quota;
         ThresholdOptimizer; exact or relaxed equalized odds; balanced accuracy; cost matrix;
-        random forest; any classifier
+        random forest; any classifier; regression; salary; prices
     """,
     "user_guide/constrained_erm": """
         in-processing; limit; multiplier; Lagrange multiplier; satisfied; violated;
@@ -53,7 +53,6 @@ ANSWERS = {
     "user_guide/metrics_of_scores": """
         statistical parity; noise floor; ROC AUC by group; calibration by group
     """,
-    "user_guide/levelling_down": "levelling down; leveling down; min_rate",
     "user_guide/new_people": """
         p-value; statistical significance; sample size; certified; certificate; population;
         unseen data; guarantee; confidence; p-value of a difference; how many rows do I
@@ -78,11 +77,15 @@ ANSWERS = {
     """,
     "how_to/from_other_libraries": """
         fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
-        CorrelationRemover; correlation remover; plot_model_comparison; compare models
+        CorrelationRemover; correlation remover; plot_model_comparison; compare models;
+        AIF360; reject option; scikit-lego; sklego
     """,
     "how_to/a_year": "guarantee over time; recertify; refit after an alarm; non-inferiority",
     "developer/add_a_constraint": "add a constraint",
-    "user_guide/choosing_a_limit": "choose a limit; which limit; fairness accuracy trade-off",
+    "user_guide/choosing_a_limit": """
+        choose a limit; which limit; fairness accuracy trade-off; levelling down; leveling
+        down; min_rate
+    """,
     "user_guide/not_supported": """
         not supported; time series; survival analysis; GPU; recommender systems; clustering
         of mixed data; large language models; survival; multi-label; Spark; AutoML; Docker
@@ -97,7 +100,6 @@ ANSWERS = {
     "how_to/board": "explain to the board; report for management",
     "how_to/closed_models": "language model; LLM; closed service; foundation models",
     "how_to/mapie": "MAPIE; conformal prediction; coverage by group",
-    "how_to/from_scikit_lego": "scikit-lego; sklego",
     "how_to/case_study": "tutorial; case study; real data; COMPAS",
     "how_to/explain": "SHAP; explanation; feature importance",
     "how_to/pipelines": "text data; polars; missing values; missing groups; categorical columns",
@@ -108,7 +110,6 @@ ANSWERS = {
     "user_guide/networks_and_streams": """
         sample weights; PyTorch; training loop; partial_fit; neural network; deep learning
     """,
-    "how_to/from_aif360": "AIF360; reject option",
     "benchmarks/traps": "wrong number; wrong input",
     "how_to/metadata_routing": """
         feature selection; weights in a pipeline; one-vs-rest; metadata routing; stacking
@@ -118,7 +119,6 @@ ANSWERS = {
     """,
     "quickstart": "credit scoring; first example",
     "developer/add_a_loss": "own loss; custom loss",
-    "user_guide/regression_decisions": "regression; salary; prices",
     "how_to/big_data": "memory; large data",
     "how_to/dask": "larger than memory",
     "how_to/onnx": "ONNX",
@@ -143,7 +143,7 @@ TASKS = {
         feature selection; weights in pipeline; one-vs-rest around a constrained model
     """,
     "user_guide/audit": "compare two models; anonymize small cells",
-    "user_guide/levelling_down": "min group rate leveling up",
+    "user_guide/choosing_a_limit": "min group rate leveling up",
     "user_guide/constrained_erm": "multipliers meaning",
     "how_to/from_other_libraries": """
         Fairlearn MetricFrame equivalent; disparity metric in MetricFrame; compare models by
@@ -164,7 +164,10 @@ TASKS = {
         training data; how do I pass two sensitive columns at once
     """,
     "user_guide/rules": "p% rule; which metric should I choose",
-    "user_guide/decisions": "exact equalized odds; relaxed equalized odds thresholds",
+    "user_guide/decisions": """
+        exact equalized odds; relaxed equalized odds thresholds; salary prediction
+        regression fairness
+    """,
     "user_guide/fair_kmeans": """
         size limits of clusters; minimum cluster size k-means; cluster customers with
         balanced gender
@@ -174,7 +177,6 @@ TASKS = {
     "how_to/onnx": "export fair model to ONNX",
     "user_guide/monitoring": "alert when gap grows in production",
     "how_to/repeated_measurements": "same customer appears several times",
-    "user_guide/regression_decisions": "salary prediction regression fairness",
     "auto_examples/ranks/plot_admissions": "school admission ranking quotas",
     "how_to/big_data": "dataset larger than memory",
     "how_to/mlflow": "log fairness metrics to experiment tracker",

@@ -206,7 +206,7 @@ def test_the_block_on_release_before_trial_prints_what_it_says(capsys):
     names["y"] = 1 - people["two_year_recid"]
     names["X"] = people[["age", "priors_count", *people.filter(regex="juv_.*_count")]]
     names["ConstrainedERMClassifier"] = ConstrainedERMClassifier
-    code = block("user_guide/levelling_down.rst", "as before")
+    code = block("user_guide/choosing_a_limit.rst", "as before")
     exec(code, names)
     printed, said = capsys.readouterr().out, "".join(re.findall(r"^# ({.*\n)", code, re.MULTILINE))
     numbers = [list(map(float, re.findall(r"\d\.\d+", text))) for text in (printed, said)]
