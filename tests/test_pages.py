@@ -8,16 +8,22 @@ import sys
 import textwrap
 import time
 import tomllib
+import warnings
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skfair
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.datasets import load_local, make_loans
+from skfair.metrics import demographic_parity_difference
 from skfair.utils.registry import has_papers
 from tests.public import option_objects, public_objects
 from tests.seeds import generator, seed_of
@@ -80,7 +86,8 @@ class Stemmer { stemWord(word) { return word.replace(/s$/, ""); } }
 const hit = (name) => [name, name, "", null, 5, name, "text"];
 const findAll = (words) =>
   docnames.filter((name) => [...words].every((word) => pages[name].includes(word))).map(hit);
-const indexentries = {"names of tests": [[4, "index-0", true]], limits: [[0, "id1", false]]};
+const indexentries = {"names of tests": [[4, "index-0", true]], limits: [[0, "id1", false]],
+  calibration: [[2, "index-1", true]]};
 const Search = {_index: {docnames, titles: docnames, filenames: docnames, indexentries}};
 """
 
@@ -94,6 +101,10 @@ const Search = {_index: {docnames, titles: docnames, filenames: docnames, indexe
         ("other metric", ["user_guide", "far", "plain"]),  # a rare word weighs more
         ("metric", ["user_guide", "plain"]),
         ("name test fair", ["far", "user_guide"]),  # by an index entry
+        ("calib", ["one"]),  # by the first letters of an entry
+        ("cal", []),
+        ("constraint", ["one"]),  # by a word that means the same
+        ("fair constraint", ["one", "user_guide"]),
         ("absent", []),
     ],
 )
@@ -212,6 +223,76 @@ def test_the_block_on_release_before_trial_prints_what_it_says(capsys):
     numbers = [list(map(float, re.findall(r"\d\.\d+", text))) for text in (printed, said)]
     assert len(numbers[0]) == 7
     assert numbers[1] == pytest.approx(numbers[0], rel=0.01)
+
+
+def faulty():
+    """What raises each message of the FAQ about data."""
+    loans = make_loans(300, bias=2.0, random_state=seed_of(0))
+    with_gaps, y, sex = loans.data.select_dtypes("number"), loans.target, loans.sensitive_features
+    X, sex, few = with_gaps.fillna(0), sex["sex"], slice(10)
+    model, number = ConstrainedERMClassifier(max_iter=20), X["income"]
+
+    def fit(X=X, y=y, groups=sex, model=model):
+        return model.fit(X, y, sensitive_features=groups)
+
+    def predict(columns):
+        return fit(X.to_numpy()).predict(X.iloc[:, :columns])
+
+    return {
+        "Input X contains NaN": lambda: fit(with_gaps),
+        "Input y contains NaN": lambda: fit(y=y.astype(float).where(y.index > 3)),
+        "Sensitive attribute 'sex' has 4 missing values": lambda: fit(
+            groups=sex.where(sex.index > 3)
+        ),
+        "could not convert string to float": lambda: fit(loans.data),
+        "Found input variables with inconsistent numbers of samples": lambda: fit(y=y[few]),
+        "sensitive_features has 10 rows but the other data have": lambda: fit(groups=sex[few]),
+        "the same index labels in a different order": lambda: fit(groups=sex[::-1]),
+        "Expected a 2-dimensional container": lambda: fit(number),
+        "Expected 2D array, got 1D array instead": lambda: fit(number.to_numpy()),
+        "X has 2 features, but ConstrainedERMClassifier is expecting 4": lambda: predict(2),
+        "The feature names should match those that were passed during fit": lambda: fit().predict(
+            X.iloc[:, :2]
+        ),
+        "Unknown label type: continuous": lambda: fit(y=number + X["age"]),
+        "needs samples of at least 2 classes in the data": lambda: fit(y=0 * y),
+        "Only binary classification is supported": lambda: fit(y=y.index % 3),
+        "y_pred has numbers such as": lambda: demographic_parity_difference(
+            y, number / 1000, sensitive_features=sex
+        ),
+        "which looks continuous (at most 50 are read as groups)": lambda: fit(groups=number),
+        "missing 1 required keyword-only argument: 'sensitive_features'": lambda: (
+            demographic_parity_difference(y, y)
+        ),
+        "takes 2 arguments without a name, got 3": lambda: demographic_parity_difference(y, y, sex),
+        "sample_weight must be numeric": lambda: model.fit(X, y, sex),
+        "was fitted without sensitive_features": lambda: model.fit(X, y),
+        "Pipeline.fit does not accept the sensitive_features parameter": lambda: fit(
+            model=make_pipeline(StandardScaler(), model)
+        ),
+        "instance is not fitted yet": lambda: clone(model).predict(X),
+        "takes a fitted estimator": lambda: fit(
+            model=FairDecisionClassifier(LogisticRegression(), cv="prefit")
+        ),
+        "TOTAL NO. OF ITERATIONS REACHED LIMIT": lambda: LogisticRegression(max_iter=2).fit(X, y),
+    }
+
+
+def test_the_faq_has_the_messages_that_are_raised():
+    """So that whoever searches for a message finds it, with every version of scikit-learn."""
+    page = re.sub(r"[`\s]+", " ", (ROOT / "doc" / "user_guide" / "faq.rst").read_text())
+    for message, cause in faulty().items():
+        assert message in page
+        said = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                cause()
+            except (TypeError, ValueError) as error:
+                said = [error]
+        said += [warning.message for warning in caught]
+        said = [re.sub(r"\s+", " ", str(one)).lower() for one in said]  # scipy wrote "of" and "OF"
+        assert any(message.lower() in one for one in said), message
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():

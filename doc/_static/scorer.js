@@ -26,6 +26,25 @@ var Scorer = {
 // if it shares all. Twice and half of these two numbers find as many queries of search_queries.py.
 const FEW = 10;
 const LEAST = 20;
+// A word of an index entry is found by its first letters, of which there must be so many.
+const PREFIX = 4;
+// A page with another word of a line counts half as much as one with the word of the query.
+const SYNONYMS = `
+  sex gender women female
+  race ethnicity
+  sensitive protected
+  bias discrimination unfair
+  disparity gap
+  missing nan null
+  error exception fails traceback
+  random deterministic reproducible
+  save pickle joblib
+  limit constraint
+  mitigation debiasing
+  report dashboard
+  plot chart picture
+  weights sample_weight
+`.trim().split("\n").map((line) => line.trim().split(" "));
 
 function searchByParts(words, findAll) {
   const { docnames, titles, filenames, indexentries } = Search._index;
@@ -38,14 +57,29 @@ function searchByParts(words, findAll) {
     places: places.filter(([, , isMain]) => isMain),
   }));
 
+  const lines = SYNONYMS.map((line) => line.map((word) => stemmer.stemWord(word)));
+  const alike = (word) =>
+    new Set([word, ...lines.filter((line) => line.includes(word)).flat()]);
+  const has = (entry, word) =>
+    entry.words.has(word) ||
+    (word.length >= PREFIX && [...entry.words].some((one) => one.startsWith(word)));
+
   // A word of an index entry counts as one of a title.
   const hits = new Map();
   for (const word of words) {
-    const pages = new Map(findAll(new Set([word]), new Set()).map((one) => [one[0], one]));
-    for (const entry of entries)
-      if (entry.words.has(word))
-        for (const [file] of entry.places)
-          pages.set(docnames[file], hit(file, "", Scorer.title, "text"));
+    const pages = new Map();
+    const add = (one) => {
+      if (!(pages.get(one[0])?.[4] > one[4])) pages.set(one[0], one);
+    };
+    for (const other of alike(word)) {
+      const part = other === word ? 1 : 0.5;
+      for (const one of findAll(new Set([other]), new Set()))
+        add([...one.slice(0, 4), part * one[4], ...one.slice(5)]);
+      for (const entry of entries)
+        if (has(entry, other))
+          for (const [file] of entry.places)
+            add(hit(file, "", part * Scorer.title, "text"));
+    }
     if (pages.size) hits.set(word, [...pages.values()]);
   }
   // A word weighs more if fewer pages have it, and nothing if no page has it.
@@ -68,7 +102,7 @@ function searchByParts(words, findAll) {
   const found = sorted.slice(0, every.size < FEW ? every.size + 2 * FEW : every.size);
 
   for (const entry of entries) {
-    const shared = sum(known.filter((word) => entry.words.has(word)));
+    const shared = sum(known.filter((word) => has(entry, word)));
     const points = (100 * shared ** 2) / (whole * sum(entry.words));
     if (points > LEAST)
       for (const [file, id] of entry.places) found.push(hit(file, `#${id}`, points, "index"));
