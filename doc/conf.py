@@ -139,13 +139,12 @@ SECTIONS = {
 
 # Pictures of several panels, of which the thumbnail shows one: from where to where in the width.
 PANELS = {
-    "classes": (0, 0.54),
     "communities": (0, 0.37),
     "quickstart": (0.38, 1),
     "intervals": (0.5, 1),
-    "fair_classifier": (0.53, 1),
+    "fair_classifier": (0, 0.53),
+    "committee": (0, 0.54),
     "who_pays_for_a_limit": (0, 0.375),
-    "top_fifth": (0, 0.5),
     "segments": (0, 0.55),
     "fair_spectral": (0.53, 1),
     "graph": (0.5, 1),

@@ -20,7 +20,7 @@ y = np.select([merit > 1.2, merit > 0.2], ["loan", "small loan"], "none")
 
 forest = RandomForestClassifier(60, min_samples_leaf=10, random_state=0)
 names = ["loan", "small loan", "none"]
-figure, axes = plt.subplots(1, 2, figsize=(9, 2.6), sharey=True, layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(5.2, 3.9), sharex=True, layout="constrained")
 for ax, limit in zip(axes, (1.0, 0.05), strict=True):
     model = FairDecisionClassifier(forest, max_disparity=limit, group_aware=True, cv=3)
     decided = model.fit(X, y, sensitive_features=sex).train_predictions_
@@ -30,5 +30,7 @@ for ax, limit in zip(axes, (1.0, 0.05), strict=True):
         ax.barh(["women", "men"], shares, left=left, color=shade, label=name)
         left += shares
         print(f"limit {limit}, {name}: women {shares[0]:.3f}, men {shares[1]:.3f}")
-    ax.set(title=f"limit {limit}: accuracy {np.mean(decided == y):.2f}", xlabel="share")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    name = "no limit" if limit == 1.0 else "at most 5 points apart"
+    ax.set_title(f"{name}: accuracy {np.mean(decided == y):.2f}")
+axes[1].set_xlabel("share")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

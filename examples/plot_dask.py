@@ -82,14 +82,17 @@ if __name__ == "__main__":
     report = fairness_report(granted, predicted, sensitive_features=region, random_state=0)
     print(report.loc[["demographic_parity_difference", "equal_opportunity_difference"]])
 
-    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
-    for shift, (bound, found) in zip((-0.2, 0.2), reports.items(), strict=True):
-        rates = found.loc[list(REGIONS), "selection_rate"]
-        label = "no limit" if bound == 1.0 else f"at most {bound} apart"
-        ax.bar(np.arange(len(REGIONS)) + shift, rates.astype(float), 0.36, label=label)
-    ax.set_xticks(range(len(REGIONS)), REGIONS)
-    ax.set(ylabel="selection rate", ylim=(0, 1.25 * ax.get_ylim()[1]))
-    ax.legend(ncols=2, loc="upper center", frameon=False)
+    before, after = (
+        reports[bound].loc[list(REGIONS), "selection_rate"].astype(float) for bound in (1.0, 0.02)
+    )
+    figure, ax = plt.subplots(figsize=(5, 3.75), layout="constrained")
+    ax.hlines(REGIONS, before, after, color="0.8", lw=4, zorder=0)
+    ax.plot(before, REGIONS, "o", color="C0", markerfacecolor="white", label="no limit")
+    ax.plot(after, REGIONS, "o", color="C0", label="within 2 points")
+    ax.set_title(f"{len(table):,} rows on two workers,\nregions at most 2 points apart")
+    ax.set(xlabel="selection rate", xlim=(0, None))
+    ax.margins(y=0.2)
+    ax.legend(loc="lower right")
 
 # %%
 # A clustering

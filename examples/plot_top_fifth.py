@@ -26,16 +26,24 @@ columns = make_column_transformer(
 trees = make_pipeline(columns, HistGradientBoostingClassifier(max_iter=40, random_state=0))
 group = people["sex"] + ", " + people["ethnicity"]
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 3), sharex=True, sharey=True, layout="constrained")
-for ax, limit in zip(axes, (1.0, 0.05), strict=True):
+shares = {}
+for limit in (1.0, 0.05):
     model = FairDecisionClassifier(
         trees, max_disparity=limit, selection_rate=(0.195, 0.205), group_aware=True, cv=3
     ).fit(X, y, sensitive_features=group)
     invited = model.train_predictions_ == 1
     rates = [invited[group == name].mean() for name in model.groups_]
-    ax.barh(model.groups_, rates)
-    ax.set(title=f"limit {limit}", xlabel="share invited")
+    shares[limit] = rates
     print(
         f"limit {limit}: {invited.mean():.3f} invited, disparity {np.ptp(rates):.3f}, "
         f"{y[invited].mean():.3f} of those invited were granted a loan"
     )
+
+# %%
+# Hollow dots are without a limit, full dots are within it.
+figure, ax = plt.subplots(figsize=(5.2, 3.9), layout="constrained")
+ax.hlines(model.groups_, shares[1.0], shares[0.05], color="0.8", lw=4, zorder=0)
+ax.plot(shares[1.0], model.groups_, "o", color="C0", markerfacecolor="white", label="no limit")
+ax.plot(shares[0.05], model.groups_, "o", color="C0", label="within 5 points")
+ax.set(title="A shortlist of 20%, six groups", xlabel="share invited", xlim=(-0.02, None))
+ax.legend()
