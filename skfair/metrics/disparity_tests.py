@@ -35,6 +35,8 @@ from skfair.metrics.evidence import (
     evidence_of_scores,
 )
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
+from skfair.metrics.own_draws import evidence_of_own
+from skfair.metrics.own_metrics import GroupMetric
 from skfair.metrics.scores import rankable_rows
 from skfair.metrics.two_rates import edge_rates, worth_of_pairs
 from skfair.utils.dask_collections import is_lazy
@@ -66,6 +68,12 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
     limit = None
     if isinstance(metric, str):
         name = metric
+    elif isinstance(metric, GroupMetric):
+        if comparison not in ("difference", metric.compare):
+            raise ValueError(
+                f"comparison='ratio' is not what {metric!r} measures. Make it with compare='ratio'."
+            )
+        return metric.__name__, None, None
     elif isinstance(metric, MeasuredConstraint):
         name, limit = str(metric.metric), getattr(metric, "own_limit", metric.max_disparity)
     else:
@@ -82,7 +90,10 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
         known = [*pairs, *SCORE_METRICS, *LARGEST_RATES]
         hint = did_you_mean(metric, known)
         names = ", ".join(map(repr, known))
-        raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
+        raise ValueError(
+            f"There is no test of metric={metric!r}.{hint} Choose from {names}, or pass "
+            "make_group_metric(metric) of a metric of a single group, such as f1_score."
+        )
     if comparison == "ratio" and (spec is None or spec.kind != "ratio"):
         raise ValueError(
             f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a "
@@ -177,7 +188,8 @@ def disparity_test(
         :mod:`skfair.constraints`, or one of the metrics of scores ``statistical_parity_gap``,
         ``partial_statistical_parity_gap``, ``partial_demographic_parity_gap`` (at the threshold 0),
         ``group_auc_gap``, ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and
-        ``mean_score_difference``.
+        ``mean_score_difference``. Any other metric of a single group can be tested as
+        ``make_group_metric(f1_score)``, see Notes.
     y_true : array-like of shape (n_samples,) or None
         True labels. They may be None for metrics that do not use them.
     y_pred : array-like of shape (n_samples,)
@@ -235,6 +247,15 @@ def disparity_test(
     ``reference="overall"``, the population is assumed to have the (weighted) group shares of the
     sample. Dask collections are accepted by metrics of labels.
 
+    A metric of :func:`make_group_metric` is tested by the bootstrap with at least
+    50 / (1 - ``confidence``) resamples of the rows, or of whole ``units``, of all groups together,
+    always with the same seed. The p-value is the share of the resamples in which the disparity
+    reaches the limit, and the upper bound is a percentile of them. With two labels, half a row of
+    each prediction is added to each true class of a group. In simulations with 40 to 1000 rows per
+    group and F1 scores of 0.7 to 0.95, a limit equal to the true difference was then shown in at
+    most 7% of samples, and without these half rows in up to 9%. Other metrics have no such
+    addition, so their groups should have 100 rows or more.
+
     References
     ----------
     Fay, Proschan and Brittain (2015), Combining one-sample confidence procedures for inference in
@@ -265,12 +286,16 @@ def disparity_test(
             "There is no limit: pass max_disparity=, min_ratio=, or a constraint that has its own."
         )
     check_number(limit, "max_disparity", 0)
-    if name != "mean_score_difference":  # has the unit of the scores, so its limit may exceed 1
+    # A difference of means, or by one's own metric, has a unit, so its limit may exceed 1.
+    has_unit = isinstance(metric, GroupMetric) and metric.compare != "ratio"
+    if name != "mean_score_difference" and not has_unit:
         is_difference = spec is not None and spec.kind == "difference"
         ratio = f"min_ratio={limit:g}" if is_difference else None
         check_limit(limit, f"max_disparity={limit:g}", ratio=ratio)
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
+    if isinstance(metric, GroupMetric):
+        options["own"] = metric, confidence
     evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
     p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
@@ -325,11 +350,17 @@ def disparity_upper_bound(
     name, spec, _ = requested_metric(metric, comparison)
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
+    if isinstance(metric, GroupMetric):
+        options["own"] = metric, confidence
     evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
     _before_shift(name, spec, 1.0, shift)  # only checks shift
     spread = None
     if name == "mean_score_difference":  # has the unit of the scores
         spread = float(np.ptp(np.asarray(y_pred, np.float64)))
+    if isinstance(metric, GroupMetric) and metric.compare != "ratio":
+        if evidence.p_value(np.inf) > 1 - confidence:
+            return np.inf
+        spread = evidence.largest
     bound = evidence.smallest_shown(confidence, spread)
     return shift + (1 - shift) * bound if shift else bound
 
@@ -375,6 +406,7 @@ def _evidence(
     interval: IntervalLike | None,
     pos_label: ClassLabel,
     units: ColumnLike | None,
+    own: tuple[GroupMetric, float] | None = None,  # a metric of one's own, and the confidence
 ) -> Evidence:
     """Read the rows, and return the comparisons of a metric."""
     if method not in ("auto", "melded", "exact", "score"):
@@ -390,6 +422,9 @@ def _evidence(
             y_true, y_pred, *who, counted=spec.counted, pos_label=pos_label, units=units
         )
         evidence = evidence_of_labels(spec, rows, method, reference)
+    elif own is not None:
+        rows = own[0].read(y_true, y_pred, who, each_row=True, units=units)
+        evidence = evidence_of_own(own[0], rows, reference, pos_label, own[1])
     elif name.startswith("partial_") and interval is None:
         raise ValueError(f"{name} needs interval=, the ranks that count.")
     elif is_group(reference) or reference != "pairwise":

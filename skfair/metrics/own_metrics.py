@@ -1,27 +1,28 @@
 """Any metric of scikit-learn or of one's own: by group, between groups, or of the worst class.
 
 - ``make_group_metric`` returns a ``GroupMetric``, which compares the values of the groups.
-- ``measure_own`` gives the values of the groups with intervals, for ``group_report(metrics=)``,
-  after ``check_own`` and ``check_predictions``.
+- ``check_own`` and ``check_predictions`` read what ``group_report(metrics=)`` is given.
 - ``WorstClass`` is for scorers with ``worst_class=True``: a metric of labels of two classes,
   evaluated for each of several classes against the rest (``against_rest``).
 
-``value_of`` is the one place where such a metric is called for the rows of a group. Whether it is
+:mod:`skfair.metrics.own_draws` has intervals and tests. ``value_of`` is the one place where such a
+metric is called for the rows of a group. Whether it is
 given scores or labels, and a positive class, follows from its signature (``takes_scores``,
 ``takes_pos_label``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, update_wrapper, wraps
 from inspect import Parameter, signature
-from itertools import islice, pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.metrics import f1_score, fbeta_score, precision_score, recall_score
+from sklearn.utils import check_consistent_length
 
 from skfair._typing import (
     ClassLabel,
@@ -30,12 +31,12 @@ from skfair._typing import (
     FloatArray,
     IntArray,
     MatrixLike,
-    Seed,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import (
     Agg,
+    ComparedGroups,
     Reference,
     ZeroDivision,
     aggregate,
@@ -43,7 +44,6 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.row_units import RowUnits
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import Function
@@ -96,7 +96,17 @@ class GroupMetric:
     @property
     def __name__(self) -> str:
         """Name of the metric and of the comparison."""
-        return f"{getattr(self.metric, '__name__', 'metric')}_{self.compare}"
+        return f"{self.measure}_{self.compare}"
+
+    @property
+    def measure(self) -> str:
+        """Name of the metric; that of a ``functools.partial`` is the name of its function."""
+        return str(getattr(getattr(self.metric, "func", self.metric), "__name__", "metric"))
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether the value is that of a group, and no group is compared with another."""
+        return self.compare in ("smallest", "largest")
 
     def __repr__(self) -> str:
         name = getattr(self.metric, "__name__", repr(self.metric))
@@ -132,37 +142,65 @@ class GroupMetric:
             The largest difference or the smallest ratio of two groups, or the smallest or largest
             value of a group, depending on ``compare``.
         """
-        if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
-            raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
         check_agg(agg)
         who = sensitive_features, control_features, sample_weight, intersectional
-        columns = {"y_true": y_true, "y_pred": y_pred}
-        cohort = Cohort.read(_numbered, columns, *who, is_counted=False)
-        rows, groups = OwnRows.of(cohort), cohort.groups
-        metric = with_positive(self.metric, pos_label, cohort.columns["y_true"])
-        of_cells = groups.rows_of_cells()
-        values = _values(metric, rows, of_cells)
-        is_extreme = self.compare in ("smallest", "largest")  # no group is compared with another
-        cells = groups.present if is_extreme else groups.compared_by(reference)
-        name = groups.undefined(values, cells, zero_division)
-        if name is not None:
-            raise ValueError(
-                f"{self!r} is not defined for group {name!r}. Merge small groups or add data, or "
-                "pass zero_division=numpy.nan to get NaN."
-            )
-        if is_extreme:
-            reduce = np.min if self.compare == "smallest" else np.max
-            return float(reduce(values[cells]))
-        overall = values  # the value of the whole stratum of each cell, if that is the reference
-        if not is_group(reference) and reference == "overall":
-            parts = pairwise(groups.starts.tolist())
-            every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in parts]
-            overall = np.repeat(_values(metric, rows, every), np.diff(groups.starts))
+        cohort = self.read(y_true, y_pred, who, is_counted=False)
+        *_, values = self.measured(cohort, pos_label, reference, zero_division)
+        first, second = (values[side] for side in self.compared(cohort.groups, reference))
+        if self.is_extreme:
+            return float((np.min if self.compare == "smallest" else np.max)(first))
         if self.compare == "difference":
-            return aggregate(groups.differences(values, overall, reference=reference), agg)
-        first, second = groups.sides(values, overall, reference)
+            apart = first - second
+            return aggregate(apart if is_group(reference) else np.abs(apart), agg)
         quotients = np.where(first == second, 1.0, ratios(first, second))
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
+
+    def read(
+        self, y_true: Any, y_pred: Any, who: tuple[Any, Any, Any, bool], **options: Any
+    ) -> Cohort:
+        """Return the rows, given who they are as ``Cohort.read`` takes it; raise for Dask's."""
+        if is_lazy(y_true, y_pred, *who[:3]):
+            raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
+        return Cohort.read(_numbered, {"y_true": y_true, "y_pred": y_pred}, *who, **options)
+
+    def measured(
+        self,
+        cohort: Cohort,
+        pos_label: ClassLabel,
+        reference: Reference,
+        zero_division: ZeroDivision = "raise",
+    ) -> tuple[Callable[..., float], OwnRows, list[IntArray], FloatArray]:
+        """Return the metric, its rows, the rows of each cell, and the value of each cell.
+
+        With ``reference="overall"`` the whole strata follow after the cells. A cell that is
+        compared and has no value raises, unless ``zero_division`` is NaN.
+        """
+        rows, groups = OwnRows.of(cohort), cohort.groups
+        metric = with_positive(self.metric, pos_label, cohort.columns["y_true"])
+        cells = groups.rows_of_cells()
+        if not is_group(reference) and reference == "overall":
+            parts = pairwise(groups.starts.tolist())
+            cells += [np.unique(np.concatenate(cells[start:stop])) for start, stop in parts]
+        values = _values(metric, rows, cells, groups.cells.names)
+        of_cells = groups.present if self.is_extreme else groups.compared_by(reference)
+        name = groups.undefined(values, of_cells, zero_division)
+        if name is not None:
+            raise ValueError(
+                f"{self!r} is not defined for group {name!r}, such as a metric of two classes in a "
+                "group that has rows of one class only. Merge small groups or add data, or pass "
+                "zero_division=numpy.nan to get NaN."
+            )
+        return metric, rows, cells, values
+
+    def compared(self, groups: ComparedGroups, reference: Reference) -> tuple[IntArray, IntArray]:
+        """Return both sides of each comparison, as numbers of the cells of ``measured``."""
+        if self.is_extreme:
+            return groups.present, groups.present
+        if is_group(reference) or reference != "overall":
+            return groups.pairs_with(reference)
+        n_peers = np.diff(groups.starts)
+        whole = groups.group_of.size + np.repeat(np.arange(n_peers.size), n_peers)
+        return groups.compared, whole[groups.compared]
 
 
 def _numbered(columns: Columns) -> IntArray:
@@ -172,14 +210,21 @@ def _numbered(columns: Columns) -> IntArray:
     return np.arange(true.shape[0])
 
 
-def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
+def _values(
+    metric: Callable[..., float], rows: OwnRows, cells: list[IntArray], names: Sequence[str]
+) -> FloatArray:
     """Return the metric of the rows of each cell; raise if it is not a number."""
-    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
+    called, numbers = getattr(metric, "__name__", metric), []
+    for cell, name in zip_longest(cells, names, fillvalue="overall"):
+        try:
+            numbers.append(value_of(metric, rows, rows.y_pred, cell))
+        except ValueError as error:
+            raise ValueError(f"{called} cannot be computed of group {name!r}: {error}") from error
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(
             "Groups are compared by one number for each group, but "
-            f"{getattr(metric, '__name__', metric)} returns more. List it by group with "
-            "group_report(metrics=), or return a number."
+            f"{called} returns more. List it by group with group_report(metrics=), or return a "
+            "number."
         )
     return np.array(numbers)
 
@@ -282,9 +327,7 @@ class WorstClass:
 
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
-# Resamples have about this many rows at most, because a metric of a million rows takes minutes to
-# compute 200 times.
-_MOST_ROWS = 20_000
+_UNDEFINED_AS_ZERO = (f1_score, fbeta_score, precision_score, recall_score)
 # A metric whose second argument has one of these names is given the scores.
 _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
@@ -348,7 +391,7 @@ def check_predictions(metrics: OwnMetrics | None, y_pred: Any, y_score: Any) -> 
 
 def refuse_comparison(metric: Callable[..., float], name: str) -> None:
     """Raise for a metric that compares groups, which has no value for a single one."""
-    groups = _parameters(metric).get("sensitive_features")
+    groups = parameters_of(metric).get("sensitive_features")
     if groups is not None and groups.default is Parameter.empty:
         raise TypeError(
             f"The metric {name} compares groups, so it has no value for a single group. "
@@ -357,48 +400,7 @@ def refuse_comparison(metric: Callable[..., float], name: str) -> None:
         )
 
 
-def measure_own(
-    metrics: OwnMetrics,
-    rows: OwnRows,
-    cells: list[IntArray],  # the row numbers of each cell
-    units: RowUnits | None,
-    n_resamples: int,  # of each cell; if 0, there are no intervals
-    confidence: float,
-    random_state: Seed,
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return the value of each metric in each cell, and the ends of its intervals.
-
-    The ends are named ``..._low`` and ``..._high``. They are percentiles of resamples of the rows
-    of each cell, or of its units. A metric that does not return a number has no interval.
-    """
-    values, limits, n = {}, {}, rows.y_true.shape[0]
-    together = units or RowUnits(np.arange(n), n)
-    rng = check_random_state(random_state)
-    for name, metric in metrics.items():
-        predicted = np.asarray(rows.y_score) if takes_scores(metric) else rows.y_pred
-        metric = with_positive(metric, rows.pos_label, rows.y_true)
-        of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
-        is_number = all(isinstance(value, float) for value in of_cells)
-        values[name] = np.empty(len(cells), np.float64 if is_number else object)
-        values[name][:] = of_cells
-        if n_resamples and is_number:
-            draws = np.full((len(cells), n_resamples), np.nan)
-            for i in [i for i, cell in enumerate(cells) if cell.size]:
-                resamples = together.taken(cells[i]).resamples(rng, _MOST_ROWS)
-                for draw, own in enumerate(islice(resamples, n_resamples)):
-                    draws[i, draw] = value_of(metric, rows, predicted, cells[i][own])
-            tail = 50 * (1 - confidence)
-            with hidden("All-NaN", RuntimeWarning):
-                ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
-            # A resample of fewer rows than the cell has varies too much, by the root of the share
-            # of its rows, so its interval is shrunk by that factor towards the value.
-            shares = np.sqrt([min(_MOST_ROWS / max(cell.size, 1), 1.0) for cell in cells])
-            ends = np.where(shares < 1, values[name] + shares * (ends - values[name]), ends)
-            limits[f"{name}_low"], limits[f"{name}_high"] = ends
-    return values, limits
-
-
-def _parameters(metric: Callable[..., float]) -> Mapping[str, Parameter]:
+def parameters_of(metric: Callable[..., float]) -> Mapping[str, Parameter]:
     """Return the parameters of a metric by name, or no parameters if it is written in C."""
     try:
         return signature(metric).parameters
@@ -408,7 +410,7 @@ def _parameters(metric: Callable[..., float]) -> Mapping[str, Parameter]:
 
 def takes_scores(metric: Callable[..., float]) -> bool:
     """Whether the second argument of a metric is a score, by its name."""
-    return not _SCORE_NAMES.isdisjoint(list(_parameters(metric))[1:2])
+    return not _SCORE_NAMES.isdisjoint(list(parameters_of(metric))[1:2])
 
 
 def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
@@ -419,7 +421,7 @@ def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
     """
     bound |= getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
-    return is_of_two and "pos_label" in _parameters(metric) and "pos_label" not in bound
+    return is_of_two and "pos_label" in parameters_of(metric) and "pos_label" not in bound
 
 
 def with_positive(
@@ -427,9 +429,14 @@ def with_positive(
 ) -> Callable[..., float]:
     """Return a metric with its positive class bound, if it needs one.
 
-    Without ``pos_label`` the metric is returned as it is, or an error is raised if the labels do
-    not say which class is positive.
+    Without ``pos_label`` an error is raised if the labels do not say which class is positive. F1,
+    precision and recall are 0 in scikit-learn, with a warning, for rows that do not define them.
+    They are NaN here, unless ``zero_division`` is bound.
     """
+    base, bound = getattr(metric, "func", metric), getattr(metric, "keywords", {})
+    is_of_two = bound.get("average", "binary") == "binary"
+    if is_of_two and base in _UNDEFINED_AS_ZERO and "zero_division" not in bound:
+        metric = partial(metric, zero_division=np.nan)
     if not takes_pos_label(metric):
         return metric
     if pos_label is None:

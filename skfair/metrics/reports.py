@@ -31,12 +31,12 @@ from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.intervals import difference_interval, quantiles, spread
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.own_draws import measure_own
 from skfair.metrics.own_metrics import (
     OwnMetrics,
     OwnRows,
     check_own,
     check_predictions,
-    measure_own,
 )
 from skfair.metrics.pooled import pooled_rates
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
@@ -125,9 +125,12 @@ def group_report(
         scikit-learn or of your own. It is called as ``metric(y_true, y_pred)`` for each group, and
         with ``sample_weight`` if weights are given. A metric whose second argument is named
         ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. The intervals of
-        these metrics are percentiles of ``n_bootstrap`` resamples of the rows of the group, also if
-        ``method="wilson"``. A group of more than 20000 rows is resampled from 20000 of them, and
-        the interval is scaled to its size. A result that is not a number, such as a
+        these metrics are percentiles of ``n_bootstrap`` resamples of all rows, or of all units, also
+        if ``method="wilson"``. With two labels, half a row of each prediction is added to each true
+        class of a group, so that ten rows without an error do not look certain. Rows of metrics
+        that have no ``sample_weight``, or that are computed from scores or numbers, are thinned to
+        about 20000 for each group, and the interval is scaled to its size. F1, precision and recall
+        are NaN for a group that does not define them. A result that is not a number, such as a
         ``confusion_matrix``, is kept in its cell without an interval. The rows must be in memory.
     n_bootstrap : int, default=500
         Number of resampled tables.
