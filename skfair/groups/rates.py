@@ -20,7 +20,7 @@ the weight of a row, x its value and m the mean of a cell.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
@@ -45,6 +45,16 @@ class Moments(NamedTuple):
     second: FloatArray
 
 
+class Remeasured(Protocol):
+    """The rows of a value that is no mean over rows, such as an F1 score, with their cells."""
+
+    def only(self, is_kept: BoolArray) -> Remeasured:
+        """Leave out the rows of cells that are not kept."""
+
+    def merged(self, codes: IntArray, n_cells: int) -> CellMeans:
+        """Measure larger cells, as ``CellMeans.merged`` does from sums."""
+
+
 class CellMeans(NamedTuple):
     """Sums of one value by cell."""
 
@@ -57,6 +67,8 @@ class CellMeans(NamedTuple):
     # W and S of each part (the rows of a unit in a cell). They are kept only if a unit lies in
     # several cells. Sums over units cannot be merged without them then, and means vary together
     unit_sums: UnitSums | None = None
+    # What measures larger cells anew, if the value is no mean over rows and sums cannot be merged
+    own: Remeasured | None = None
 
     @classmethod
     def of_rows(
@@ -122,6 +134,8 @@ class CellMeans(NamedTuple):
         A unit in several of the merged cells counts as one unit if ``units`` and ``unit_sums`` are
         known. Otherwise the effective size is too small, never too large.
         """
+        if self.own is not None:
+            return self.own.merged(codes, n_cells)
         # 0 and 1 are their own squares, so the second moments of shares are the first ones.
         powers = [0, 1, 1] if self.is_share else [0, 1, 2]
         codes = codes.astype(np.intp, copy=False)
@@ -142,6 +156,8 @@ class CellMeans(NamedTuple):
 
     def whole(self) -> CellMeans:
         """Return all cells merged into one."""
+        if self.own is not None:
+            return self.own.merged(np.zeros(self.weight.size, np.int64), 1)
         return self._replace(sums=self.sums.sum(axis=-1, keepdims=True), unit_sums=None)
 
     @property

@@ -143,7 +143,9 @@ class GroupTable:
         measures = {}
         for name, own in self.measures.items():
             unit_sums = None if own.unit_sums is None else own.unit_sums.only(is_kept)
-            measures[name] = own._replace(sums=own.sums[..., is_kept], unit_sums=unit_sums)
+            rows = None if own.own is None else own.own.only(is_kept)
+            sums_of_kept = own.sums[..., is_kept]
+            measures[name] = own._replace(sums=sums_of_kept, unit_sums=unit_sums, own=rows)
         codes, sums = self.codes[is_kept], {name: own[is_kept] for name, own in self.sums.items()}
         return GroupTable(self.levels, codes, sums, measures, None, self.within, None, units)
 

@@ -247,14 +247,14 @@ def disparity_test(
     ``reference="overall"``, the population is assumed to have the (weighted) group shares of the
     sample. Dask collections are accepted by metrics of labels.
 
-    A metric of :func:`make_group_metric` is tested by the bootstrap with at least
-    50 / (1 - ``confidence``) resamples of the rows, or of whole ``units``, of all groups together,
-    always with the same seed. The p-value is the share of the resamples in which the disparity
-    reaches the limit, and the upper bound is a percentile of them. With two labels, half a row of
-    each prediction is added to each true class of a group. In simulations with 40 to 1000 rows per
-    group and F1 scores of 0.7 to 0.95, a limit equal to the true difference was then shown in at
-    most 7% of samples, and without these half rows in up to 9%. Other metrics have no such
-    addition, so their groups should have 100 rows or more.
+    A metric of :func:`make_group_metric` is tested by the bootstrap, with 1000 resamples or more if
+    ``confidence`` is 0.95. Rows, or whole ``units``, of all groups are resampled together, always
+    with the same seed. The p-value is the share of the resamples in which the disparity reaches the
+    limit, and the upper bound is a percentile of them. With two labels, half a row of each
+    prediction is added to each true class of a group. In simulations with 40 to 1000 rows per group
+    and F1 scores of 0.7 to 0.95, a limit equal to the true difference was then shown in at most 7%
+    of samples, and without these half rows in up to 9%. Other metrics have no such addition, so
+    their groups should have 100 rows or more.
 
     References
     ----------

@@ -100,7 +100,7 @@ def resampled(
         for i, cell in enumerate(cells):
             part = kept[i] * shares[i]
             own = picks if part == 1 else rng.binomial(picks, part)
-            draw[i] = _value_or_nan(metric, rows, predicted, np.repeat(cell, own[owners[cell]]))
+            draw[i] = value_or_nan(metric, rows, predicted, np.repeat(cell, own[owners[cell]]))
     # A resample of fewer rows than the cell has varies too much, by the root of the share of its
     # rows, so it is shrunk by that factor towards the value.
     return np.where(shares < 1, values + np.sqrt(shares) * (draws - values), draws)
@@ -175,18 +175,18 @@ def _tables(
 
 def _of_tables(metric: Callable[..., float], levels: list[Any], tables: FloatArray) -> FloatArray:
     """Return the metric of tables of weights by true and predicted label, (n_tables, n_kinds)."""
-    bound: dict[str, Any] = getattr(metric, "keywords", {})
-    positive, sums = bound.get("pos_label", 1), _SUMS.get(getattr(metric, "func", metric))
-    is_plain = bound.keys() <= {"pos_label", "zero_division"} and positive in levels
-    if sums is not None and len(levels) == 2 and is_plain and np.isnan(bound["zero_division"]):
+    positive = getattr(metric, "keywords", {}).get("pos_label", 1)
+    if is_share(metric) and len(levels) == 2 and positive in levels:
+        sums = _SUMS[getattr(metric, "func", metric)]
         order = 1 if levels.index(positive) else -1  # -1 if the positive class comes first
         above, below = (tables[:, ::order] @ np.array(own, float) for own in sums)
-        return np.divide(above, below, out=np.full(len(tables), np.nan), where=below > 0)
+        out = np.full(len(tables), np.nan)
+        return np.asarray(np.divide(above, below, out=out, where=below > 0))
     array = np.array(levels)
     true, predicted = np.repeat(array, len(array)), np.tile(array, len(array))
     few, places = np.unique(tables, axis=0, return_inverse=True)
     numbers = [
-        _value_or_nan(
+        value_or_nan(
             metric, OwnRows(true, predicted, None, table), predicted, np.flatnonzero(table)
         )
         for table in few
@@ -194,7 +194,16 @@ def _of_tables(metric: Callable[..., float], levels: list[Any], tables: FloatArr
     return np.array(numbers)[places.ravel()]
 
 
-def _value_or_nan(
+def is_share(metric: Callable[..., float]) -> bool:
+    """Whether a metric is a share, a ratio of sums of ``_SUMS``, as ``with_positive`` binds it."""
+    bound: dict[str, Any] = getattr(metric, "keywords", {})
+    is_plain = bound.keys() <= {"pos_label", "zero_division"}
+    return (
+        is_plain and getattr(metric, "func", metric) in _SUMS and np.isnan(bound["zero_division"])
+    )
+
+
+def value_or_nan(
     metric: Callable[..., float], rows: OwnRows, predicted: FloatArray, own: IntArray
 ) -> float:
     """Return the metric of a resample; NaN if it cannot be computed, such as of a single class."""
@@ -256,7 +265,8 @@ def evidence_of_own(
             "an error, such as 1 minus the metric, or compare='difference'."
         )
     own, own_rows, cells, values = metric.measured(rows, pos_label, reference)
-    n_resamples = max(500, round(_BEYOND / (1 - confidence)))
+    # The resamples of a share cost next to nothing.
+    n_resamples = max(500, round(_BEYOND * (4 if is_share(own) else 1) / (1 - confidence)))
     rng, groups = check_random_state(0), rows.groups
     n_cells, names = groups.group_of.size, np.array(groups.cells.names, dtype=object)
     draws = resampled(own, own_rows, own_rows.y_pred, cells, values, rows.units, n_resamples, rng)
@@ -287,7 +297,7 @@ def evidence_of_own(
         known = is_known[first] & is_known[second]
         return np.where(known, (1 + beyond) / (1 + n_resamples), 1.0)
 
-    of_second = "limit" if metric.is_extreme else "overall"
+    of_second: Any = "limit" if metric.is_extreme else "overall"
     if not metric.is_extreme and n_cells == len(cells):
         of_second = names[second]
     columns: dict[str, Any] = {"rate": metric.measure, "first": names[first], "second": of_second}

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, update_wrapper, wraps
 from inspect import Parameter, signature
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
@@ -215,10 +215,11 @@ def _values(
 ) -> FloatArray:
     """Return the metric of the rows of each cell; raise if it is not a number."""
     called, numbers = getattr(metric, "__name__", metric), []
-    for cell, name in zip_longest(cells, names, fillvalue="overall"):
+    for i, cell in enumerate(cells):
         try:
             numbers.append(value_of(metric, rows, rows.y_pred, cell))
         except ValueError as error:
+            name = names[i] if i < len(names) else "overall"
             raise ValueError(f"{called} cannot be computed of group {name!r}: {error}") from error
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(

@@ -31,9 +31,11 @@ from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.record import Paths, several
 from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import warn_of_group_columns
+from skfair.metrics.own_metrics import GroupMetric
 from skfair.report.checks import is_memo
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
+from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
@@ -364,7 +366,7 @@ def audit(
     sensitive_features: ColumnsLike,
     before: Any = None,
     control_features: ColumnsLike | None = None,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[str | GroupMetric] | None = None,
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,
     pos_label: ClassLabel = None,
@@ -413,9 +415,11 @@ def audit(
         then also compared within its levels. The verdict on an attribute begins with these levels,
         says in how many of them which group is higher, and names a reversal: a group may be ahead
         in each department and behind over all rows (Simpson's paradox).
-    metrics : list of str, default=None
-        Names of the metrics to report, such as ``"demographic_parity_difference"``. If None,
-        metrics that suit the task are chosen.
+    metrics : list of str or GroupMetric, default=None
+        Names of the metrics to report, such as ``"demographic_parity_difference"``, and any metric
+        of a single group as ``make_group_metric(f1_score)``, which is then called
+        ``"f1_score_difference"``. Its standard errors come from up to 200 resamples of the
+        rows or units, which must be in memory. If None, metrics that suit the task are chosen.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. If weights are given, intervals use effective numbers of rows.
     units : array-like of shape (n_samples,), default=None
@@ -543,8 +547,12 @@ def audit(
         missing = MISSING if MISSING in options.unknown else None
         how |= {"missing": missing, "unknown": options.unknown}
         sample = read_table(raw, read_task, *groups, **how)
+    own = own_of(metrics)
+    like = None if n_rows is None else how["like"]
+    sample, options = with_own(sample, own, raw, groups, read_task, options, like, threshold)
     facts = read_about(about)
     found = audit_table(sample, read_task, options, title, facts, raw.names(), threshold)
+    warn_of_unknown(found.gaps, own)
     return found._made_of(in_memory(audit, arguments))
 
 
@@ -571,7 +579,7 @@ def audit_table(
     searched = searched_of(task, set(sample.measures))
     tables = tables_of(sample, options.depth, options.min_searched)
     unjudged, simulated, n_subgroups = search_subgroups(sample, tables, searched, options)
-    asked = gaps_of(task, options.metrics, set(sample.measures))
+    asked = gaps_of(task, options.metrics, set(sample.measures), options.own_gaps)
     gaps, within, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     subgroups = shown.subgroups(tables, subgroups)

@@ -39,7 +39,8 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 }
 # "view: metric sign limit". The view may be missing, and the metric may end in a class, "[cat]".
 _CONDITION = re.compile(
-    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^\s-]\S*)\s*"
+    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_][a-z0-9_ ]*?(?:\[.*\])?)"
+    r"\s*(?P<sign>[<>]=?)\s*(?P<limit>[^\s-]\S*)\s*"
 )
 # If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -183,7 +184,13 @@ def read_condition(text: str) -> Condition:
         )
     _check_sense(match, limit)
     view, sign = match["view"], _SIGNS[match["sign"]]
-    return Condition(text.strip(), view, match["metric"], sign, limit, view is not None)
+    return Condition(text.strip(), view, _metric_of(match), sign, limit, view is not None)
+
+
+def _metric_of(match: re.Match[str]) -> str:
+    """Return the metric of a condition; "f1 score difference" is "f1_score_difference"."""
+    name, bracket, label = match["metric"].partition("[")
+    return "_".join(name.split()) + bracket + label
 
 
 def left_out_of(value: float | None, left_out: str, too_few: str) -> list[tuple[str, str]]:
@@ -214,7 +221,7 @@ def is_settled(is_within: bool | None, are_left_out: bool) -> bool | None:
 
 def _check_sense(match: re.Match[str], limit: float) -> None:
     """Raise for a condition that holds for all models, for none, or for the fair ones."""
-    text, metric = match.string.strip(), match["metric"].partition("[")[0]
+    text, metric = match.string.strip(), _metric_of(match).partition("[")[0]
     if metric.endswith("_ratio") == match["sign"].startswith(">"):
         start, end = match.span("sign")
         other = match.string[:start] + _OPPOSITES[match["sign"]] + match.string[end:]
@@ -225,7 +232,7 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
     if metric in LABEL_METRICS:
         spec, ratio = LABEL_METRICS[metric], None
         if spec.kind == "difference":
-            ratio = f"'{match['metric'].replace('_difference', '_ratio')} < {limit:g}'"
+            ratio = f"'{_metric_of(match).replace('_difference', '_ratio')} < {limit:g}'"
         check_limit(limit, repr(text), spec.most, ratio=ratio)
 
 

@@ -39,6 +39,7 @@ class Options(NamedTuple):
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
     min_group_size: float = 30  # smaller groups are not compared
     suppress_below: float = 10  # smaller groups are not shown
+    own_gaps: tuple[Any, ...] = ()  # the gaps by metrics of one's own among ``metrics``
     median: float | None = None  # of the scores, if preset "ll144" compares them with it
 
 

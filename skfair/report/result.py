@@ -284,11 +284,16 @@ class AuditTables(PlainTables):
             raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = where(self.gaps, model="now", is_conditional=False)
         rows = where(now, metric=metric)
+        if not len(rows):  # "f1 difference" is the difference of the f1_score
+            plain, _, kind = metric.rpartition("_")
+            metric, asked = f"{plain}_score_{kind}", metric
+            rows = where(now, metric=metric)
         if not len(rows):
+            metric = asked
             known = ", ".join(dict.fromkeys(now["metric"]))
             raise ValueError(
                 f"The audit has no metric {metric!r}. It has {known}. Other metrics are named when "
-                "the audit is made: metrics=[...]."
+                "the audit is made: metrics=[...], also make_group_metric(f1_score)."
             )
         without = [{"view": name} for name in attributes if name not in set(rows["view"])]
         if without:

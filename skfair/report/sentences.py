@@ -30,7 +30,7 @@ from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables, where
 from skfair.report.tasks import Binary, Task
-from skfair.report.words import measure_words, rule_of
+from skfair.report.words import measure_words, prose, rule_of
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, listed, listed_in, plural
 
@@ -117,7 +117,7 @@ def measure_of(metric: str, task: str) -> str:
     ``task`` is the kind of the task, such as "binary".
     """
     plain, bracket, label = metric.partition("[")
-    if task == "classes":
+    if task == "classes" and (plain in _CLASS_MEASURES or plain.startswith("accuracy_parity")):
         return f"{_CLASS_MEASURES.get(plain, 'accuracy')}{bracket}{label}"
     if plain in LABEL_METRICS:
         spec = LABEL_METRICS[plain]
@@ -243,7 +243,7 @@ def _levels(tables: AuditTables, pair: Any) -> str:
     who, whom = (f" ({group_words(pair.view, name)})" for name in order)
     items = []
     for level, first, second in values[order].dropna().itertuples():
-        texts = (_numbers if pair.measure.startswith("mean_") else _shares)(first, second)
+        texts = (_shares if _is_in_percent(pair.measure) else _numbers)(first, second)
         name = group_words(tables.control_features[0], level) if "=" not in level else level
         items.append(f"{name} {texts[0]}{who} against {texts[1]}{whom}")
         who = whom = ""
@@ -252,10 +252,15 @@ def _levels(tables: AuditTables, pair: Any) -> str:
 
 def _size(size: float, measure: str) -> str:
     """Write an average difference with as many digits as it needs; shares are in points."""
-    if measure.startswith("mean_"):
+    if not _is_in_percent(measure):
         return number(size)
     points = next((p for digits in (1, 2, 3) if (p := round(100 * size, digits))), 0.0)
     return f"{points:g} {'point' if points == 1 else 'points'}"
+
+
+def _is_in_percent(measure: str) -> bool:
+    """Whether a measure is a share: not a mean of numbers, and no metric of the user."""
+    return measure.partition("[")[0] in prose()["measures"] and not measure.startswith("mean_")
 
 
 def _phrase(tables: AuditTables, measure: str) -> str:
@@ -280,8 +285,9 @@ def _sentence(
         group, other = gap.clear_first, gap.clear_second
         p_value, is_beyond = gap.p_value, gap.is_beyond_chance
     rates = _compared_rates(tables, gap)
-    is_share = not measure.startswith("mean_")
-    texts = (_shares if is_share else _numbers)(float(rates[group]), float(rates[other]))
+    texts = (_shares if _is_in_percent(measure) else _numbers)(
+        float(rates[group]), float(rates[other])
+    )
     phrase = _phrase(tables, measure)
     who, whom = (group_words(gap.view, name) for name in (group, other))
     of_many = f" ({len(rates)} groups)" if len(rates) > 2 else ""

@@ -18,7 +18,7 @@ functions below them:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -206,13 +206,16 @@ def values_of(task: Task, rows: Rows) -> Iterator[Value]:
     yield from task.others(rows)
 
 
-def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+def gaps_of(
+    task: Task, metrics: list[str] | None, measures: set[str], own: Sequence[Gap] = ()
+) -> list[Gap]:
     """Return the gaps to report, given the names of the measures that are known.
 
     ``metrics`` are the gaps that the user asked for, which must exist and be computable. If it is
-    None, the usual gaps are returned, as far as they are computable.
+    None, the usual gaps are returned, as far as they are computable. ``own`` are gaps by metrics of
+    one's own.
     """
-    known = {gap.name: gap for gap in task.known_gaps()}
+    known = {gap.name: gap for gap in [*task.known_gaps(), *own]}
     names = metrics
     if names is None:
         names = list(_DEFAULTS if task.kind == "binary" else known)
@@ -221,7 +224,7 @@ def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[G
         hint = did_you_mean(unknown[0], known)
         raise ValueError(
             f"metrics has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} A "
-            "function of your own needs single rows: group_report(metrics=...) has them."
+            "metric of a single group, such as f1_score, is passed as make_group_metric(f1_score)."
         )
     lacking = [name for name in names if not set(known[name].measures) <= measures]
     if lacking and metrics is not None:
@@ -249,6 +252,19 @@ def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntA
             f"{listed(classes)}."
         )
     return np.array([numbers[level] for level in factorized.levels], np.int64)[factorized.codes]
+
+
+def class_labels(task: Task, codes: Labels) -> Any:
+    """Return the labels of codes, as the metric of a user takes them."""
+    is_coded = isinstance(task, Binary) and task.of_true is not None  # two pairs of labels
+    return codes if is_coded else np.array(task.classes)[np.asarray(_positive_last(task, codes))]
+
+
+def _positive_last(task: Task, codes: Labels) -> Labels:
+    """Return the place of each label among the classes; Binary codes its positive class as 1."""
+    if isinstance(task, Binary) and task.classes.index(task.positive) == 0:
+        return 1 - codes
+    return codes
 
 
 def look_like_scores(values: Any) -> bool:

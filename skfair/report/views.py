@@ -60,7 +60,9 @@ def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellM
     ``is_closed`` is True or False for all cells, or has a value for each.
     """
     return {
-        name: own._replace(sums=own.sums * np.logical_not(is_closed)) if is_joint(name) else own
+        name: own._replace(sums=own.sums * np.logical_not(is_closed), own=None)
+        if is_joint(name)
+        else own
         for name, own in measures.items()
     }
 

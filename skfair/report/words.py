@@ -93,10 +93,17 @@ def rule_of(preset: str) -> Rule:
     return Rule(**prose()["rules"][preset])
 
 
+def _entry(kind: str, name: str) -> dict[str, str]:
+    """Return the words of a measure or metric; a metric of one's own has its name only."""
+    known: dict[str, dict[str, str]] = prose()[kind]
+    spoken = name.replace("_", " ")
+    return known.get(name) or prose()["own"] | {"name": spoken.capitalize(), "phrase": spoken}
+
+
 def measure_words(name: str) -> Words:
     """Return the words for a measure such as ``accuracy``, ``before:accuracy``, ``recall[cat]``."""
     plain, _, label = name.removeprefix("before:").partition("[")
-    words = Words(**prose()["measures"][plain])
+    words = Words(**_entry("measures", plain))
     return words._replace(name=f"{words.name} of {label[:-1]}") if label else words
 
 
@@ -104,6 +111,6 @@ def metric_words(name: str) -> Words:
     """Return the words for a metric such as ``demographic_parity_difference[cat]``."""
     plain, _, label = name.partition("[")
     criterion, kind = plain.rsplit("_", 1)
-    words = Words(**prose()["metrics"][criterion])
+    words = Words(**_entry("metrics", criterion))
     of_class = f" of {label[:-1]}" if label else ""
     return words._replace(name=f"{words.name}{of_class} ({kind})")

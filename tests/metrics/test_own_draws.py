@@ -257,14 +257,20 @@ def drawn_tables(rng, n_samples, sizes):
 def test_coverage(sizes):
     """Intervals of F1 hold 93 to 97% of the time, and bounds on differences as often."""
     n_samples, held, shown = 3000, np.zeros(2), 0
+    seeds = np.random.RandomState(seed_of() % 2**32)
     metric = make_group_metric(f1_score)
     for group, y, predicted, true in drawn_tables(generator(sizes[0]), n_samples, sizes):
         given = {"sensitive_features": group}
-        report = group_report(y, predicted, metrics={"f1": f1_score}, rates=False, **given)
+        # One seed for all samples would make all intervals too short, or all too long.
+        options = {"metrics": {"f1": f1_score}, "rates": False, "random_state": seeds}
+        report = group_report(y, predicted, **options, **given)
         low, high = report[["f1_low", "f1_high"]].to_numpy()[:2].T
         held += (low <= true) & (true <= high)
         shown += disparity_upper_bound(metric, y, predicted, **given) >= true[0] - true[1]
     most = 0.97 if min(sizes) > 100 else 0.985
     assert (held / n_samples > 0.93).all()
     assert (held / n_samples < most).all()
-    assert 0.93 < shown / n_samples < 0.98
+    # The bound on the size of a difference is careful if the difference is about as large as chance
+    # makes it, since the groups may then differ in the other direction.
+    assert shown / n_samples > 0.93
+    assert shown / n_samples < 0.98 or min(sizes) < 100

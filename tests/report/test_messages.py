@@ -69,7 +69,7 @@ test_audits = messages(
     (ValueError, "59 rows", lambda: judge(y_pred=np.zeros(59, int))),
     (ValueError, "pos_label", lambda: judge(WORDS, WORDS)),
     (ValueError, "this audit knows", lambda: judge(metrics=["nonsense"])),
-    (ValueError, r"group_report\(metrics=", lambda: judge(metrics=[max])),
+    (ValueError, r"make_group_metric", lambda: judge(metrics=[max])),
     (ValueError, "need 'mean_score'", lambda: judge(metrics=["mean_score_difference"])),
     (ValueError, "which need 'mean_residual'", lambda: numbers(metrics=[RESIDUALS])),
     (ValueError, "task must be", lambda: judge(task="nonsense")),
