@@ -19,6 +19,7 @@ from os import PathLike
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.metrics import f1_score
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import SmallGroupWarning
@@ -29,6 +30,8 @@ from skfair.groups.decision_memo import read_memo
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.row_units import unit_codes, unit_numbers
 from skfair.groups.table import GroupTable
+from skfair.metrics.labels import LABEL_METRICS, LabelSpec
+from skfair.metrics.own_metrics import GroupMetric
 from skfair.utils.text import check_text, did_you_mean, listed
 from skfair.utils.validation import check_limit, check_number, check_probability, one_dimensional
 from skfair.utils.warn import unwanted, warn_user
@@ -42,6 +45,10 @@ _CONSTRAINTS = (
     "false_negative_parity",
     "equalized_odds",
 )
+# The rates that a monitor compares, by its constraint. The F1 score is passed as a GroupMetric.
+COMPARED = {name: LABEL_METRICS[f"{name}_difference"] for name in _CONSTRAINTS} | {
+    "f1_score": LabelSpec("difference", ("f1_score",))
+}
 # Number or time of a batch, as users pass it. If None, batches are counted from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
@@ -158,12 +165,35 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
     return limits.get("") or limits  # a memo has the key "" if it has one limit for all
 
 
+def constraint_name(constraint: Any, is_ratio: bool) -> Any:
+    """Return the name of a constraint, also if it is a metric of ``make_group_metric``.
+
+    Evidence that may be looked at after each batch is known of rates, and of F1 as one of them.
+    """
+    if not isinstance(constraint, GroupMetric):
+        return constraint
+    if constraint.metric is not f1_score:
+        raise ValueError(
+            f"No interval of {constraint!r} is known that holds after every batch. A monitor takes "
+            "make_group_metric(f1_score) and rates. Audit each period instead: "
+            "audit(metrics=[...]).check(...), with 1 - confidence divided by the number of periods."
+        )
+    wanted = "ratio" if is_ratio else "difference"
+    if constraint.compare != wanted:
+        raise ValueError(
+            f"The limit is on a {wanted}, but {constraint!r} is not. Make it with "
+            f"compare={wanted!r}."
+        )
+    return constraint.measure
+
+
 def check_settings(settings: Mapping[str, Any], levels: Any) -> None:
     """Raise unless the settings of a monitor (``monitor._SETTINGS``) and its levels are valid."""
     constraint, reference = settings["constraint"], settings["reference"]
-    if constraint not in _CONSTRAINTS:
+    if constraint not in COMPARED:
         raise ValueError(
-            f"constraint must be one of {listed(_CONSTRAINTS)}, got {constraint!r}."
+            f"constraint must be one of {listed(_CONSTRAINTS)} or "
+            f"make_group_metric(f1_score), got {constraint!r}."
             f"{did_you_mean(constraint, _CONSTRAINTS)}"
         )
     difference, ratio = settings["max_disparity"], settings["min_ratio"]

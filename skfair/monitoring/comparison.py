@@ -22,9 +22,8 @@ from skfair.groups.limits import Limit
 from skfair.groups.rates import RATES, CellMeans, hits_and_rows, rates_of
 from skfair.groups.shared_units import SharedUnits, unit_products
 from skfair.groups.table import GroupTable, total
-from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.two_rates import worth_of_pairs
-from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
+from skfair.monitoring.batches import COMPARED, check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
 from skfair.utils.rounding import TINY
 from skfair.utils.text import check_text, listed, plural
@@ -109,7 +108,7 @@ class Comparison:
     def __init__(self, settings: dict[str, Any], table: GroupTable) -> None:
         self.settings, self.table, self.keys = settings, table, table.cells()
         check_keys(self.keys)
-        self.rates = LABEL_METRICS[f"{settings['constraint']}_difference"].rates
+        self.rates = COMPARED[settings["constraint"]].rates
         self.is_ratio = settings["min_ratio"] is not None
         self.limit: Limit = settings["min_ratio" if self.is_ratio else "max_disparity"]
         limits = self.limit if isinstance(self.limit, Mapping) else {"": self.limit}

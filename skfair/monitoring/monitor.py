@@ -21,13 +21,15 @@ from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
 from skfair.groups.record import Paths, write_record
 from skfair.groups.table import GroupTable
-from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics.own_metrics import GroupMetric
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
+    COMPARED,
     Batch,
     check_settings,
     checked_batch,
     chosen_limit,
+    constraint_name,
     count_batch,
     is_empty,
     named_groups,
@@ -60,9 +62,11 @@ class DisparityMonitor:
 
     Parameters
     ----------
-    constraint : str, default="demographic_parity"
+    constraint : str or GroupMetric, default="demographic_parity"
         The fairness constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
-        "false_negative_parity" or "equalized_odds".
+        "false_negative_parity" or "equalized_odds". Or ``make_group_metric(f1_score)`` for a limit
+        on F1 scores. No other metric of your own has evidence that may be looked at after every
+        batch.
     max_disparity : float, dict, str or path-like, default=None
         The limit on the difference of rates. If None, it is 0.05 unless ``min_ratio`` is given. A
         dict such as ``{"sex": 0.05, "age": 0.08}`` sets one limit for each attribute, which may be
@@ -187,7 +191,7 @@ class DisparityMonitor:
 
     def __init__(
         self,
-        constraint: str = "demographic_parity",
+        constraint: str | GroupMetric = "demographic_parity",
         max_disparity: Limit | Memo | None = None,
         confidence: float = 0.95,
         *,
@@ -201,8 +205,9 @@ class DisparityMonitor:
     ) -> None:
         if max_disparity is None and min_ratio is None:
             max_disparity = 0.05
-        self.max_disparity: Limit | None = chosen_limit(max_disparity, constraint)
-        self.constraint, self.min_ratio = constraint, min_ratio
+        name: str = constraint_name(constraint, min_ratio is not None)
+        self.max_disparity: Limit | None = chosen_limit(max_disparity, name)
+        self.constraint, self.min_ratio = name, min_ratio
         self.confidence, self.levels, self.pos_label = confidence, levels, pos_label
         self.horizon, self.min_group_size = horizon, min_group_size
         self.reference_batches = reference_batches
@@ -303,7 +308,7 @@ class DisparityMonitor:
         alarm : Alarm or None
             The first alarm of the monitor, or None if there has been no alarm.
         """
-        spec = LABEL_METRICS[f"{self.constraint}_difference"]
+        spec = COMPARED[self.constraint]
         if spec.uses_y_true and y_true is None:
             raise ValueError(
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "

@@ -179,7 +179,10 @@ ARGUMENTS = {
     # tests of disparities and monitors
     **{
         f"{name}.metric": (
-            ["demographic_parity", metrics.equalized_odds_difference, "group_auc_gap"],
+            [
+                *("demographic_parity", metrics.equalized_odds_difference, "group_auc_gap"),
+                metrics.make_group_metric(f1_score),
+            ],
             ["nonsense", max, DemographicParity(0.1), DemographicParity, 3],
         )
         for name in ("disparity_test", "disparity_upper_bound")
